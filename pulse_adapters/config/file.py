@@ -1,0 +1,77 @@
+"""Reads `config.toml`: the settings, or every fault in it at once."""
+
+import re
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from pulse_adapters.config.checking import validate
+from pulse_adapters.config.faults import faults
+from pulse_core.model.errors import NoHome, SettingsRefused
+from pulse_core.settings import Settings
+
+LARGEST = 1 << 20
+
+_SAID_AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_PLAINLY = {
+    "Cannot overwrite a value": "this key is there twice",
+    "Unclosed array": "a list is not closed; a ']' is missing",
+}
+
+
+def load(path: Path) -> Settings:
+    """The settings of this file. Raises SettingsRefused with each fault as `FILE:LINE: KEY: what is wrong`."""
+    text = _read(path)
+    data = _parse(path, text)
+    try:
+        return validate(data)
+    except ValidationError as error:
+        raise SettingsRefused(
+            [f"{path}:{line}: {words}" for line, words in faults(text, data, error)]
+        ) from error
+
+
+def _read(path: Path) -> str:
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            what = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
+            raise _refused(path, 1, f"this is {what}; the settings must be a file")
+        if found.st_size > LARGEST:
+            raise _refused(path, 1, f"this has {found.st_size} bytes; settings have at most {LARGEST}")
+        blob = path.read_bytes()
+        return blob.decode("utf-8-sig")
+    except FileNotFoundError as error:
+        if not path.parent.is_dir():
+            raise NoHome(str(path.parent)) from error
+        raise _refused(
+            path,
+            1,
+            "there is no such file; an empty one means the defaults, 'upulse init' writes a commented one",
+        ) from error
+    except UnicodeDecodeError as error:
+        line = blob.count(b"\n", 0, error.start) + 1
+        raise _refused(
+            path, line, f"byte {blob[error.start]:#04x} is no UTF-8; save it as UTF-8 text"
+        ) from error
+    except OSError as error:
+        raise _refused(path, 1, f"can't be read: {error.strerror}") from error
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        said = _SAID_AT.search(str(error))
+        line = int(said[1]) if said and said[1] else text.count("\n") + 1
+        words = str(error)[: said.start()] if said else str(error)
+        raise _refused(path, line, f"no valid TOML: {_PLAINLY.get(words, words)}") from error
+    except RecursionError as error:
+        raise _refused(path, 1, "no usable TOML: it is nested too deeply") from error
+
+
+def _refused(path: Path, line: int, words: str) -> SettingsRefused:
+    return SettingsRefused([f"{path}:{line}: {words}"])

@@ -1,0 +1,119 @@
+"""The home directory: which one is meant, what lies where in it, and how it is made."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from pulse_core.model.errors import PulseError
+
+
+class NotUsable(PulseError):
+    """The path can't become a Pulse home, and why not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A home by its absolute path; making the value touches nothing."""
+
+    path: Path
+
+    @classmethod
+    def resolve(cls, option: str | None = None) -> "Home":
+        """The home that is meant: `--home`, or else UPULSE_HOME, or else `~/.upulse`."""
+        if option is not None and not option:
+            raise NotUsable("--home is empty; give a directory, or leave it out for ~/.upulse")
+        chosen = option or os.environ.get("UPULSE_HOME") or "~/.upulse"
+        return cls(Path(os.path.abspath(os.path.expanduser(chosen))))
+
+    @property
+    def config(self) -> Path:
+        """The settings file."""
+        return self.path / "config.toml"
+
+    @property
+    def events(self) -> Path:
+        """The event log."""
+        return self.path / "events.db"
+
+    @property
+    def vitals(self) -> Path:
+        """Samples and tick records."""
+        return self.path / "vitals.db"
+
+    @property
+    def state(self) -> Path:
+        """Checkpoints of projections."""
+        return self.path / "state.db"
+
+    @property
+    def objects(self) -> Path:
+        """The directory of immutable blobs."""
+        return self.path / "objects"
+
+    @property
+    def run(self) -> Path:
+        """The directory of what lives only while something runs."""
+        return self.path / "run"
+
+    @property
+    def lock(self) -> Path:
+        """The file whose holder alone writes."""
+        return self.run / "lock"
+
+    @property
+    def socket(self) -> Path:
+        """Where the daemon answers, or a link to it where the settings put it elsewhere."""
+        return self.run / "pulse.sock"
+
+    @property
+    def pid(self) -> Path:
+        """The daemon's process id, for tools that want a file."""
+        return self.run / "pid"
+
+    @property
+    def reserve(self) -> Path:
+        """Space that is freed when the disk is full."""
+        return self.run / "reserve"
+
+    @property
+    def outputs(self) -> Path:
+        """The directory of what guarded processes print."""
+        return self.path / "logs"
+
+    @property
+    def daemon_log(self) -> Path:
+        """What the daemon says when it runs in the background."""
+        return self.outputs / "daemon.log"
+
+    @property
+    def damaged(self) -> Path:
+        """The directory where damaged stores are set aside."""
+        return self.path / "damaged"
+
+    def exists(self) -> bool:
+        """Whether there is a home here: its log, or settings beside a run/."""
+        return self.events.is_file() or (self.config.exists() and self.run.is_dir())
+
+    def create(self) -> None:
+        """Make the directory and its run/ for their owner alone; what is in a home already is kept."""
+        try:
+            self._refuse_strangers()
+            for directory in (self.path, self.run):
+                directory.mkdir(mode=0o700, parents=directory is self.path, exist_ok=True)
+                if stat.S_IMODE(directory.stat().st_mode) != 0o700:
+                    directory.chmod(0o700)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise NotUsable(f"{error.filename} is a file; a Pulse home needs a directory") from error
+        except OSError as error:
+            raise NotUsable(f"{self.path} can't become a Pulse home: {error.strerror}") from error
+
+    def _refuse_strangers(self) -> None:
+        if self.exists() or not os.path.lexists(self.path):
+            return
+        ours = {path.name for path in (self.config, self.run, self.objects, self.outputs, self.damaged)}
+        if others := sorted(set(os.listdir(self.path)) - ours):
+            raise NotUsable(
+                f"{self.path} is no Pulse home and not empty (there is {others[0]!r}); "
+                "give a new directory or an empty one"
+            )

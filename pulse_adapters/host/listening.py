@@ -1,0 +1,120 @@
+"""Whether a TCP port answers, and which processes listen on it."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from pulse_adapters.host.proc import content, pids, started
+from pulse_adapters.host.spawn import Spawner
+from pulse_core.model.errors import PulseError
+from pulse_core.ports import Found
+
+_LISTEN = b"0A"
+_NAMES = {"localhost": ("127.0.0.1", "::1"), "*": ("127.0.0.1", "::1")}
+_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class Endpoint(NamedTuple):
+    """A numeric address to connect to."""
+
+    family: socket.AddressFamily
+    host: str
+    port: int
+
+    @property
+    def packed(self) -> bytes:
+        """The address as the kernel has it."""
+        return socket.inet_pton(self.family, self.host)
+
+
+async def endpoints(address: str, spawner: Spawner) -> tuple[Endpoint, ...]:
+    """The numeric addresses of `host:port`; a name is looked up in a child, since a resolver may hang."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    names = _NAMES.get(host) or (_ANYWHERE.get(host, host),)
+    if family := _family(names[0]):
+        return tuple(Endpoint(_family(name) or family, name, int(port)) for name in names)
+    found = await spawner.run(["getent", "ahosts", host], timeout=1.0)
+    if found.exit != 0:
+        raise PulseError(f"the name {host!r} cannot be looked up just now")
+    numbers = dict.fromkeys(line.split()[0] for line in found.output.splitlines() if line.strip())
+    return tuple(Endpoint(kind, name, int(port)) for name in numbers if (kind := _family(name)))
+
+
+def _family(host: str) -> socket.AddressFamily | None:
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with suppress(OSError):
+            socket.inet_pton(family, host)
+            return family
+    return None
+
+
+async def answers(where: Iterable[Endpoint], patience: float = 1.0) -> bool:
+    """Whether one of the addresses accepts a connection in time."""
+    for endpoint in where:
+        if await _accepts(endpoint, patience):
+            return True
+    return False
+
+
+async def _accepts(endpoint: Endpoint, patience: float) -> bool:
+    try:
+        with socket.socket(endpoint.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+            async with asyncio.timeout(patience):
+                await asyncio.get_running_loop().sock_connect(probe, (endpoint.host, endpoint.port))
+            # A port of the ephemeral range that nobody listens on can be given to the probe itself.
+            return bool(probe.getsockname() != probe.getpeername())
+    except (OSError, TimeoutError):
+        return False
+
+
+def listeners(wanted: Iterable[Endpoint]) -> frozenset[bytes]:
+    """The inodes of the sockets that listen where these addresses lead to, on this machine."""
+    targets = [(endpoint.port, endpoint.packed) for endpoint in wanted]
+    return frozenset(
+        inode
+        for port, packed, inode in _listening()
+        if any(port == want and _leads_to(address, packed) for want, address in targets)
+    )
+
+
+def _leads_to(address: bytes, bound: bytes) -> bool:
+    """Whether a connection to `address` reaches a socket bound to `bound`."""
+    anywhere = not any(bound) and (len(bound) == 16 or len(address) == 4)
+    return anywhere or address == bound or bound == bytes(10) + b"\xff\xff" + address
+
+
+def _listening() -> Iterator[tuple[int, bytes, bytes]]:
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in (content(table) or b"").splitlines()[1:]:
+            field = line.split()
+            if field[3] == _LISTEN:
+                bound, port = field[1].split(b":")
+                yield int(port, 16), _unpacked(bound.decode()), field[9]
+
+
+def _unpacked(text: str) -> bytes:
+    """The kernel prints addresses as 32-bit numbers of this machine's byte order."""
+    numbers = (int(text[at : at + 8], 16) for at in range(0, len(text), 8))
+    return b"".join(socket.ntohl(number).to_bytes(4, "big") for number in numbers)
+
+
+def owners(inodes: frozenset[bytes]) -> dict[bytes, list[Found]]:
+    """Which processes hold these sockets, oldest first; those of other users are not seen without root."""
+    names = {f"socket:[{inode.decode()}]": inode for inode in inodes}
+    held: dict[bytes, list[Found]] = {inode: [] for inode in inodes}
+    for pid in pids() if inodes else ():
+        for inode in {names[link] for link in _links(pid) if link in names}:
+            if (since := started(pid)) is not None:
+                held[inode].append(Found(pid, since))
+    return {inode: sorted(found, key=lambda one: one.started) for inode, found in held.items()}
+
+
+def _links(pid: int) -> Iterator[str]:
+    with suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                yield os.readlink(f"/proc/{pid}/fd/{name}")

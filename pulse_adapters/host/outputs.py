@@ -1,0 +1,126 @@
+"""Where the output of what Pulse starts goes: a log file that is rotated, or a bounded capture in memory."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from pulse_core.model.errors import PulseError
+
+ROTATE_AT = 10 * 1024 * 1024
+HEAD, TAIL = 16 * 1024, 48 * 1024
+
+
+def open_output(path: Path) -> int:
+    """A descriptor that appends to `path`; a file over 10 MiB is first renamed to `.1`."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    try:
+        if _size(path) > ROTATE_AT:
+            os.replace(path, f"{path}.1")
+        return os.open(path, flags, 0o600)
+    except OSError as error:
+        raise PulseError(f"cannot write output to {path}: {error.strerror}") from error
+
+
+def _size(path: Path) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return 0
+
+
+class Capture:
+    """The first 16 KiB and the last 48 KiB of what came, and how much lay between."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._cut = 0
+
+    def take(self, chunk: bytes) -> None:
+        """Add what was just read; memory stays bounded however much comes."""
+        room = HEAD - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:]
+        if len(self._tail) > 4 * TAIL:
+            self._trim()
+
+    def _trim(self) -> None:
+        over = max(0, len(self._tail) - TAIL)
+        self._cut += over
+        del self._tail[:over]
+
+    @property
+    def text(self) -> str:
+        """What was kept, with the gap named where there is one."""
+        self._trim()
+        gap = f"\n[… {self._cut} bytes left out …]\n".encode() if self._cut else b""
+        return (self._head + gap + self._tail).decode(errors="replace")
+
+
+class ToMemory:
+    """A pipe whose other end is captured; whoever still writes after `end` gets a broken pipe."""
+
+    def __init__(self) -> None:
+        self._source, self.target = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(self.target, True)
+        self._capture = Capture()
+        self._loop = asyncio.get_running_loop()
+
+    def begin(self) -> None:
+        """The program has its end: let go of ours and read."""
+        os.close(self.target)
+        self.target = -1
+        self._loop.add_reader(self._source, self._read)
+
+    def _read(self) -> bool:
+        try:
+            chunk = os.read(self._source, 65536)
+        except BlockingIOError:
+            return False
+        self._capture.take(chunk)
+        if not chunk:
+            self._loop.remove_reader(self._source)
+        return bool(chunk)
+
+    def end(self) -> str:
+        """Take what is still in the pipe (its capacity, should somebody go on filling it) and close it."""
+        for _ in range(32):
+            if self.target >= 0 or not self._read():
+                break
+        self._loop.remove_reader(self._source)
+        os.close(self._source)
+        if self.target >= 0:
+            os.close(self.target)
+        return self._capture.text
+
+
+class ToFile:
+    """A log file that is appended to; what was added meanwhile is the output."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.target = open_output(path)
+        self._since = os.fstat(self.target).st_size
+
+    def begin(self) -> None:
+        """Nothing to read yet: the file keeps it."""
+
+    def end(self) -> str:
+        """Close it and read back what was added, cut like a capture."""
+        os.close(self.target)
+        capture = Capture()
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._since)
+                while chunk := file.read(65536):
+                    capture.take(chunk)
+        except OSError as error:
+            return f"[its output in {self._path} cannot be read: {error.strerror}]"
+        return capture.text
+
+
+def last_words(output: str, characters: int = 1500) -> str:
+    """The end of an output for an error's sentence."""
+    words = output.strip()
+    return words if len(words) <= characters else f"…{words[-characters:]}"

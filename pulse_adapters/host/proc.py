@@ -1,0 +1,128 @@
+"""Raw reads of /proc: about ten microseconds a process, and a process that is gone is None, not an error."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pulse_core.model.errors import PulseError
+from pulse_core.ports import Found
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+MARKER = "PULSE_EFFECT"
+
+
+class Entry(NamedTuple):
+    """One line of /proc/PID/stat, the fields that Pulse uses; `started` is in clock ticks after boot."""
+
+    pid: int
+    state: str
+    parent: int
+    group: int
+    session: int
+    threads: int
+    started: int
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs; a zombie does not, unless only its first thread has ended."""
+        return self.state not in "ZXx" or (self.state == "Z" and self.threads > 1)
+
+    @property
+    def found(self) -> Found:
+        """Its identity."""
+        return Found(self.pid, self.started)
+
+
+def require_linux() -> None:
+    """Say early that /proc and pidfds are needed, instead of failing somewhere inside."""
+    if sys.platform != "linux":
+        raise PulseError(f"Pulse guards processes on Linux only for now, and this is {sys.platform}")
+
+
+def content(path: str) -> bytes | None:
+    """A whole /proc file, or None if it is gone or not ours to read."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        whole = chunk = os.read(file, 65536)
+        while len(chunk) > 4095:
+            chunk = os.read(file, 65536)
+            whole += chunk
+        return whole
+    except OSError:
+        return None  # the process ended between open and read
+    finally:
+        os.close(file)
+
+
+def boot_id() -> str:
+    """The kernel's name for this boot."""
+    return (content("/proc/sys/kernel/random/boot_id") or b"").decode().strip()
+
+
+def entry(pid: int) -> Entry | None:
+    """What the kernel says of one process, zombies included."""
+    raw = content(f"/proc/{pid}/stat")
+    if not raw:
+        return None
+    # The name in parentheses may hold anything, even ") R 1 ": the last parenthesis ends it.
+    field = raw[raw.rindex(b")") + 2 :].split(b" ", 20)
+    return Entry(
+        pid, field[0].decode(), int(field[1]), int(field[2]), int(field[3]), int(field[17]), int(field[19])
+    )
+
+
+def started(pid: int) -> int | None:
+    """The start time of a live process in clock ticks after boot; None if it is dead or a zombie."""
+    seen = entry(pid)
+    return seen.started if seen and seen.alive else None
+
+
+def is_alive(found: Found) -> bool:
+    """Whether this very process still runs, not another one that was given its pid."""
+    return started(found.pid) == found.started
+
+
+def command_line(pid: int) -> list[str]:
+    """The argv of a process; empty for kernel threads, zombies and what is gone."""
+    raw = content(f"/proc/{pid}/cmdline")
+    return os.fsdecode(raw.removesuffix(b"\0")).split("\0") if raw else []
+
+
+def carries(pid: int, marker: str) -> bool:
+    """Whether a process was started with this `PULSE_EFFECT` in its environment."""
+    raw = content(f"/proc/{pid}/environ")
+    return raw is not None and f"\0{MARKER}={marker}\0".encode() in b"\0" + raw + b"\0"
+
+
+def pids() -> Iterator[int]:
+    """The ids of all processes there are, zombies included."""
+    return (int(name) for name in os.listdir("/proc") if name.isdecimal())
+
+
+def living() -> list[Entry]:
+    """All live processes but this one."""
+    own = os.getpid()
+    return [seen for pid in pids() if pid != own and (seen := entry(pid)) and seen.alive]
+
+
+def send(found: Found, number: signal.Signals) -> bool:
+    """Signal this very process, never one that has got its pid since; False if we may not."""
+    try:
+        handle = os.pidfd_open(found.pid)
+    except ProcessLookupError:
+        return True
+    try:
+        if is_alive(found):
+            signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        pass
+    except PermissionError:
+        return False
+    finally:
+        os.close(handle)
+    return True

@@ -1,0 +1,162 @@
+"""The executor `restart-process`: brings a guarded process back, by the way its settings name."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pulse_adapters.host.clock import boot_us
+from pulse_adapters.host.guarded import end_all, guarded, present
+from pulse_adapters.host.outputs import last_words
+from pulse_adapters.host.proc import MARKER, TICKS_PER_SECOND, boot_id, is_alive
+from pulse_adapters.host.search import marked
+from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.systemctl import Systemctl
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect
+from pulse_core.ports import Found, Policy, ProcessTable, Result, Safety, Sight
+from pulse_core.settings import ProcessSettings, Settings
+
+_FRESH_US = 1_000_000
+_SOFT_S = 10.0
+
+
+class InsteadOf(BaseModel):
+    """The dead process that the new one is to replace."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pid: int
+    started: int
+
+    @property
+    def found(self) -> Found:
+        """As an identity."""
+        return Found(self.pid, self.started)
+
+
+class RestartParams(BaseModel):
+    """Which process; with `instead_of` or `if_dead`, nothing that lives and answers is taken for dead."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    process: str = Field(description="its name in the settings")
+    instead_of: InsteadOf | None = Field(None, description="the one seen dying, which alone may be replaced")
+    if_dead: bool = Field(False, description="do nothing if another one is up by now")
+
+
+class RestartProcess:
+    """Ends what is left of a process and starts it again; does nothing if another one is up by now.
+
+    The watchdog retries, with a budget; so this doesn't.
+    """
+
+    action = "restart-process"
+    params = RestartParams
+
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        table: ProcessTable,
+        known: Callable[[], Mapping[str, Found]],
+        spawner: Spawner,
+        outputs: Path,
+    ) -> None:
+        self._settings, self._table, self._known = settings, table, known
+        self._spawner, self._outputs = spawner, outputs
+        self._systemctl = Systemctl(spawner)
+        self._boot = boot_id()
+
+    def policy(self, params: RestartParams) -> Policy:
+        """Looked at first after a crash: what came up already is not started twice."""
+        return Policy(Safety.VERIFY_FIRST, timeout=60.0)
+
+    def check(self, params: RestartParams) -> None:
+        """Refuse the name of a process that is not in the settings."""
+        guarded(self._settings(), params.process)
+
+    async def execute(self, effect: Effect, params: RestartParams, event: Event) -> Result:
+        """Restart it; the result has the new process where Pulse itself has started it."""
+        process = guarded(self._settings(), params.process)
+        if self._just_seen_dead(params, event):
+            return await self._begin(process, (), event)
+        sight = await present(self._table, process, self._known())
+        left = {*sight.found, *self._alive(params)}
+        if (params.if_dead or params.instead_of) and (up := _up_by_now(sight, params)):
+            return up
+        return await self._begin(process, tuple(left), event)
+
+    def _just_seen_dead(self, params: RestartParams, event: Event) -> bool:
+        """Whether the watcher has looked a moment ago, so that looking again would only cost time."""
+        fresh = event.boot == self._boot and 0 <= boot_us() - event.mono < _FRESH_US
+        return params.instead_of is not None and fresh and not self._alive(params)
+
+    def _alive(self, params: RestartParams) -> set[Found]:
+        believed = self._known().get(params.process)
+        named = params.instead_of.found if params.instead_of else None
+        return {one for one in (believed, named) if one and is_alive(one)}
+
+    async def _begin(self, process: ProcessSettings, left: tuple[Found, ...], event: Event) -> Result:
+        """Bring it up; a unit's manager and a restart command end the old one themselves."""
+        if process.systemd_unit:
+            await self._systemctl.restart(process.systemd_unit, user=process.systemd_user, timeout=55.0)
+            return Result({"unit": process.systemd_unit})
+        if process.command:
+            return await self._run(process, event)
+        await end_all(self._spawner, left, _SOFT_S)
+        new = self._spawner.start(
+            process.start,
+            cwd=process.cwd,
+            env={**process.env, MARKER: event.id},
+            output=self._log(process),
+        )
+        return Result({"pid": new.pid, "started": new.started})
+
+    async def _run(self, process: ProcessSettings, event: Event) -> Result:
+        outcome = await self._spawner.run(
+            process.command, cwd=process.cwd, env=process.env, timeout=55.0, marker=event.id,
+            log=self._log(process),
+        )  # fmt: skip
+        if outcome.exit != 0:
+            words = last_words(outcome.output) or "it said nothing"
+            raise PulseError(f"{process.command[0]!r} ended with {outcome.exit}: {words}")
+        return Result({"exit": 0, "took_ms": round(outcome.took * 1000)})
+
+    def _log(self, process: ProcessSettings) -> Path:
+        return self._outputs / f"{process.name}.log"
+
+    async def verify(self, effect: Effect, params: RestartParams, event: Event) -> Result | None:
+        """The process that this effect started, if it lives; for a command or unit, one younger than the wish."""
+        process = guarded(self._settings(), params.process)
+        if process.start:
+            return await self._begun(event)
+        sight = await present(self._table, process, self._known())
+        younger = (one for one in sight.found if self._is_younger(one, event))
+        return next((_result(one) for one in younger), None)
+
+    async def _begun(self, event: Event) -> Result | None:
+        for pause in (0.05, 0.0):
+            if carriers := await marked(event.id):
+                return _result(carriers[0])
+            # A process that is just being executed shows no environment yet.
+            await asyncio.sleep(pause)
+        return None
+
+    def _is_younger(self, found: Found, event: Event) -> bool:
+        # Start times are cut to a hundredth of a second.
+        return event.boot != self._boot or (found.started + 1) * 1_000_000 // TICKS_PER_SECOND > event.mono
+
+
+def _up_by_now(sight: Sight, params: RestartParams) -> Result | None:
+    """The result if another one than the dead is there and, where it has a port, answers."""
+    dead = params.instead_of.found if params.instead_of else None
+    others = [one for one in sight.found if one != dead]
+    if sight.answering is False or not (others or (sight.answering and not sight.found)):
+        return None
+    return Result({"already": True} | (dict(_result(others[0]).data) if others else {}))
+
+
+def _result(found: Found) -> Result:
+    return Result({"pid": found.pid, "started": found.started})

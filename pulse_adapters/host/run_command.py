@@ -1,0 +1,97 @@
+"""The executor `run-command`: an allowed program with its arguments, never through a shell."""
+
+import os
+import shutil
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from pulse_adapters.host.outputs import last_words
+from pulse_adapters.host.spawn import Spawner
+from pulse_core.model.errors import PulseError, Refused
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect
+from pulse_core.ports import Policy, Result, Safety
+from pulse_core.settings import Settings
+
+_TO_END_IT_S = 10.0
+Word = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+
+
+class CommandParams(BaseModel):
+    """What to run; `idempotent` says that running it twice does no harm, and is believed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    argv: tuple[Word, ...] = Field(min_length=1, description="program and arguments")
+    idempotent: bool = Field(False, description="may be run again after a failure or a crash")
+    cwd: str | None = Field(None, pattern=r"^/[^\x00]*$", description="working directory, an absolute path")
+    timeout_s: float | None = Field(None, gt=0, le=86_400, description="seconds; the setting's if not given")
+
+
+class RunCommand:
+    """Runs a program if its real path is one of the allowed; a whole process tree ends with its timeout."""
+
+    action = "run-command"
+    params = CommandParams
+
+    def __init__(self, settings: Callable[[], Settings], spawner: Spawner) -> None:
+        self._settings, self._spawner = settings, spawner
+
+    def policy(self, params: CommandParams) -> Policy:
+        """At most once, unless its author says that it may be repeated."""
+        timeout = self._timeout(params) + _TO_END_IT_S
+        if params.idempotent:
+            return Policy(Safety.IDEMPOTENT, timeout=timeout, retries=2)
+        return Policy(Safety.AT_MOST_ONCE, timeout=timeout)
+
+    def _timeout(self, params: CommandParams) -> float:
+        return params.timeout_s or self._settings().executors.run_command.timeout / 1e6
+
+    def check(self, params: CommandParams) -> None:
+        """Refuse a program that is not allowed, and say what to add to allow it."""
+        self._allowed(params.argv[0])
+
+    def _allowed(self, name: str) -> str:
+        """The real path of an allowed program: what was compared is what will be run."""
+        allow = self._settings().executors.run_command.allow
+        real = os.path.realpath(_resolved(name))
+        if real not in {os.path.realpath(entry) for entry in allow if os.path.isabs(entry)}:
+            raise Refused(
+                f'{name!r} may not be run; to allow it, add "{real}" to `allow` under [executors.run-command]'
+                " in config.toml"
+            )
+        return real
+
+    async def execute(self, effect: Effect, params: CommandParams, event: Event) -> Result:
+        """Run it to its end; any exit but 0 is a failure."""
+        outcome = await self._spawner.run(
+            params.argv,
+            executable=self._allowed(params.argv[0]),
+            cwd=params.cwd,
+            timeout=self._timeout(params),
+            marker=event.id,
+        )
+        if outcome.exit != 0:
+            words = last_words(outcome.output) or "it said nothing"
+            raise PulseError(f"{params.argv[0]!r} {_ended(outcome.exit)}: {words}")
+        return Result({"exit": 0, "output": outcome.output})
+
+    async def verify(self, effect: Effect, params: CommandParams, event: Event) -> Result | None:
+        """Never asked: it is either done again or never."""
+        return None
+
+
+def _resolved(name: str) -> str:
+    """The path of a program that is named absolutely or found in PATH."""
+    if "/" in name and not os.path.isabs(name):
+        raise Refused(f"{name!r} is a relative path; give an absolute one, or a name that is in PATH")
+    if found := shutil.which(name):
+        return found
+    where = "" if os.path.isabs(name) else f" in PATH ({os.environ.get('PATH', '')})"
+    raise Refused(f"there is no program {name!r}{where}")
+
+
+def _ended(code: int) -> str:
+    return f"ended with exit {code}" if code > 0 else f"was ended by signal {-code}"

@@ -1,0 +1,204 @@
+"""The hands: starting processes that outlive Pulse, running commands to their end, and ending processes."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pulse_adapters.host.children import Children
+from pulse_adapters.host.launch import Launcher
+from pulse_adapters.host.outputs import ToFile, ToMemory, last_words, open_output
+from pulse_adapters.host.proc import MARKER, entry, is_alive, require_linux
+from pulse_adapters.host.tree import end_tree, family
+from pulse_core.model.errors import PulseError
+from pulse_core.ports import Found
+
+
+class Outcome(NamedTuple):
+    """How a command ended: its exit code (negative: the signal), its output, and seconds."""
+
+    exit: int
+    output: str
+    took: float
+
+
+class Overran(PulseError):
+    """A command was ended because it took too long; `left` are those of its processes that could not be."""
+
+    def __init__(self, program: str, timeout: float, output: str, left: tuple[Found, ...]) -> None:
+        beyond = f"; not permitted to end {', '.join(str(one.pid) for one in left)}" if left else ""
+        said = f"; its last words: {last_words(output)}" if output.strip() else ""
+        super().__init__(f"{program!r} took longer than {timeout:g} s and was ended{beyond}{said}")
+        self.left = left
+
+
+class Spawner:
+    """Starts, runs and ends processes; each of its children is reaped the moment it dies."""
+
+    def __init__(self) -> None:
+        require_linux()
+        self._children = Children()
+        self._launcher = Launcher()
+        self._running: set[int] = set()
+
+    @property
+    def running(self) -> frozenset[int]:
+        """The pids, which are the session ids too, of the commands that `run` is waiting for."""
+        return frozenset(self._running)
+
+    def reaps(self, pid: int) -> bool:
+        """Whether this is a child that will be reaped here."""
+        return pid in self._children
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        output: Path,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Found:
+        """Start a process in a session of its own, its output appended to a file; it outlives Pulse."""
+        target = open_output(output)
+        try:
+            found = self._launcher.launch(argv, cwd=cwd, env=env or {}, output=target)
+        finally:
+            os.close(target)
+        self._adopt(found.pid)
+        return found
+
+    def _adopt(self, pid: int) -> asyncio.Future[int]:
+        try:
+            return self._children.adopt(pid)
+        except OSError as error:
+            os.kill(pid, signal.SIGKILL)  # not reaped yet, so it is surely our child
+            raise PulseError(f"cannot keep watch over a new process: {error.strerror}") from error
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        marker: str = "",
+        executable: str | None = None,
+        log: Path | None = None,
+    ) -> Outcome:
+        """Run a command to its end; if it overruns or is cancelled, its whole tree is ended first.
+
+        The output is captured and cut, or with `log` appended to that file, which a service that the command
+        leaves behind can go on writing to. What is left behind after a normal end is let live.
+        """
+        began = time.monotonic()
+        sink = ToFile(log) if log else ToMemory()
+        try:
+            marked = {**(env or {}), **({MARKER: marker} if marker else {})}
+            found = self._launcher.launch(
+                argv, cwd=cwd, env=marked, output=sink.target, executable=executable
+            )
+            sink.begin()
+            exit_code = await self._waited(found, timeout, marker)
+        finally:
+            output = sink.end()
+        if isinstance(exit_code, tuple):
+            raise Overran(argv[0], timeout, output, exit_code)
+        return Outcome(exit_code, output, time.monotonic() - began)
+
+    async def _waited(self, found: Found, timeout: float, marker: str) -> int | tuple[Found, ...]:
+        """The exit code, or after the timeout those of the tree that could not be ended."""
+        exited = self._adopt(found.pid)
+        self._running.add(found.pid)
+        try:
+            await asyncio.wait([exited], timeout=timeout)
+            if exited.done():
+                return exited.result()
+            return await _to_the_end(end_tree(found, marker))
+        except asyncio.CancelledError:
+            await _to_the_end(end_tree(found, marker))
+            raise
+        finally:
+            self._running.discard(found.pid)
+
+    async def end(self, found: Found, *, soft: float) -> None:
+        """SIGTERM to a process and the group it leads, `soft` seconds of patience, then SIGKILL to its tree.
+
+        After a soft end only what is left of its group is killed: what has moved to a session of its own was
+        meant to stay.
+        """
+        if found.pid == os.getpid():
+            raise PulseError("Pulse does not end itself; use: upulse daemon stop")
+        if (handle := _held(found)) is None:
+            return
+        leads = (seen := entry(found.pid)) is not None and seen.group == found.pid != os.getpgrp()
+        try:
+            _terminate(found, handle, leads)
+            ended = await _readable(handle, soft)
+        except PermissionError as error:
+            raise PulseError(f"process {found.pid} may not be ended by the user Pulse runs as") from error
+        finally:
+            os.close(handle)
+        if not ended or (leads and any(one.group == found.pid for one in family(found, ()))):
+            await self._kill(found)
+
+    async def _kill(self, found: Found) -> None:
+        if left := await _to_the_end(end_tree(found)):
+            pids = ", ".join(str(one.pid) for one in left)
+            raise PulseError(f"not permitted to end process {pids}; it belongs to another user")
+
+    def close(self) -> None:
+        """Let all children go; they live on."""
+        self._children.close()
+
+
+def _held(found: Found) -> int | None:
+    """A pidfd that is surely this very process, or None if it is gone."""
+    try:
+        handle = os.pidfd_open(found.pid)
+    except ProcessLookupError:
+        return None
+    if is_alive(found):
+        return handle
+    os.close(handle)
+    return None
+
+
+def _terminate(found: Found, handle: int, leads: bool) -> None:
+    """One SIGTERM each: a second one makes many programs quit the hard way."""
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(handle, signal.SIGTERM if not leads else 0)
+        if leads:
+            os.killpg(found.pid, signal.SIGTERM)
+
+
+async def _readable(handle: int, timeout: float) -> bool:
+    """Whether this descriptor becomes readable in time; a pidfd does when its process is dead."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(handle, ready.set)
+    try:
+        async with asyncio.timeout(timeout):
+            await ready.wait()
+        return True
+    except TimeoutError:
+        return False
+    finally:
+        loop.remove_reader(handle)
+
+
+async def _to_the_end(work: Coroutine[Any, Any, tuple[Found, ...]]) -> tuple[Found, ...]:
+    """Finish this even if the caller is cancelled meanwhile, and pass the cancellation on afterwards."""
+    task = asyncio.create_task(work, name="ending a process tree")
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled:
+        raise cancelled
+    return task.result()

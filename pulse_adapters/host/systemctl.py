@@ -1,0 +1,82 @@
+"""What systemd says of a unit, and asking it to restart or stop one."""
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pulse_adapters.host.outputs import last_words
+from pulse_adapters.host.spawn import Spawner
+from pulse_core.model.errors import PulseError
+
+_ASK = "LoadState,ActiveState,SubState,Result,MainPID"
+
+
+class Unit(NamedTuple):
+    """A unit's state in systemd's own words; `pid` is 0 where it has no main process."""
+
+    load: str
+    active: str
+    sub: str
+    result: str
+    pid: int
+
+    @property
+    def busy(self) -> bool:
+        """Whether systemd is at work on it just now."""
+        return self.active in ("activating", "reloading", "deactivating") or self.sub == "auto-restart"
+
+    @property
+    def intended(self) -> bool:
+        """Whether it is down because somebody wanted it down."""
+        return self.load == "loaded" and self.active == "inactive" and self.result == "success"
+
+    @property
+    def words(self) -> str:
+        """Its state in a few words."""
+        if self.load != "loaded":
+            return f"unit is {self.load}"
+        return f"unit is {self.active} ({self.sub}), result {self.result}"
+
+
+class Systemctl:
+    """Runs `systemctl` with a timeout; what it complains of becomes a PulseError."""
+
+    def __init__(self, spawner: Spawner, timeout: float = 3.0) -> None:
+        self._spawner = spawner
+        self._timeout = timeout
+
+    async def show(self, unit: str, *, user: bool) -> Unit:
+        """The unit's present state."""
+        said = await self._run(["show", "-p", _ASK, unit], user, self._timeout)
+        fields = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+        pid = fields.get("MainPID", "0")
+        return Unit(
+            fields.get("LoadState", "unknown"),
+            fields.get("ActiveState", "unknown"),
+            fields.get("SubState", ""),
+            fields.get("Result", ""),
+            int(pid) if pid.isdecimal() else 0,
+        )
+
+    async def restart(self, unit: str, *, user: bool, timeout: float) -> None:
+        """Restart the unit and wait until systemd says that it is up."""
+        await self._run(["restart", unit], user, timeout)
+
+    async def stop(self, unit: str, *, user: bool, timeout: float) -> None:
+        """Stop the unit and wait until it is down."""
+        await self._run(["stop", unit], user, timeout)
+
+    async def _run(self, words: Sequence[str], user: bool, timeout: float) -> str:
+        argv = ["systemctl", *(["--user"] if user else []), *words]
+        outcome = await self._spawner.run(argv, timeout=timeout, env=_bus(user))
+        if outcome.exit != 0:
+            raise PulseError(f"{' '.join(argv)!r} failed ({outcome.exit}): {last_words(outcome.output)}")
+        return outcome.output
+
+
+def _bus(user: bool) -> dict[str, str]:
+    """Where the user's manager listens, which a daemon without a login session isn't told."""
+    runtime = f"/run/user/{os.getuid()}"
+    if user and "XDG_RUNTIME_DIR" not in os.environ and os.path.isdir(runtime):
+        return {"XDG_RUNTIME_DIR": runtime}
+    return {}

@@ -1,0 +1,135 @@
+"""The processes of this machine as the core asks for them."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from pulse_adapters.host import listening, pid_files
+from pulse_adapters.host.held import Held
+from pulse_adapters.host.proc import is_alive, require_linux, started
+from pulse_adapters.host.search import search, still_matches
+from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.systemctl import Systemctl, Unit
+from pulse_core.model.errors import PulseError
+from pulse_core.ports import Found, Sight
+from pulse_core.settings import ProcessSettings
+
+_CATCH_UP = (0.01, 0.02, 0.05, 0.1)  # seconds systemd is given to notice a death that we saw before it did
+
+
+class LinuxProcessTable:
+    """Finds processes in /proc and holds them by pidfd; believes what is known while its start time agrees."""
+
+    def __init__(self, spawner: Spawner, systemctl: Systemctl | None = None) -> None:
+        require_linux()
+        self._spawner = spawner
+        self._systemctl = systemctl or Systemctl(spawner)
+        self._held = Held(self._reap)
+
+    async def look(
+        self, processes: Sequence[ProcessSettings], known: Mapping[str, Found]
+    ) -> Mapping[str, Sight]:
+        """What is there of each process, by its name; a look that fails says so and disturbs no other."""
+        sights: dict[str, Sight] = {}
+        ahead: list[ProcessSettings] = []
+        for process in processes:
+            sight = sights[process.name] = _believed(process, known.get(process.name))
+            if process.tcp or not (sight.found or _has_no_way(process)):
+                ahead.append(process)
+        if ahead:
+            await self._search(ahead, sights)
+        return sights
+
+    async def _search(self, ahead: Sequence[ProcessSettings], sights: dict[str, Sight]) -> None:
+        """Everything that waits or scans, at the same time."""
+        async with asyncio.TaskGroup() as group:
+            for process in ahead:
+                if process.tcp:
+                    look = self._port(process.tcp, sights[process.name])
+                elif process.systemd_unit:
+                    look = self._unit(process.systemd_unit, process.systemd_user, sights[process.name])
+                else:
+                    continue
+                group.create_task(_contained(process.name, look, sights), name=f"look at {process.name}")
+            for process in ahead:
+                if process.pid_file:
+                    seen = pid_files.sight_of(process.pid_file)
+                    sights[process.name] = seen._replace(known=sights[process.name].known)
+            if patterns := {process.name: process.match for process in ahead if process.match}:
+                for name, found in (await search(patterns, self._spawner.running)).items():
+                    sights[name] = sights[name]._replace(found=found, detail=_matching(found))
+
+    async def _port(self, address: str, sight: Sight) -> Sight:
+        where = await listening.endpoints(address, self._spawner)
+        answering = await listening.answers(where)
+        found = sight.found
+        if not found and (inodes := listening.listeners(where)):
+            held = listening.owners(inodes).values()
+            found = tuple(sorted({one for some in held for one in some}, key=lambda one: one.started))
+        words = f"{address} {'answers' if answering else 'does not answer'}"
+        return sight._replace(found=found, answering=answering, detail=words)
+
+    async def _unit(self, name: str, user: bool, sight: Sight) -> Sight:
+        unit = await self._systemctl.show(name, user=user)
+        for pause in _CATCH_UP:
+            if unit.active != "active" or not unit.pid or started(unit.pid) is not None:
+                break
+            await asyncio.sleep(pause)
+            unit = await self._systemctl.show(name, user=user)
+        return _unit_sight(unit)._replace(known=sight.known)
+
+    def hold(self, found: Iterable[Found], died: Callable[[Found], None]) -> None:
+        """Hold exactly these from now on; each death is told once."""
+        self._held.hold(found, died)
+
+    def _reap(self, pid: int) -> None:
+        """Take leave of a child that nobody else here waits for; not to be taken from one who wants its exit."""
+        if not self._spawner.reaps(pid):
+            with suppress(ChildProcessError):
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
+
+    def close(self) -> None:
+        """Let go of all processes."""
+        self._held.close()
+
+
+def _believed(process: ProcessSettings, known: Found | None) -> Sight:
+    """What can be said without a search: the process last known to be it, while it lives and still is it."""
+    if known is None:
+        return Sight(detail="not seen yet")
+    if not is_alive(known):
+        return Sight(detail=f"process {known.pid} is gone")
+    if not _still_is(process, known):
+        return Sight(known=True, detail=f"process {known.pid} lives but is no longer it")
+    return Sight((known,), known=True, detail=f"process {known.pid} is alive")
+
+
+def _still_is(process: ProcessSettings, known: Found) -> bool:
+    if process.match:
+        return still_matches(known, process.match)
+    return pid_files.still_names(process.pid_file, known) if process.pid_file else True
+
+
+def _has_no_way(process: ProcessSettings) -> bool:
+    return not (process.match or process.pid_file or process.systemd_unit or process.tcp)
+
+
+def _matching(found: tuple[Found, ...]) -> str:
+    return f"process {found[0].pid} matches, of {len(found)}" if found else "no process matches"
+
+
+def _unit_sight(unit: Unit) -> Sight:
+    since = started(unit.pid) if unit.pid else None
+    found = (Found(unit.pid, since),) if since is not None else ()
+    # A unit may be up without a main process (a oneshot that remains); then systemd's word is all there is.
+    answering = True if unit.active == "active" and not unit.pid else None
+    return Sight(found, answering, intended=unit.intended, busy=unit.busy, detail=unit.words)
+
+
+async def _contained(name: str, look: Awaitable[Sight], sights: dict[str, Sight]) -> None:
+    """A look that failed has not seen a death: it is told as busy, so that nobody acts on it."""
+    try:
+        sights[name] = await look
+    except (PulseError, OSError) as error:
+        sights[name] = sights[name]._replace(busy=True, detail=f"could not look: {error}")

@@ -1,0 +1,83 @@
+"""Ending a process with everything that came out of it."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Collection
+from contextlib import suppress
+
+from pulse_adapters.host.proc import Entry, carries, entry, living, send
+from pulse_core.ports import Found
+
+
+async def end_tree(root: Found, marker: str = "") -> tuple[Found, ...]:
+    """SIGKILL a process, its group, session and descendants and whoever carries the marker, until none is left.
+
+    Returns those that this user may not signal. What sleeps uninterruptibly with SIGKILL pending counts as
+    ended: it will never run another instruction of its own.
+    """
+    known: set[Found] = {root}
+    beyond: set[Found] = set()
+    killed: set[Found] = set()
+    pause, quiet = 0.001, 0
+    while True:
+        left = [one for one in family(root, known, marker) if one.found not in beyond | _asleep(killed)]
+        # A process that is just being executed shows no environment: only the second empty search is believed.
+        quiet = 0 if left else quiet + 1
+        if quiet > (1 if marker else 0):
+            return tuple(beyond)
+        known.update(one.found for one in left)
+        _end_group(root, left)
+        beyond.update(one.found for one in left if not send(one.found, signal.SIGKILL))
+        killed = known - beyond
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, 0.05)
+
+
+def _asleep(killed: Collection[Found]) -> set[Found]:
+    """Those of the killed that sleep uninterruptibly."""
+    return {one for one in killed if (seen := entry(one.pid)) and seen.found == one and seen.state == "D"}
+
+
+def _end_group(root: Found, left: Collection[Entry]) -> None:
+    """One signal for the whole group: the kernel lets no member fork its way past it."""
+    if any(one.group == root.pid for one in left):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(root.pid, signal.SIGKILL)
+
+
+def family(root: Found, known: Collection[Found], marker: str = "") -> list[Entry]:
+    """The live members of a tree: `known` ones, root's group and session, the marked, and all descendants.
+
+    This process is never one of them, nor is what only descends from it.
+    """
+    entries = {one.pid: one for one in living()}
+    chosen = {one.pid for one in entries.values() if one.found in known}
+    chosen |= (
+        {one.pid for one in entries.values() if root.pid in (one.group, one.session)}
+        if _led(root, entries)
+        else set()
+    )
+    if marker:
+        chosen |= {
+            one.pid for one in entries.values() if one.started >= root.started and carries(one.pid, marker)
+        }
+    return [entries[pid] for pid in _with_descendants(chosen, entries)]
+
+
+def _led(root: Found, entries: dict[int, Entry]) -> bool:
+    """Whether groups with root's number are root's: a number in use as a group is never given out again."""
+    holder = entries.get(root.pid)
+    return root.pid not in (os.getpgrp(), os.getsid(0)) and (holder is None or holder.started == root.started)
+
+
+def _with_descendants(chosen: set[int], entries: dict[int, Entry]) -> set[int]:
+    children: dict[int, list[int]] = {}
+    for one in entries.values():
+        children.setdefault(one.parent, []).append(one.pid)
+    whole, ahead = set(chosen), list(chosen)
+    while ahead:
+        born = [pid for pid in children.get(ahead.pop(), ()) if pid not in whole]
+        whole.update(born)
+        ahead.extend(born)
+    return whole

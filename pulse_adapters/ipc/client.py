@@ -1,0 +1,131 @@
+"""The command line's end of the socket: plain and synchronous, quick to import."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pulse_adapters.ipc.protocol import VERSION, NotAnswering, NotWelcome, error_from, reachable
+
+_PIECE = 1 << 18
+
+
+class Client:
+    """Asks the daemon at this socket, on one connection that is opened when first needed.
+
+    timeout: seconds for a whole `ask`; in a `stream`, seconds without even a sign of life.
+    """
+
+    def __init__(self, path: Path, timeout: float = 10.0) -> None:
+        self._path, self._timeout = path, timeout
+        self._socket: socket.socket | None = None
+        self._read = bytearray()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up; the next question opens a new connection."""
+        if self._socket:
+            self._socket.close()
+        self._socket = None
+        self._read.clear()
+
+    def ask(self, op: str, /, **fields: Any) -> dict[str, Any]:
+        """The one answer to a request; raises the daemon's own error, or NotAnswering."""
+        until = time.monotonic() + self._timeout
+        answer: dict[str, Any] = {}
+        for answer in self._answers(op, fields, until):  # noqa: B007 - the last one is wanted, all must be read
+            pass
+        return answer
+
+    def stream(self, op: str, /, **fields: Any) -> Iterator[dict[str, Any]]:
+        """The answers to a request as they come; whoever stops early has hung up."""
+        return self._answers(op, fields, None)
+
+    def _answers(self, op: str, fields: dict[str, Any], until: float | None) -> Iterator[dict[str, Any]]:
+        over = False
+        try:
+            self._send({**fields, "v": VERSION, "op": op})
+            while not over:
+                said = self._line(until)
+                over = "end" in said or "error" in said
+                if "error" in said:
+                    raise error_from(said["error"])
+                if "item" in said:
+                    yield said["item"]
+        finally:
+            if not over:
+                self.close()
+
+    def _send(self, request: dict[str, Any]) -> None:
+        line = json.dumps(request).encode() + b"\n"
+        connection = self._socket or self._connect()
+        self._socket = connection
+        # A daemon that turns us away says why before it hangs up: then there is something to read.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.settimeout(self._timeout)
+            try:
+                connection.sendall(line)
+            except TimeoutError as error:
+                raise self._silent() from error
+
+    def _connect(self) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(self._timeout)
+        try:
+            with reachable(self._path) as address:
+                connection.connect(address)
+        except OSError as error:
+            connection.close()
+            raise self._explained(error) from error
+        return connection
+
+    def _line(self, until: float | None) -> dict[str, Any]:
+        while (end := self._read.find(b"\n")) < 0:
+            self._read += self._piece(until)
+        line = bytes(self._read[:end])
+        del self._read[: end + 1]
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def _piece(self, until: float | None) -> bytes:
+        left = self._timeout if until is None else until - time.monotonic()
+        if self._socket is None or left <= 0:
+            raise self._silent()
+        self._socket.settimeout(left)
+        try:
+            piece = self._socket.recv(_PIECE)
+        except TimeoutError as error:
+            raise self._silent() from error
+        except ConnectionResetError:
+            piece = b""
+        if not piece:
+            raise NotAnswering(f"the daemon at {self._path} hung up before it answered; ask again")
+        return piece
+
+    def _silent(self) -> NotAnswering:
+        return NotAnswering(
+            f"the daemon at {self._path} has not answered for {self._timeout:g} s; "
+            "it may be stuck: see upulse daemon logs"
+        )
+
+    def _explained(self, error: OSError) -> NotAnswering | NotWelcome:
+        match error:
+            case TimeoutError() | BlockingIOError():
+                return self._silent()
+            case FileNotFoundError() | ConnectionRefusedError() | NotADirectoryError():
+                return NotAnswering(f"no daemon answers at {self._path}; start one with: upulse daemon start")
+            case PermissionError():
+                return NotWelcome(f"{self._path} is not for this user; ask its owner for the socket's group")
+            case _:
+                return NotAnswering(f"{self._path} can't be reached: {error.strerror or error}")

@@ -1,0 +1,150 @@
+"""The home's lock: whoever holds it is the one writer.
+
+An open-file-description lock: like flock it dies with its last descriptor, so with its process; unlike flock
+anyone may ask who holds it without taking it for a moment. What it says is written to a new file that is locked
+before it gets the name, so nobody reads half of it, and what the last holder said can be read first.
+"""
+
+import fcntl
+import json
+import os
+import struct
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+
+from pulse_core.model.errors import HomeBusy, NoHome, PulseError
+
+_WHOLE = "hhqqi4x"
+_STEP = 0.005
+
+
+class LockUnusable(PulseError):
+    """The lock's file can't be opened or written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds the lock, or did last. since_at: UTC microseconds; boot: the kernel's boot id."""
+
+    pid: int
+    boot: str
+    since_at: int
+    version: str
+
+
+class HomeLock:
+    """Holds `run/lock` inside `with`. `previous` is who held it last, None if nobody did or it can't be read.
+
+    wait: seconds to wait for another holder to leave before HomeBusy is raised.
+    """
+
+    def __init__(self, path: Path, version: str, wait: float = 0.0) -> None:
+        self._path, self._version, self._wait = path, version, wait
+        self._held: int | None = None
+        self.previous: Holder | None = None
+
+    def __enter__(self) -> "HomeLock":
+        try:
+            self._held = self._taken()
+        except FileNotFoundError as error:
+            raise NoHome(str(self._path.parent.parent)) from error
+        except OSError as error:
+            raise LockUnusable(f"{self._path} can't be locked: {error.strerror}") from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+    def _taken(self) -> int:
+        until = time.monotonic() + self._wait
+        while (old := self._try()) is None:
+            if time.monotonic() >= until:
+                found = holder(self._path)
+                raise HomeBusy(str(self._path.parent.parent), found.pid if found else None)
+            time.sleep(_STEP)
+        try:
+            self.previous = _parse(os.pread(old, 4096, 0))
+            return self._written()
+        finally:
+            os.close(old)
+
+    def _try(self) -> int | None:
+        """A descriptor of the file that bears the name, locked; None if somebody else has it."""
+        while True:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK))
+                if _still_named(file, self._path):
+                    return file
+            except BlockingIOError:
+                os.close(file)
+                return None
+            except BaseException:
+                os.close(file)
+                raise
+            os.close(file)  # its holder put a new file in its place and left, between our two calls
+
+    def _written(self) -> int:
+        """A new file with our words, locked and then given the name, while the old one is still locked."""
+        ours = Holder(os.getpid(), _boot(), time.time_ns() // 1000, self._version)
+        new = self._path.with_name(self._path.name + ".new")
+        file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(file, json.dumps(asdict(ours)).encode())
+            fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK))
+            os.rename(new, self._path)
+        except BaseException:
+            os.close(file)
+            raise
+        return file
+
+
+def holder(path: Path) -> Holder | None:
+    """Who holds the lock now, None if nobody does; asking disturbs nobody. pid 0: its words can't be read."""
+    for _ in range(20):
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            held, words = _is_held(file), _parse(os.pread(file, 4096, 0))
+            if _still_named(file, path) and (words or not held):
+                return words if held else None
+        finally:
+            os.close(file)
+        time.sleep(_STEP)  # somebody is taking it at this moment
+    return Holder(0, "", 0, "")
+
+
+def _is_held(file: int) -> bool:
+    answer = fcntl.fcntl(file, fcntl.F_OFD_GETLK, _lock(fcntl.F_WRLCK))
+    return bool(struct.unpack(_WHOLE, answer)[0] != fcntl.F_UNLCK)
+
+
+def _lock(kind: int) -> bytes:
+    """The kernel's `struct flock` over the whole file."""
+    return struct.pack(_WHOLE, kind, os.SEEK_SET, 0, 0, 0)
+
+
+def _still_named(file: int, path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(file), os.stat(path))
+    return False
+
+
+def _parse(words: bytes) -> Holder | None:
+    try:
+        return Holder(**json.loads(words))
+    except (ValueError, TypeError):
+        return None
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

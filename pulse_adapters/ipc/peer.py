@@ -1,0 +1,68 @@
+"""Who is at the other end of a socket: the kernel says it, the caller is not asked."""
+
+import grp
+import os
+import pwd
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pulse_core.model.errors import UnknownName
+from pulse_core.model.payload import Role
+
+_PEERGROUPS = 59  # SO_PEERGROUPS, Linux 4.13; the socket module has no name for it
+_ROOM = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A caller: its process when it connected, its user, its main group, and what that entitles it to."""
+
+    pid: int
+    uid: int
+    gid: int
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Doorkeeper:
+    """Says the role of a caller. owner: the home's user; group: gid of those who may do what an agent may."""
+
+    owner: int
+    group: int | None
+
+    def peer(self, connection: socket.socket) -> Peer:
+        """The caller at the other end of a connection."""
+        pid, uid, gid = struct.unpack(
+            "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        )
+        if uid in (0, self.owner):
+            return Peer(pid, uid, gid, Role.PERSON)
+        member = self.group is not None and self.group in (gid, *_groups(connection, uid, gid))
+        return Peer(pid, uid, gid, Role.AGENT if member else Role.NOBODY)
+
+
+def group_id(name: str) -> int:
+    """The gid of a group by its name; UnknownName if the machine has none of that name."""
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError as error:
+        raise UnknownName("group", name, (found.gr_name for found in grp.getgrall())) from error
+
+
+def _groups(connection: socket.socket, uid: int, gid: int) -> Iterator[int]:
+    """The caller's other groups: as the kernel has them, or by the user database where it can't be asked."""
+    try:
+        told = connection.getsockopt(socket.SOL_SOCKET, _PEERGROUPS, _ROOM)
+    except OSError:
+        yield from _listed(uid, gid)
+    else:
+        yield from struct.unpack(f"{len(told) // 4}I", told)
+
+
+def _listed(uid: int, gid: int) -> list[int]:
+    try:
+        return os.getgrouplist(pwd.getpwuid(uid).pw_name, gid)
+    except KeyError:
+        return []

@@ -1,0 +1,114 @@
+"""What goes over the socket: one JSON object a line.
+
+Request: `{"v": 1, "op": NAME, …}`. For each, in order: any number of `{"item": {…}}`, then `{"end": true}` or
+`{"error": {"type": NAME, "message": WORDS, …}}`. While a request is being worked on and nothing else is said,
+`{"alive": true}` is, so that a caller can tell slow from hung. Who closes its sending side is gone.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pulse_core.model.errors import PulseError
+
+VERSION = 1
+BEAT = 3.0
+"""Seconds of silence after which a working daemon says that it is alive."""
+
+END = b'{"end": true}\n'
+ALIVE = b'{"alive": true}\n'
+
+
+class BadRequest(PulseError):
+    """A line that is no request."""
+
+
+class NewerProtocol(PulseError):
+    """The caller speaks a newer protocol than this daemon."""
+
+
+class NotWelcome(PulseError):
+    """The caller may not use this socket, or not now."""
+
+
+class InternalError(PulseError):
+    """The daemon failed at a request; the fault is its own."""
+
+
+class NotAnswering(PulseError):
+    """No daemon answers at the socket."""
+
+
+@contextmanager
+def reachable(path: Path) -> Iterator[str]:
+    """A short name for a socket's path, valid inside: the kernel takes 107 bytes, and homes can lie deep."""
+    directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{directory}/{path.name}"
+    finally:
+        os.close(directory)
+
+
+def request(line: bytes) -> dict[str, Any]:
+    """A request read from its line, or BadRequest, or NewerProtocol."""
+    try:
+        found = json.loads(line, parse_constant=_no_number)
+        if b"\\ud" in line.lower():
+            json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair is no text
+    except (ValueError, RecursionError) as error:
+        raise BadRequest('no JSON; a request is one line, as {"v": 1, "op": "status"}') from error
+    if not isinstance(found, dict) or not isinstance(found.get("op"), str):
+        raise BadRequest('no request; one is an object with "v" and "op", as {"v": 1, "op": "status"}')
+    _check_version(found.get("v"))
+    return found
+
+
+def item(value: Mapping[str, Any]) -> bytes:
+    """One piece of an answer as a line."""
+    return json.dumps({"item": value}).encode() + b"\n"
+
+
+def error_line(error: PulseError) -> bytes:
+    """An error as a line: its class by name, its sentence, and what plain values it carries."""
+    carried = {name: value for name, value in vars(error).items() if _plain(value)}
+    told = {**carried, "type": type(error).__name__, "message": str(error)}
+    return json.dumps({"error": told}).encode() + b"\n"
+
+
+def error_from(told: Mapping[str, Any]) -> PulseError:
+    """The error that was told, as the class of that name, or as a PulseError if the name is not known here."""
+    kind = next((kind for kind in _family(PulseError) if kind.__name__ == told.get("type")), PulseError)
+    error = kind.__new__(kind, told.get("message", "the daemon gave no reason"))
+    vars(error).update({name: value for name, value in told.items() if name not in ("type", "message")})
+    return error
+
+
+def _check_version(version: object) -> None:
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise BadRequest(f'"v" is {version!r}; this daemon speaks version {VERSION}, as {{"v": {VERSION}}}')
+    if version > VERSION:
+        raise NewerProtocol(
+            f"the request speaks protocol {version}, this daemon only {VERSION}: it runs an older Pulse "
+            "than the caller; restart it with the new one (upulse daemon restart)"
+        )
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _plain(value: object) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _family(kind: type[PulseError]) -> Iterator[type[PulseError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from _family(child)

@@ -1,0 +1,155 @@
+"""The daemon's end of the socket: checks who calls, reads requests, sends the handler's answers."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pulse_adapters.ipc.peer import Doorkeeper, Peer, group_id
+from pulse_adapters.ipc.place import bound, remove, signpost
+from pulse_adapters.ipc.protocol import END, InternalError, NotWelcome, error_line, item, request
+from pulse_adapters.ipc.wire import Gone, Limits, Wire
+from pulse_core.model.errors import PulseError
+from pulse_core.model.payload import Json, Role
+
+Answer = AsyncIterator[Mapping[str, Json]]
+Handler = Callable[[Peer, Mapping[str, Json]], Answer]
+OnError = Callable[[Exception], None]
+
+_LIMITS = Limits()
+
+
+@asynccontextmanager
+async def serve(
+    path: Path,
+    handler: Handler,
+    *,
+    owner: int,
+    on_error: OnError,
+    group: str | None = None,
+    sign: Path | None = None,
+    limits: Limits = _LIMITS,
+) -> AsyncIterator[None]:
+    """Answer at this socket while inside; leaving hangs up on everybody.
+
+    owner: the home's user, who with root is a PERSON; group: its members are AGENTs. sign: where to leave a
+    symbolic link to the socket if it is not in the home. on_error is told of what the handler raises and is
+    no PulseError. The caller holds the home's lock.
+    """
+    keeper = Doorkeeper(owner, group_id(group) if group else None)
+    hall = _Hall(keeper, handler, on_error, limits)
+    listening = bound(path, owner, keeper.group)
+    placed = [(path, os.lstat(path))]
+    if sign and sign != path:
+        signpost(sign, path)
+        placed.append((sign, os.lstat(sign)))
+    server = await asyncio.get_running_loop().create_unix_server(hall.door, sock=listening)
+    try:
+        yield
+    finally:
+        server.close()
+        for place, mine in placed:
+            remove(place, mine)
+        await hall.emptied()
+
+
+class _Hall:
+    """Who is being talked to; owns a task for each caller."""
+
+    def __init__(self, keeper: Doorkeeper, handler: Handler, on_error: OnError, limits: Limits) -> None:
+        self._keeper, self._handler, self._on_error, self._limits = keeper, handler, on_error, limits
+        self._callers: dict[asyncio.Task[None], tuple[Peer, Wire]] = {}
+
+    def door(self) -> Wire:
+        """A wire for the next caller."""
+        return Wire(self._limits, self._opened)
+
+    async def emptied(self) -> None:
+        """Hang up on everybody, and wait until nothing is worked on any more."""
+        callers = dict(self._callers)
+        for task, (_, wire) in callers.items():
+            wire.close()  # here, since a task that has not begun yet would not do it
+            task.cancel()
+        if callers:
+            await asyncio.wait(callers)
+        for _, wire in callers.values():
+            wire.abort()
+        await asyncio.sleep(0)  # asyncio closes the sockets one turn later
+
+    def _opened(self, wire: Wire, transport: asyncio.Transport) -> None:
+        peer = self._keeper.peer(transport.get_extra_info("socket"))
+        if refusal := self._refusal(peer):
+            wire.say(error_line(NotWelcome(refusal)))
+            return wire.close()
+        task = asyncio.get_running_loop().create_task(self._converse(wire, peer), name=f"caller {peer.pid}")
+        self._callers[task] = peer, wire
+        task.add_done_callback(self._callers.pop)
+        wire.owner = task
+        return None
+
+    def _refusal(self, peer: Peer) -> str | None:
+        """Why this caller is not let in, or None."""
+        if peer.role == Role.NOBODY:
+            return f"user {peer.uid} may not talk to this Pulse; its owner can allow a group in [socket]"
+        humble = sum(other.role < Role.PERSON for other, _ in self._callers.values())
+        full = len(self._callers) >= self._limits.connections
+        if full or (peer.role < Role.PERSON and humble >= self._limits.agents):
+            return f"{len(self._callers)} callers are connected, and that is enough; try again later"
+        return None
+
+    async def _converse(self, wire: Wire, peer: Peer) -> None:
+        try:
+            while True:
+                await self._answer(wire, peer, await wire.line())
+                await asyncio.sleep(0)  # a caller who sends many requests ahead must not hold up the loop
+        except Gone:
+            pass
+        finally:
+            wire.close()
+
+    async def _answer(self, wire: Wire, peer: Peer, line: bytes) -> None:
+        op = ""
+        try:
+            asked = request(line)
+            op = asked["op"]
+            with _SignOfLife(wire, self._limits.beat):
+                await _told(wire, self._handler(peer, asked))
+            await wire.send(END)
+        except Gone:
+            raise
+        except PulseError as error:
+            await wire.send(error_line(error))
+        except Exception as error:  # noqa: BLE001 - one caller's request must not end the daemon; it is passed on
+            self._on_error(error)
+            words = f"the daemon failed at {op!r} ({type(error).__name__}); its log says more"
+            await wire.send(error_line(InternalError(words)))
+
+
+async def _told(wire: Wire, answers: Answer) -> None:
+    """Send the answers as they come, and end whoever makes them when nobody listens any more."""
+    try:
+        async for answer in answers:
+            await wire.send(item(answer))
+            await asyncio.sleep(0)
+    finally:
+        if isinstance(answers, AsyncGenerator):
+            await answers.aclose()
+
+
+class _SignOfLife:
+    """Inside, the caller is told now and then that its request is being worked on."""
+
+    def __init__(self, wire: Wire, every: float) -> None:
+        self._wire, self._every = wire, every
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> None:
+        self._timer = self._loop.call_later(self._every, self._beat)
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def _beat(self) -> None:
+        self._wire.still_here()
+        self._timer = self._loop.call_later(self._every, self._beat)

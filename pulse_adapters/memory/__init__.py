@@ -1,0 +1,25 @@
+"""Twins of every adapter, in memory and without threads: the same promises, kept until the process ends.
+
+With these and a loop in virtual time the whole daemon runs deterministically inside a test.
+"""
+
+from pulse_adapters.memory.clock import VirtualClock, virtual_loop
+from pulse_adapters.memory.executors import MemoryExecutor, MemoryRestart, MemoryStop
+from pulse_adapters.memory.host import MemoryHost
+from pulse_adapters.memory.lifeline import MemoryLifeline
+from pulse_adapters.memory.log import MemoryLog
+from pulse_adapters.memory.stores import MemoryCheckpoints, MemoryObjects, MemoryVitals
+
+__all__ = [
+    "MemoryCheckpoints",
+    "MemoryExecutor",
+    "MemoryHost",
+    "MemoryLifeline",
+    "MemoryLog",
+    "MemoryObjects",
+    "MemoryRestart",
+    "MemoryStop",
+    "MemoryVitals",
+    "VirtualClock",
+    "virtual_loop",
+]

@@ -1,0 +1,73 @@
+"""A machine in memory: processes that live, die, hang and are born again, at the test's word."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pulse_core.ports import Found, Sight
+from pulse_core.settings import ProcessSettings
+
+
+@dataclass
+class Body:
+    """A process: whether it answers at its port, and whether its own manager was told to stop it."""
+
+    found: Found
+    answering: bool = True
+
+
+@dataclass
+class MemoryHost:
+    """Implements `pulse_core.ports.ProcessTable`.
+
+    bodies: the live processes by the name in the settings; doomed: names whose processes die at birth;
+    starts: every birth, as (name, Found).
+    """
+
+    bodies: dict[str, Body] = field(default_factory=dict)
+    doomed: set[str] = field(default_factory=set)
+    intended: set[str] = field(default_factory=set)
+    starts: list[tuple[str, Found]] = field(default_factory=list)
+    _next: int = 100
+    _held: dict[Found, Callable[[Found], None]] = field(default_factory=dict)
+
+    def start(self, name: str) -> Found:
+        """Bring a process to life; a doomed one is dead at once."""
+        self._next += 1
+        found = Found(self._next, self._next * 10)
+        self.starts.append((name, found))
+        self.intended.discard(name)
+        if name not in self.doomed:
+            self.bodies[name] = Body(found)
+        return found
+
+    def kill(self, name: str) -> None:
+        """End the process as SIGKILL would; whoever holds it hears of it soon."""
+        if body := self.bodies.pop(name, None):
+            self._mourn(body.found)
+
+    def _mourn(self, found: Found) -> None:
+        if died := self._held.pop(found, None):
+            asyncio.get_running_loop().call_soon(died, found)
+
+    async def look(
+        self, processes: Sequence[ProcessSettings], known: Mapping[str, Found]
+    ) -> Mapping[str, Sight]:
+        return {process.name: self._sight(process, known.get(process.name)) for process in processes}
+
+    def _sight(self, process: ProcessSettings, known: Found | None) -> Sight:
+        body = self.bodies.get(process.name)
+        if body is None:
+            return Sight(answering=False if process.tcp else None, intended=process.name in self.intended)
+        answering = body.answering if process.tcp else None
+        return Sight((body.found,), answering, known == body.found)
+
+    def hold(self, found: Iterable[Found], died: Callable[[Found], None]) -> None:
+        self._held = dict.fromkeys(found, died)
+        living = {body.found for body in self.bodies.values()}
+        for one in set(self._held) - living:
+            self._mourn(one)
+
+    def forget_holders(self) -> None:
+        """Tell nobody of deaths any more, as when the holder's process is dead."""
+        self._held.clear()

@@ -1,0 +1,97 @@
+"""An event log in a list."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from hashlib import sha256
+
+from pulse_core.model.errors import Conflict
+from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
+from pulse_core.model.payload import encode
+from pulse_core.ports import Clock, Listener
+
+BATCH = 2_000
+
+
+class MemoryLog:
+    """Implements `pulse_core.ports.EventLog`.
+
+    commit: awaited before each commit, to take time, or raise LogUnavailable, as a disk would. While `deaf`
+    nothing is taken, as when the writer's process is dead.
+    """
+
+    def __init__(
+        self, clock: Clock, host: str = "memory", commit: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        self.clock, self.host, self.commit = clock, host, commit
+        self.events: list[Event] = []
+        self._chain = [NO_CHAIN]
+        self._ids: dict[str, int] = {}
+        self._listeners: list[Listener] = []
+        self._made = 0
+        self._turn = asyncio.Lock()
+        self.deaf = False
+
+    @property
+    def head(self) -> Head:
+        return Head(len(self.events), self._chain[-1])
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    def unlisten(self, listener: Listener) -> None:
+        self._listeners.remove(listener)
+
+    def forget_listeners(self) -> None:
+        """Tell nobody any more, as when the listeners' process is dead."""
+        self._listeners.clear()
+
+    async def append(self, *drafts: Draft) -> Sequence[Event]:
+        if self.deaf:
+            raise asyncio.CancelledError
+        texts = [encode(draft.payload) for draft in drafts]
+        async with self._turn:
+            known = [self._recorded(draft, text) for draft, text in zip(drafts, texts, strict=True)]
+            if self.commit:
+                await self.commit()
+            events = [
+                old or self._row(draft, text) for draft, text, old in zip(drafts, texts, known, strict=True)
+            ]
+            fresh = [event for event, old in zip(events, known, strict=True) if old is None]
+            for listener in tuple(self._listeners) if fresh else ():
+                listener(fresh)
+            return events
+
+    def _recorded(self, draft: Draft, text: str) -> Event | None:
+        seq = self._ids.get(draft.id)
+        if seq is None:
+            return None
+        event = self.events[seq - 1]
+        same = (event.kind, event.subject, event.actor, event.cause, event.data)
+        if same != (draft.payload.kind, draft.subject, draft.actor, draft.cause, text):
+            raise Conflict(f"event {draft.id} is recorded with another content")
+        return event
+
+    def _row(self, draft: Draft, text: str) -> Event:
+        self._made += 1
+        moment = draft.moment or self.clock.now()
+        id_ = draft.id or f"made-{self._made:08}"
+        event = Event(
+            len(self.events) + 1, id_, *moment, draft.payload.kind, draft.subject, draft.actor,
+            self.host, draft.cause, text,
+        )  # fmt: skip
+        self.events.append(event)
+        self._ids[id_] = event.seq
+        self._chain.append(sha256(self._chain[-1] + repr(event).encode()).digest())
+        return event
+
+    async def since(
+        self, seq: int, kinds: Collection[str] | None = None, upto: int | None = None
+    ) -> AsyncIterator[Sequence[Event]]:
+        last = len(self.events) if upto is None else min(upto, len(self.events))
+        for first in range(seq, last, BATCH):
+            batch = self.events[first : min(first + BATCH, last)]
+            if wanted := [event for event in batch if kinds is None or event.kind in kinds]:
+                yield wanted
+
+    async def chain_at(self, seq: int) -> bytes | None:
+        return self._chain[seq] if 0 <= seq < len(self._chain) else None

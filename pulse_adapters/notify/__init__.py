@@ -1,0 +1,1 @@
+"""Telling people: a notice is said where somebody reads it. Nothing here decides what is worth saying."""

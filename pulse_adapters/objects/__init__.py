@@ -1,0 +1,5 @@
+"""Objects: immutable blobs in files named by their SHA-256; nothing here is ever rewritten or guessed."""
+
+from pulse_adapters.objects.files import FileObjects
+
+__all__ = ["FileObjects"]

@@ -1,0 +1,111 @@
+"""Blobs as files `ab/cdef…`, whole and on disk before anybody may name them."""
+
+import asyncio
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from pulse_core.model.errors import Damaged, LogUnavailable
+
+T = TypeVar("T")
+_NAME = re.compile(r"[0-9a-f]{64}")
+
+
+class FileObjects:
+    """`Objects` in a directory; the same blob is stored once."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._settled: set[Path] = set()
+
+    async def put(self, blob: bytes) -> str:
+        """Store the blob and return its name; raises LogUnavailable if the disk does not take it."""
+        name = hashlib.sha256(blob).hexdigest()
+        try:
+            await _to_the_end(lambda: self._write(self.path(name), blob))
+        except OSError as error:
+            raise LogUnavailable(
+                f"a payload of {len(blob)} bytes could not be stored in {self._directory} ({error.strerror});"
+                " free some space or mend the permissions, then try again"
+            ) from error
+        return name
+
+    async def get(self, name: str) -> bytes | None:
+        """The blob of this name, or None; raises Damaged if the file is not what was stored."""
+        if not _NAME.fullmatch(name):
+            return None
+        blob = await _to_the_end(lambda: _read(self.path(name)))
+        if blob is not None and hashlib.sha256(blob).hexdigest() != name:
+            raise Damaged(
+                f"the object {self.path(name)} is not what was stored under its name; restore it from a backup"
+            )
+        return blob
+
+    def path(self, name: str) -> Path:
+        """Where the blob of this name lies."""
+        return self._directory / name[:2] / name[2:]
+
+    def _write(self, path: Path, blob: bytes) -> None:
+        self._settle(path.parent)
+        if not _holds(path, blob):
+            _replace(path, blob)
+        _sync(path.parent)
+
+    def _settle(self, shard: Path) -> None:
+        """Make the shard's own entry durable, once in this process: whoever made it may have died before."""
+        if shard not in self._settled:
+            shard.mkdir(parents=True, exist_ok=True)
+            _sync(shard.parent)
+            self._settled.add(shard)
+
+
+async def _to_the_end(work: Callable[[], T]) -> T:
+    """Run in a thread and wait for it even when cancelled, so that no write outlives its caller."""
+    thread = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        await asyncio.wait({thread})
+        raise
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Damaged(f"the object {path} cannot be read ({error.strerror})") from error
+
+
+def _holds(path: Path, blob: bytes) -> bool:
+    """Whether the file is there and whole; an altered one is written again."""
+    try:
+        return path.stat().st_size == len(blob) and path.read_bytes() == blob
+    except FileNotFoundError:
+        return False
+
+
+def _replace(path: Path, blob: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(blob)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,90 @@
+"""Checkpoints of projections in state.db: a cache that may vanish, so whatever is odd about it reads as empty."""
+
+import asyncio
+import hashlib
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+from pulse_core.model.event import Head
+from pulse_core.ports import Checkpoint
+
+T = TypeVar("T")
+_SCHEMA = Path(__file__).parent / "schema" / "checkpoints.sql"
+_FORMAT = 1
+
+
+class SqliteCheckpoints:
+    """`Checkpoints` on SQLite. The file is open only while it is used: once a minute is rare."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def load(self) -> Mapping[str, Checkpoint]:
+        return await _to_the_end(lambda: read_checkpoints(self._path))
+
+    async def save(self, checkpoints: Mapping[str, Checkpoint]) -> None:
+        """Replace these checkpoints; a file that cannot be used is begun anew, a disk that is full is let be."""
+        await _to_the_end(lambda: _write(self._path, checkpoints))
+
+
+def read_checkpoints(path: Path) -> dict[str, Checkpoint]:
+    """All checkpoints that are whole, by name; synchronous."""
+    if not path.exists():
+        return {}
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            rows = connection.execute("SELECT name, version, seq, chain, state, digest FROM checkpoint")
+            found = [
+                (name, Checkpoint(version, Head(seq, chain), state), digest)
+                for name, version, seq, chain, state, digest in rows
+            ]
+    except sqlite3.Error:
+        return {}
+    return {name: checkpoint for name, checkpoint, digest in found if _digest(name, checkpoint) == digest}
+
+
+def _digest(name: str, checkpoint: Checkpoint) -> bytes:
+    version, (seq, chain), state = checkpoint
+    return hashlib.sha256(f"{name}\0{version}\0{seq}\0{chain!r}\0{state}".encode()).digest()
+
+
+def _write(path: Path, checkpoints: Mapping[str, Checkpoint]) -> None:
+    try:
+        _replace(path, checkpoints)
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            return
+        _forget(path)
+        _replace(path, checkpoints)
+
+
+def _replace(path: Path, checkpoints: Mapping[str, Checkpoint]) -> None:
+    rows = [
+        (name, kept.version, kept.head.seq, kept.head.chain, kept.state, _digest(name, kept))
+        for name, kept in checkpoints.items()
+    ]
+    with closing(sqlite3.connect(path)) as connection:
+        if connection.execute("PRAGMA user_version").fetchone()[0] not in (0, _FORMAT):
+            raise sqlite3.DatabaseError("checkpoints of another format")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.executescript(f"{_SCHEMA.read_text()}\nPRAGMA user_version = {_FORMAT};")
+        connection.executemany("INSERT OR REPLACE INTO checkpoint VALUES (?,?,?,?,?,?)", rows)
+        connection.commit()
+
+
+def _forget(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
+
+
+async def _to_the_end(work: Callable[[], T]) -> T:
+    """Run in a thread and wait for it even when cancelled, so that no write outlives its caller."""
+    thread = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        await asyncio.wait({thread})
+        raise

@@ -1,0 +1,232 @@
+"""Group commit: whatever waits is written with one statement, and each caller hears of its own part."""
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+
+from pulse_adapters.sqlite.chain import link
+from pulse_adapters.sqlite.faults import code, translated
+from pulse_adapters.sqlite.reserve import Reserve
+from pulse_adapters.sqlite.rows import Row, content
+from pulse_core.model.errors import Conflict, LogUnavailable
+from pulse_core.model.event import Event, Head
+
+GROUP = 256
+"""Rows after which no further caller joins a commit; larger statements are slower by the row."""
+
+STATEMENT = 2_000
+"""Most rows of one statement: 13 variables each, below the 32,766 that any SQLite allows."""
+
+_SELECT = "SELECT seq, id, at, boot, mono, kind, subject, actor, host, cause, data, data_sha256 FROM event"
+_VALUES = "(?,?,?,?,?,?,?,?,?,?,?,?,?)"
+Listener = Callable[[Sequence[Event]], None]
+
+
+class Call:
+    """One caller's rows, and the future it waits on."""
+
+    __slots__ = ("done", "rows")
+
+    def __init__(self, rows: Sequence[Row], done: "asyncio.Future[Sequence[Event]]") -> None:
+        self.rows = rows
+        self.done = done
+
+    def fail(self, error: Exception) -> None:
+        """Tell the caller, if it still waits."""
+        if not self.done.done():
+            self.done.set_exception(error)
+
+    def succeed(self, events: Sequence[Event]) -> None:
+        """Give the caller its events, if it still waits."""
+        if not self.done.done():
+            self.done.set_result(events)
+
+
+class Commits:
+    """The queue in front of the writer's connection, and the one task that empties it.
+
+    The task runs until `close`; a caller that is cancelled takes nothing with it, since it only waits.
+    """
+
+    def __init__(
+        self, connection: aiosqlite.Connection, path: Path, head: Head, reserve: Reserve | None
+    ) -> None:
+        self.head = head
+        self.listeners: list[Listener] = []
+        self._connection = connection
+        self._path = path
+        self._reserve = reserve
+        self._waiting: deque[Call] = deque()
+        self._wake = asyncio.Event()
+        self._closed = False
+        self._task = asyncio.create_task(self._run(), name=f"commits of {path.name}")
+
+    async def record(self, rows: Sequence[Row]) -> Sequence[Event]:
+        """The rows as events, once they are on disk."""
+        if self._closed:
+            raise LogUnavailable(f"{self._path} is closed; nothing was recorded")
+        call = Call(rows, asyncio.get_running_loop().create_future())
+        self._waiting.append(call)
+        self._wake.set()
+        return await call.done
+
+    async def close(self) -> None:
+        """Commit what waits, then end; the task ends even if whoever closes is cancelled."""
+        self._closed = True
+        self._wake.set()
+        await asyncio.wait({self._task})
+
+    async def _run(self) -> None:
+        while not (self._closed and not self._waiting):
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                await self._commit(self._group())
+
+    def _group(self) -> list[Call]:
+        group = [self._waiting.popleft()]
+        size = len(group[0].rows)
+        while self._waiting and (size := size + len(self._waiting[0].rows)) <= GROUP:
+            group.append(self._waiting.popleft())
+        return group
+
+    async def _commit(self, group: list[Call]) -> None:
+        try:
+            await self._write(group)
+        except sqlite3.Error as error:
+            _fail(group, translated(error, self._path))
+        except Exception as error:  # noqa: BLE001  the callers get it, and the next group its turn
+            _fail(group, error)
+        except BaseException:
+            self._closed = True
+            _fail([*group, *self._waiting], LogUnavailable(f"{self._path}: the commit was broken off"))
+            raise
+
+    async def _write(self, group: list[Call]) -> None:
+        try:
+            events = await self._insert([row for call in group for row in call.rows])
+        except sqlite3.IntegrityError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_CONSTRAINT_UNIQUE:
+                raise
+            await self._sort_out(group)
+            return
+        start = 0
+        for call in group:
+            call.succeed(events[start : start + len(call.rows)])
+            start += len(call.rows)
+
+    async def _sort_out(self, group: list[Call]) -> None:
+        """An id was there already: answer repeated drafts with what is recorded, refuse other content."""
+        known = await self._recorded({row.id for call in group for row in call.rows})
+        events: dict[str, Event] = {}
+        fresh: dict[str, Row] = {}
+        agreed = []
+        for call in group:
+            try:
+                fresh |= _new_rows(call.rows, known, fresh)
+            except Conflict as error:
+                call.fail(error)
+            else:
+                agreed.append(call)
+        if fresh:
+            events = {event.id: event for event in await self._insert(list(fresh.values()))}
+        for call in agreed:
+            call.succeed([events.get(row.id) or _as_recorded(known[row.id], row) for row in call.rows])
+
+    async def _recorded(self, ids: set[str]) -> dict[str, tuple[Any, ...]]:
+        found: dict[str, tuple[Any, ...]] = {}
+        names = list(ids)
+        for start in range(0, len(names), STATEMENT):
+            some = names[start : start + STATEMENT]
+            places = ",".join("?" * len(some))
+            rows = await self._connection.execute_fetchall(f"{_SELECT} WHERE id IN ({places})", some)
+            found |= {row[1]: tuple(row) for row in rows}
+        return found
+
+    async def _insert(self, rows: Sequence[Row]) -> Sequence[Event]:
+        """Write the rows at the head, tell the listeners; the head moves only once they are on disk."""
+        events, statements, head = _placed(rows, self.head)
+        try:
+            await self._execute(statements)
+        except sqlite3.OperationalError as error:
+            if code(error) != sqlite3.SQLITE_FULL or not self._reserve or not self._reserve.free():
+                raise
+            await self._execute(statements)
+        self.head = head
+        for listener in tuple(self.listeners):  # one may leave while it is told
+            self._tell(listener, events)
+        return events
+
+    async def _execute(self, statements: list[tuple[str, list[Any]]]) -> None:
+        """One statement commits by itself; more than one need a transaction around them."""
+        if len(statements) == 1:
+            await self._connection.execute_fetchall(*statements[0])
+            return
+        await self._connection.execute_fetchall("BEGIN IMMEDIATE")
+        try:
+            for statement in statements:
+                await self._connection.execute_fetchall(*statement)
+            await self._connection.execute_fetchall("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:  # a full disk may have rolled it back already
+                await self._connection.execute_fetchall("ROLLBACK")
+            raise
+
+    def _tell(self, listener: Listener, events: Sequence[Event]) -> None:
+        try:
+            listener(events)
+        except Exception as error:  # noqa: BLE001  the rows are on disk: their callers must hear so
+            context = {"message": f"a listener of {self._path} failed", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+
+
+def _fail(calls: Iterable[Call], error: Exception) -> None:
+    for call in calls:
+        call.fail(error)
+
+
+def _placed(rows: Sequence[Row], head: Head) -> tuple[list[Event], list[tuple[str, list[Any]]], Head]:
+    """The rows as events after `head`, the statements that write them, and the new head."""
+    seq, chain = head
+    events = []
+    statements = []
+    for start in range(0, len(rows), STATEMENT):
+        values: list[Any] = []
+        for columns, sealed, data in rows[start : start + STATEMENT]:
+            seq += 1
+            chain = link(chain, seq, sealed)
+            values += (seq, *columns, chain)
+            events.append(Event._make((seq, *columns[:9], data)))
+        count = min(STATEMENT, len(rows) - start)
+        statements.append((f"INSERT INTO event VALUES {','.join([_VALUES] * count)}", values))
+    return events, statements, Head(seq, chain)
+
+
+def _new_rows(
+    rows: Sequence[Row], known: Mapping[str, tuple[Any, ...]], fresh: Mapping[str, Row]
+) -> dict[str, Row]:
+    """Those rows of one call that are not recorded yet; raises Conflict if an id means something else."""
+    new: dict[str, Row] = {}
+    for row in rows:
+        if row.id in known:
+            there = content(known[row.id][1:])
+        elif earlier := fresh.get(row.id) or new.get(row.id):
+            there = earlier.content
+        else:
+            new[row.id] = row
+            continue
+        if there != row.content:
+            raise Conflict(
+                f"the id {row.id} is taken by an event of other content; leave the id out for a new event"
+            )
+    return new
+
+
+def _as_recorded(columns: tuple[Any, ...], row: Row) -> Event:
+    """The recorded event; its payload from the draft, which has the same hash and is whole."""
+    return Event._make((*columns[:10], row.data))

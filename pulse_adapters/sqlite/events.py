@@ -1,0 +1,157 @@
+"""The event log in events.db: one writing connection with a thread of its own, one that reads."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+import uuid_utils
+
+from pulse_adapters.sqlite.chain import COLUMNS
+from pulse_adapters.sqlite.commits import Commits
+from pulse_adapters.sqlite.connect import connect_readonly
+from pulse_adapters.sqlite.faults import translated
+from pulse_adapters.sqlite.opening import Opening, Start, open_writer
+from pulse_adapters.sqlite.references import REDACTED, all_plain, is_reference, referred
+from pulse_adapters.sqlite.reserve import Reserve
+from pulse_adapters.sqlite.rows import is_large, moved_out, prepare
+from pulse_core.model.errors import Damaged
+from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
+from pulse_core.ports import Clock, Listener, Objects
+
+BATCH = 2_000
+_LAST = (1 << 63) - 1
+
+
+def new_id() -> str:
+    """A UUIDv7 as text."""
+    return str(uuid_utils.uuid7())
+
+
+class SqliteEventLog:
+    """`EventLog` on SQLite; made by `open`."""
+
+    def __init__(
+        self,
+        commits: Commits,
+        reader: aiosqlite.Connection,
+        path: Path,
+        start: Start,
+        clock: Clock,
+        objects: Objects,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._commits = commits
+        self._reader = reader
+        self._path = path
+        self._host, self._torn = start.host, start.torn
+        self._clock = clock
+        self._objects = objects
+        self._new_id = new_id
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        path: Path,
+        *,
+        clock: Clock,
+        objects: Objects,
+        reserve: Path | None = None,
+        how: Opening = Opening(),  # noqa: B008  a frozen value
+        new_id: Callable[[], str] = new_id,
+    ) -> AsyncIterator["SqliteEventLog"]:
+        """The log at `path`, made if there is none. The caller holds the home's lock: there is one writer.
+
+        Raises Damaged, NewerFormat or LogUnavailable. Leaving commits what waits.
+        """
+        blocks = Reserve(reserve) if reserve else None
+        starts: list[Start] = []
+
+        def connect() -> sqlite3.Connection:
+            connection, start = open_writer(path, how, blocks)
+            starts.append(start)
+            return connection
+
+        async with (
+            aiosqlite.Connection(connect, 64) as writer,
+            aiosqlite.Connection(lambda: connect_readonly(path), 64) as reader,
+        ):
+            start = starts[0]
+            commits = Commits(writer, path, Head(start.seq, start.chain), blocks)
+            try:
+                yield cls(commits, reader, path, start, clock, objects, new_id)
+            finally:
+                await commits.close()
+
+    @property
+    def head(self) -> Head:
+        return self._commits.head
+
+    @property
+    def host(self) -> str:
+        """The home's UUID, in every row that this log writes."""
+        return self._host
+
+    @property
+    def torn(self) -> str:
+        """Words about a torn transaction that was left away at open, or nothing."""
+        return self._torn
+
+    async def append(self, *drafts: Draft) -> Sequence[Event]:
+        if not drafts:
+            return ()
+        now = self._clock.now()
+        rows = [prepare(draft, now, self._host, self._new_id) for draft in drafts]
+        if any(map(is_large, rows)):
+            rows = [await moved_out(row, self._objects) if is_large(row) else row for row in rows]
+        return await self._commits.record(rows)
+
+    def listen(self, listener: Listener) -> None:
+        self._commits.listeners.append(listener)
+
+    def unlisten(self, listener: Listener) -> None:
+        self._commits.listeners.remove(listener)
+
+    async def since(
+        self, seq: int, kinds: Collection[str] | None = None, upto: int | None = None
+    ) -> AsyncIterator[Sequence[Event]]:
+        """Each batch is a query of its own: a slow reader holds no snapshot, so the -wal can wrap."""
+        wanted = "" if kinds is None else f"AND +kind IN ({','.join('?' * len(kinds))})"
+        sql = f"SELECT {COLUMNS} FROM event WHERE seq > ? AND seq <= ? {wanted} ORDER BY seq LIMIT {BATCH}"
+        last = _LAST if upto is None else upto
+        while rows := await self._read(sql, (seq, last, *(kinds or ()))):
+            yield await self._events(rows)
+            if len(rows) < BATCH:
+                return
+            seq = rows[-1][0]
+
+    async def chain_at(self, seq: int) -> bytes | None:
+        if seq == 0:
+            return NO_CHAIN
+        rows = await self._read("SELECT chain FROM event WHERE seq = ?", (seq,))
+        return rows[0][0] if rows else None
+
+    async def _read(self, sql: str, values: Sequence[Any]) -> list[Any]:
+        try:
+            return list(await self._reader.execute_fetchall(sql, values))
+        except sqlite3.Error as error:
+            raise translated(error, self._path) from error
+
+    async def _events(self, rows: list[Any]) -> Sequence[Event]:
+        events = list(map(Event._make, rows))
+        if not all_plain([row[10] for row in rows]):
+            for place, (seq, *_, data) in enumerate(rows):
+                if data is None:
+                    events[place] = events[place]._replace(data=REDACTED)
+                elif is_reference(data):
+                    events[place] = events[place]._replace(data=await self._large(seq, data))
+        return events
+
+    async def _large(self, seq: int, data: str) -> str:
+        blob = await self._objects.get(referred(data))
+        if blob is None:
+            raise Damaged(f"the payload of row {seq} is missing from the objects; restore it from a backup")
+        return blob.decode()

@@ -1,0 +1,39 @@
+"""What SQLite complains about, in Pulse's words."""
+
+import sqlite3
+from pathlib import Path
+
+from pulse_core.model.errors import Damaged, LogUnavailable, PulseError
+
+_CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+def code(error: sqlite3.Error) -> int:
+    """SQLite's primary result code, 0 if Python raised the error by itself."""
+    return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def no_space(error: sqlite3.Error) -> bool:
+    """Whether freeing space may help: at a commit SQLite says FULL; a missing -shm is CANTOPEN or IOERR."""
+    return code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
+
+
+def corrupt(error: sqlite3.Error) -> bool:
+    """Whether the file itself is broken; a text that is no UTF-8 carries no code."""
+    return code(error) in _CORRUPT or "decode" in str(error)
+
+
+def translated(error: sqlite3.Error, path: Path) -> PulseError:
+    """The error as one a person can act on."""
+    if corrupt(error):
+        return Damaged(
+            f"{path} is damaged ({error}); `upulse verify` names the first bad row,"
+            " a copy beside it (events.db.before-N) or a backup can take its place"
+        )
+    remedy = {
+        sqlite3.SQLITE_FULL: "free some space on its disk",
+        sqlite3.SQLITE_READONLY: "make it and its directory writable for this user",
+        sqlite3.SQLITE_CANTOPEN: "check that its directory exists, has space and is writable",
+        sqlite3.SQLITE_IOERR: "check the disk and its space",
+    }.get(code(error), "look at the disk, then try again")
+    return LogUnavailable(f"{path} could not be written ({error}); nothing was recorded: {remedy}")

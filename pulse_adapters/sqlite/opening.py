@@ -1,0 +1,107 @@
+"""Opens events.db for its one writer: looked at before SQLite may touch it, brought up to date, tail checked."""
+
+import sqlite3
+import uuid
+from pathlib import Path
+from typing import NamedTuple
+
+from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
+from pulse_adapters.sqlite.faults import no_space, translated
+from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
+from pulse_adapters.sqlite.reserve import Reserve
+from pulse_adapters.sqlite.wal import scan
+from pulse_core.model.errors import Damaged
+
+TAIL = 1_000
+"""Rows whose chain is checked at each start; `verify` checks them all."""
+
+_PRAGMAS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA recursive_triggers = ON",  # or INSERT OR REPLACE would pass by the delete trigger
+    "PRAGMA cache_spill = OFF",  # no frame is ever rewritten in place, so a bad one is never our own doing
+    "PRAGMA cell_size_check = ON",
+)
+
+
+class Opening(NamedTuple):
+    """How to open: what the caller knows of the past (`rebooted`), and what a person decided."""
+
+    rebooted: bool = False
+    accept_damage: bool = False
+    migrations: Path = MIGRATIONS
+
+
+class Start(NamedTuple):
+    """Where the log stands, whose it is, and words about a torn end that was left away."""
+
+    seq: int
+    chain: bytes
+    host: str
+    torn: str
+
+
+def open_writer(path: Path, how: Opening, reserve: Reserve | None = None) -> tuple[sqlite3.Connection, Start]:
+    """The writer's connection and where the log stands; raises Damaged, NewerFormat or LogUnavailable."""
+    torn = "" if how.accept_damage else scan(path, rebooted=how.rebooted).torn
+    try:
+        opened = _open(path, how, torn)
+    except sqlite3.Error as error:
+        if not no_space(error) or not reserve or not reserve.free():
+            raise translated(error, path) from error
+        opened = _again(path, how, torn)
+    if reserve:
+        reserve.make()
+    return opened
+
+
+def _again(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Start]:
+    try:
+        return _open(path, how, torn)
+    except sqlite3.Error as error:
+        raise translated(error, path) from error
+
+
+def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Start]:
+    connection = sqlite3.connect(path, isolation_level=None, cached_statements=32)
+    try:
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+        if torn or how.accept_damage:
+            # Frames that are left out must not lie there under the same salt at the next start.
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        migrate(connection, path, how.migrations)
+        seq, chain = _head(connection)
+        if not how.accept_damage:
+            check_tail(connection, path, seq)
+        return connection, Start(seq, chain, _host(connection), torn)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _head(connection: sqlite3.Connection) -> tuple[int, bytes]:
+    row = connection.execute("SELECT seq, chain FROM event ORDER BY seq DESC LIMIT 1").fetchone()
+    return row or (0, START)
+
+
+def _host(connection: sqlite3.Connection) -> str:
+    """The home's own UUID, made once: host names change and repeat."""
+    connection.execute("INSERT OR IGNORE INTO meta VALUES ('host', ?)", (str(uuid.uuid4()),))
+    return str(connection.execute("SELECT value FROM meta WHERE key = 'host'").fetchone()[0])
+
+
+def check_tail(connection: sqlite3.Connection, path: Path, head: int) -> None:
+    """Check the chain of the last rows, but not what a person accepted as damaged. Raises Damaged."""
+    accepted = connection.execute(
+        "SELECT max(seq) FROM event WHERE seq > ? AND +kind = 'damage-accepted'", (head - TAIL,)
+    ).fetchone()[0]
+    after = max(head - TAIL, (accepted or 1) - 1, 0)
+    before = connection.execute("SELECT chain FROM event WHERE seq = ?", (after,)).fetchone()
+    rows = connection.execute(f"SELECT {ALL_COLUMNS} FROM event WHERE seq > ? ORDER BY seq", (after,))
+    good, fault = first_fault(rows, after, before[0] if before else START)
+    if fault or after + good != head:
+        raise Damaged(
+            f"{path}: {fault or f'row {after + good + 1} is missing'}; restore it from a backup, or go on:"
+            " `upulse daemon start --accept-damage` keeps a copy in damaged/ first"
+        )

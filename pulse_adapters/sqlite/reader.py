@@ -1,0 +1,139 @@
+"""The event log for the command line: synchronous, read-only, quick to import, good beside a running daemon."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from pulse_adapters.sqlite.chain import COLUMNS, START
+from pulse_adapters.sqlite.connect import connect_readonly
+from pulse_adapters.sqlite.faults import translated
+from pulse_adapters.sqlite.references import REDACTED, is_reference, object_path, referred
+from pulse_core.model.errors import Ambiguous, Damaged, NoHome, UnknownName
+
+_BATCH = 1_000
+
+
+class EventRow(NamedTuple):
+    """An event as `pulse_core.model.event.Event` has it, field by field, without importing pydantic."""
+
+    seq: int
+    id: str
+    at: int
+    boot: str
+    mono: int
+    kind: str
+    subject: str
+    actor: str
+    host: str
+    cause: str | None
+    data: str
+
+
+class Wanted(NamedTuple):
+    """Which events: after a row, not before a time (UTC microseconds), of these kinds, about this subject."""
+
+    since_seq: int = 0
+    since_at: int | None = None
+    kinds: Sequence[str] = ()
+    subject: str | None = None
+
+    def condition(self) -> tuple[str, list[Any]]:
+        """The same as SQL; kinds never choose an index, which would be slower than the scan."""
+        parts: list[str] = []
+        values: list[Any] = []
+        if self.since_at is not None:
+            parts.append("at >= ?")
+            values.append(self.since_at)
+        if self.kinds:
+            parts.append(f"+kind IN ({','.join('?' * len(self.kinds))})")
+            values += self.kinds
+        if self.subject is not None:
+            parts.append("subject = ?")
+            values.append(self.subject)
+        return "".join(f" AND {part}" for part in parts), values
+
+
+ALL = Wanted()
+
+
+class LogReader:
+    """Reads `events.db` and `objects/` of a home. `with` closes it; raises NoHome if there is no log."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "events.db"
+        self._objects = home / "objects"
+        if not self._path.exists():
+            raise NoHome(str(home))
+        try:
+            self._connection = connect_readonly(self._path)
+        except sqlite3.Error as error:
+            raise translated(error, self._path) from error
+
+    def __enter__(self) -> "LogReader":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def head(self) -> tuple[int, bytes]:
+        """The last row's number and chain value; 0 and zeros for an empty log."""
+        rows = self._rows("SELECT seq, chain FROM event ORDER BY seq DESC LIMIT 1", ())
+        return rows[0] if rows else (0, START)
+
+    def events(
+        self, wanted: Wanted = ALL, *, limit: int | None = None, newest_first: bool = False
+    ) -> Iterator[EventRow]:
+        """The wanted events. Reads in batches that hold no snapshot, so a reader that pauses delays nobody."""
+        condition, values = wanted.condition()
+        order = "DESC" if newest_first else "ASC"
+        low, high = wanted.since_seq, (1 << 63) - 1
+        sql = f"SELECT {COLUMNS} FROM event WHERE seq > ? AND seq < ?{condition} ORDER BY seq {order} LIMIT ?"
+        left = limit if limit is not None else high
+        while left > 0:
+            count = min(left, _BATCH)
+            rows = self._rows(sql, (low, high, *values, count))
+            yield from map(self._whole, rows)
+            if len(rows) < count:
+                return
+            left -= count
+            low, high = (low, rows[-1][0]) if newest_first else (rows[-1][0], high)
+
+    def event(self, name: str) -> EventRow:
+        """The event of this id, or of the only id that begins so. Raises UnknownName or Ambiguous."""
+        sql = f"SELECT {COLUMNS} FROM event WHERE id >= ? AND id < ? ORDER BY id LIMIT 4"
+        rows = self._rows(sql, (name, name + "\x7f")) if name else []
+        exact = [row for row in rows if row[1] == name]
+        if not rows:
+            raise UnknownName("event", name, ())
+        if len(rows) > 1 and not exact:
+            raise Ambiguous("event", name, [row[1] for row in rows])
+        return self._whole((exact or rows)[0])
+
+    def _rows(self, sql: str, values: Sequence[Any]) -> list[Any]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise translated(error, self._path) from error
+
+    def _whole(self, row: tuple[Any, ...]) -> EventRow:
+        event = EventRow._make(row)
+        if row[10] is None:
+            return event._replace(data=REDACTED)
+        return event._replace(data=self._large(event)) if is_reference(event.data) else event
+
+    def _large(self, event: EventRow) -> str:
+        try:
+            return object_path(self._objects, referred(event.data)).read_text()
+        except OSError as error:
+            raise Damaged(
+                f"the payload of row {event.seq} is missing from {self._objects} ({error.strerror});"
+                " restore it from a backup"
+            ) from error

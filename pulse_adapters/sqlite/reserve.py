@@ -1,0 +1,34 @@
+"""A few real blocks held back, so that a full disk does not end the log."""
+
+import os
+from pathlib import Path
+
+SIZE = 4 * 1024 * 1024
+
+
+class Reserve:
+    """A file of 4 MiB that is given up when a commit finds no space; made again at the next start."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def make(self) -> bool:
+        """Take the blocks, if they are not held already; False if there is no space for them."""
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(handle, 0, SIZE)
+        except OSError:
+            self.free()
+            return False
+        finally:
+            os.close(handle)
+        return True
+
+    def free(self) -> bool:
+        """Give the blocks back; False if there were none."""
+        try:
+            held = self._path.stat().st_blocks > 0
+            self._path.unlink()
+        except FileNotFoundError:
+            return False
+        return held

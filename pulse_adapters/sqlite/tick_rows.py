@@ -1,0 +1,52 @@
+"""Tick records as rows of vitals.db, and back."""
+
+import json
+from typing import Any
+
+from pulse_adapters.sqlite.vitals_file import SAMPLE_COLUMNS, TICK_COLUMNS
+from pulse_core.model.event import Head
+from pulse_core.model.moment import Moment
+from pulse_core.model.tick import LayerOutcome, TickRecord
+
+__all__ = ["SAMPLE_COLUMNS", "TICK_COLUMNS", "tick_of", "tick_row"]
+
+
+def tick_row(tick: TickRecord) -> tuple[Any, ...]:
+    """The record in the order of TICK_COLUMNS."""
+    layers = [(layer.rule, layer.outcome, layer.notes, layer.took_us) for layer in tick.layers]
+    return (
+        tick.tick,
+        *tick.moment,
+        tick.woken_by,
+        tick.head.seq,
+        tick.head.chain.hex(),
+        json.dumps(tick.samples),
+        tick.settings,
+        tick.version,
+        json.dumps(layers),
+        json.dumps(tick.effects),
+        tick.tick_ms,
+        tick.took_us,
+        tick.snapshot,
+    )
+
+
+def tick_of(row: tuple[Any, ...]) -> TickRecord:
+    """The record that such a row holds."""
+    layers = (
+        LayerOutcome(rule, outcome, tuple(notes), us) for rule, outcome, notes, us in json.loads(row[10])
+    )
+    return TickRecord(
+        tick=row[0],
+        moment=Moment(*row[1:4]),
+        woken_by=row[4],
+        head=Head(row[5], bytes.fromhex(row[6])),
+        samples=tuple(json.loads(row[7])),
+        settings=row[8],
+        version=row[9],
+        layers=tuple(layers),
+        effects=tuple(json.loads(row[11])),
+        tick_ms=row[12],
+        took_us=row[13],
+        snapshot=row[14],
+    )

@@ -1,0 +1,115 @@
+"""Samples and tick records in vitals.db: kept in memory first, written behind, and lost without regret."""
+
+import asyncio
+import json
+import sqlite3
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+
+from pulse_adapters.sqlite.tick_rows import SAMPLE_COLUMNS, TICK_COLUMNS, tick_of, tick_row
+from pulse_adapters.sqlite.vitals_file import open_vitals
+from pulse_core.model.moment import Moment
+from pulse_core.model.payload import Json
+from pulse_core.model.tick import TickRecord
+from pulse_core.model.vitals import Sample
+
+QUEUED = 10_000
+"""Most samples, and most tick records, that wait for a disk that does not take them."""
+
+
+class SqliteVitals:
+    """`Vitals` on SQLite; made by `open`. `dropped` counts what was lost on the way to the disk."""
+
+    def __init__(self, connection: aiosqlite.Connection, last_id: int) -> None:
+        self.dropped = 0
+        self._connection = connection
+        self._last_id = last_id
+        self._samples: deque[Sample] = deque(maxlen=QUEUED)
+        self._ticks: deque[TickRecord] = deque(maxlen=QUEUED)
+        self._writing = asyncio.Lock()
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, path: Path) -> AsyncIterator["SqliteVitals"]:
+        """The vitals at `path`; a file that cannot be used is set aside and a new one begun."""
+        last: list[int] = []
+
+        def connect() -> sqlite3.Connection:
+            connection, last_id = open_vitals(path)
+            last.append(last_id)
+            return connection
+
+        async with aiosqlite.Connection(connect, 64) as connection:
+            vitals = cls(connection, last[0])
+            try:
+                yield vitals
+            finally:
+                await vitals.flush()
+
+    def sample(self, key: str, moment: Moment, data: Mapping[str, Json]) -> Sample:
+        self._last_id += 1
+        sample = Sample(self._last_id, key, moment, data)
+        self.dropped += len(self._samples) == QUEUED
+        self._samples.append(sample)
+        return sample
+
+    def record(self, tick: TickRecord) -> None:
+        self.dropped += len(self._ticks) == QUEUED
+        self._ticks.append(tick)
+
+    async def flush(self) -> None:
+        async with self._writing:
+            samples = [self._samples.popleft() for _ in range(len(self._samples))]
+            ticks = [self._ticks.popleft() for _ in range(len(self._ticks))]
+            await self._write("sample", SAMPLE_COLUMNS, [_sample_row(sample) for sample in samples])
+            await self._write("tick", TICK_COLUMNS, [tick_row(tick) for tick in ticks])
+
+    async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:
+        where = "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
+        return list(map(_sample, await self._read("sample", SAMPLE_COLUMNS, where, json.dumps(list(ids)))))
+
+    async def recent(self, after: int) -> Sequence[Sample]:
+        return list(
+            map(_sample, await self._read("sample", SAMPLE_COLUMNS, "WHERE at > ? ORDER BY id", after))
+        )
+
+    async def ticks(self, last: int) -> Sequence[TickRecord]:
+        rows = await self._read("tick", TICK_COLUMNS, "ORDER BY tick DESC LIMIT ?", last)
+        return [tick_of(row) for row in reversed(rows)]
+
+    async def trim(self, before_at: int) -> None:
+        """Delete samples and ticks older than this (UTC microseconds)."""
+        for table in ("sample", "tick"):
+            await self._quietly(f"DELETE FROM {table} WHERE at < ?", (before_at,))
+
+    async def _write(self, table: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
+        """One statement for all rows, whatever their number: they travel as one JSON text."""
+        if rows:
+            fields = ", ".join(f"json_extract(value, '$[{place}]')" for place in range(len(rows[0])))
+            sql = f"INSERT OR REPLACE INTO {table} ({columns}) SELECT {fields} FROM json_each(?)"
+            if await self._quietly(sql, (json.dumps(rows),)) is None:
+                self.dropped += len(rows)
+
+    async def _read(self, table: str, columns: str, where: str, value: Any) -> list[Any]:
+        await self.flush()
+        return await self._quietly(f"SELECT {columns} FROM {table} {where}", (value,)) or []
+
+    async def _quietly(self, sql: str, values: Iterable[Any]) -> list[Any] | None:
+        """The rows, or None if the file does not serve: vitals may be lost, the daemon may not stop for them."""
+        try:
+            return list(await self._connection.execute_fetchall(sql, values))
+        except sqlite3.Error:
+            return None
+
+
+def _sample_row(sample: Sample) -> tuple[Any, ...]:
+    return (sample.id, sample.key, *sample.moment, json.dumps(dict(sample.data), default=repr))
+
+
+def _sample(row: tuple[Any, ...]) -> Sample:
+    return Sample(row[0], row[1], Moment(*row[2:5]), json.loads(row[5]))

@@ -1,0 +1,168 @@
+"""Looks at a write-ahead log before SQLite does: SQLite takes a bad frame for the end, and says nothing.
+
+Format: sqlite.org/fileformat2.html, section 4; the -shm header: sqlite.org/walformat.html.
+"""
+
+import mmap
+import shutil
+import struct
+import sys
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from pulse_core.model.errors import Damaged
+
+HEADER = 32
+FRAME = 24
+_BIG = {0x377F0682: False, 0x377F0683: True}
+_MASK = 0xFFFFFFFF
+Buffer = bytes | mmap.mmap
+
+
+class Frame(NamedTuple):
+    """One frame's header: the page it holds, the database's size if it ends a transaction, salts, checksum."""
+
+    page: int
+    commit: int
+    salt: bytes
+    sums: tuple[int, int]
+
+
+class WalState(NamedTuple):
+    """A log that may be opened: frames of whole transactions, and words about a torn end if there is one."""
+
+    committed: int = 0
+    torn: str = ""
+
+
+class Index(NamedTuple):
+    """What the -shm of a killed writer remembers: how many frames were acknowledged, and how many are moved."""
+
+    frames: int
+    moved: int
+    salt: bytes
+
+
+def scan(path: Path, *, rebooted: bool = False) -> WalState:
+    """Check the log beside the database `path`; raises Damaged where rows that were on disk are gone.
+
+    rebooted: the machine was restarted since the last writer, so a last transaction that is torn in its
+    middle is a power cut's doing and was never acknowledged.
+    """
+    wal = path.with_name(f"{path.name}-wal")
+    index = None if rebooted else read_index(path.with_name(f"{path.name}-shm"))
+    if not wal.exists() or wal.stat().st_size < HEADER:
+        if index and index.frames > index.moved:
+            raise _damaged(
+                path, f"the log {wal.name} is gone, with {index.frames - index.moved} frames in it"
+            )
+        return WalState()
+    with wal.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return examine(content, path, rebooted=rebooted, index=index)
+
+
+def examine(wal: Buffer, path: Path, *, rebooted: bool = False, index: Index | None = None) -> WalState:
+    """The verdict on the bytes of a log; `path` is only for the words."""
+    if not any(wal[:HEADER]):
+        return WalState(torn="its header was never written")
+    header = struct.unpack(">IIII8sII", wal[:HEADER])
+    if header[0] not in _BIG or _sums(wal[:24], _BIG[header[0]]) != header[5:]:
+        raise _damaged(path, "the header of its -wal file is altered, all frames in it are in doubt")
+    size, salt = header[2], header[4]
+    committed, bad = _walk(wal, size, salt, _BIG[header[0]], header[5:])
+    if index and index.salt == salt and index.frames > committed:
+        raise _damaged(path, _where(committed + 1, size) + f", and {index.frames} were acknowledged")
+    return _judge(wal, path, size, salt, committed, bad, rebooted)
+
+
+def _judge(
+    wal: Buffer, path: Path, size: int, salt: bytes, committed: int, bad: int, rebooted: bool
+) -> WalState:
+    """A bad frame with a commit after it is damage, unless it is inside the last transaction of a power cut."""
+    same = [(number, frame) for number, frame in _headers(wal, size, bad) if frame.salt == salt]
+    commits = [number for number, frame in same if frame.commit]
+    later = [number for number in commits if number > bad]
+    if later and not (rebooted and len(later) == 1 and same[-1][0] == later[0] and bad not in commits):
+        raise _damaged(path, _where(bad, size) + f", and transactions follow up to frame {later[-1]}")
+    return WalState(committed, f"frame {bad} ends a torn transaction" if commits else "")
+
+
+def _walk(wal: Buffer, size: int, salt: bytes, big: bool, sums: tuple[int, ...]) -> tuple[int, int]:
+    """The number of the last good commit frame, and of the first frame that is not good."""
+    committed = number = 0
+    for number, frame in _headers(wal, size, 1):
+        start = _offset(number, size)
+        if frame.salt != salt or not frame.page:
+            return committed, number
+        sums = _sums(wal[start : start + 8], big, *sums)
+        sums = _sums(wal[start + FRAME : start + FRAME + size], big, *sums)
+        if sums != frame.sums:
+            return committed, number
+        if frame.commit:
+            committed = number
+    return committed, number + 1
+
+
+def _headers(wal: Buffer, size: int, first: int) -> Iterator[tuple[int, Frame]]:
+    """The headers of all whole frames from `first` on, with their numbers."""
+    count = (len(wal) - HEADER) // (FRAME + size)
+    for number in range(first, count + 1):
+        start = _offset(number, size)
+        page, commit, salt, one, two = struct.unpack(">II8sII", wal[start : start + FRAME])
+        yield number, Frame(page, commit, salt, (one, two))
+
+
+def _sums(content: bytes, big: bool, one: int = 0, two: int = 0) -> tuple[int, int]:
+    """SQLite's running checksum: Fibonacci-weighted sums over pairs of 32-bit words."""
+    words = array("I", content)
+    if big != (sys.byteorder == "big"):
+        words.byteswap()
+    pairs = iter(words)
+    for left, right in zip(pairs, pairs, strict=True):
+        one = (one + left + two) & _MASK
+        two = (two + right + one) & _MASK
+    return one, two
+
+
+def read_index(shm: Path) -> Index | None:
+    """What the -shm file says, or None if there is none or it is in the middle of a change."""
+    try:
+        with shm.open("rb") as file:
+            content = file.read(136)
+    except FileNotFoundError:
+        return None
+    if len(content) < 136 or content[:48] != content[48:96] or not content[12]:
+        return None
+    frames, one, two = struct.unpack("=16xI20xII", content[:48])
+    if _sums(content[:40], sys.byteorder == "big") != (one, two):
+        return None
+    return Index(frames, struct.unpack("=I", content[96:100])[0], content[32:40])
+
+
+def set_aside(path: Path, into: Path) -> Path:
+    """Copy a database with its -wal and -shm into a new numbered directory in `into`, and name it."""
+    into.mkdir(parents=True, exist_ok=True)
+    taken = [int(kept.name) for kept in into.iterdir() if kept.name.isdigit()]
+    kept = into / str(max(taken, default=0) + 1)
+    kept.mkdir()
+    for part in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        if part.exists():
+            shutil.copy2(part, kept / part.name)
+    return kept
+
+
+def _offset(number: int, size: int) -> int:
+    return HEADER + (number - 1) * (FRAME + size)
+
+
+def _where(number: int, size: int) -> str:
+    return f"frame {number} of its -wal file (byte {_offset(number, size)}) is altered"
+
+
+def _damaged(path: Path, what: str) -> Damaged:
+    return Damaged(
+        f"{path}: {what}; restore it from a backup, or go on without the lost rows:"
+        " `upulse daemon start --accept-damage` keeps a copy in damaged/ first"
+    )

@@ -1,0 +1,184 @@
+"""Our unit in systemd's hands: install it, find it again, and start or stop the daemon through it."""
+
+import os
+import pwd
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from pulse_adapters.systemd.unit import UNIT_NAME, served_home, unit_text
+from pulse_core.model.errors import PulseError
+
+_BOOTED = Path("/run/systemd/system")  # what sd_booted(3) looks at
+_SYSTEM = Path("/etc/systemd/system")
+_PATIENCE = 150.0  # seconds; longer than the unit's own start and stop timeouts
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """An installed unit: its file, whose manager has it, and the home it serves."""
+
+    path: Path
+    user: bool
+    home: Path
+
+
+def install(home: Path, user: bool = False, python: str = sys.executable) -> Unit:
+    """Write and enable the unit for `home`; starting it is another step. Nothing changes if it fails.
+
+    A system unit runs as the owner of the home, so that the home's files stay theirs.
+    """
+    _demand_manager(user)
+    unit = Unit(_directory(user) / UNIT_NAME, user, home.resolve())
+    before = _demand_free(unit)
+    owner = None if user else _owner(unit.home)
+    _write(unit.path, unit_text(home=unit.home, python=python, user=user, run_as=owner))
+    try:
+        systemctl("daemon-reload", user=user)
+        systemctl("enable", UNIT_NAME, user=user)
+    except PulseError:
+        _write(unit.path, before) if before else unit.path.unlink(missing_ok=True)
+        raise
+    return unit
+
+
+def uninstall(home: Path) -> Unit:
+    """Stop and disable the unit of `home` and remove its file; what Pulse started lives on."""
+    unit = installed(home)
+    if unit is None:
+        raise PulseError(f"no systemd unit serves {home}; install one with: upulse daemon install")
+    _demand_manager(unit.user)
+    systemctl("disable", "--now", UNIT_NAME, user=unit.user)
+    unit.path.unlink(missing_ok=True)
+    systemctl("daemon-reload", user=unit.user)
+    return unit
+
+
+def installed(home: Path) -> Unit | None:
+    """The unit that serves `home`, the system's before the user's; needs no rights and no running systemd."""
+    here = home.resolve()
+    units = (Unit(_directory(user) / UNIT_NAME, user, here) for user in (False, True))
+    return next((unit for unit in units if served_home(_read(unit.path)) == here), None)
+
+
+def start(unit: Unit) -> None:
+    """Start the daemon and wait until it is ready."""
+    systemctl("start", UNIT_NAME, user=unit.user)
+
+
+def stop(unit: Unit) -> None:
+    """Stop the daemon and wait until it has drained; it stays down until the next start or boot."""
+    systemctl("stop", UNIT_NAME, user=unit.user)
+
+
+def restart(unit: Unit) -> None:
+    """Stop the daemon, start it again, and wait until it is ready."""
+    systemctl("restart", UNIT_NAME, user=unit.user)
+
+
+def reload(unit: Unit) -> None:
+    """Have the daemon read its settings again; fails if it refused them."""
+    systemctl("reload", UNIT_NAME, user=unit.user)
+
+
+def is_active(unit: Unit) -> bool:
+    """Whether systemd says that the daemon is up (or reloading)."""
+    return _call(("is-active", "--quiet", UNIT_NAME), unit.user).returncode == 0
+
+
+def lingers() -> bool:
+    """Whether this user's manager outlives the login (`loginctl enable-linger` makes it so)."""
+    return (Path("/var/lib/systemd/linger") / pwd.getpwuid(os.geteuid()).pw_name).exists()
+
+
+def systemctl(*args: str, user: bool) -> str:
+    """What systemctl printed; raises PulseError with systemctl's own words when it fails."""
+    done = _call(args, user)
+    if done.returncode != 0:
+        words = " ".join((done.stderr or done.stdout).split()) or f"exit code {done.returncode}"
+        raise PulseError(f"{_spelled(args, user)}: {words}")
+    return done.stdout
+
+
+def _call(args: tuple[str, ...], user: bool) -> subprocess.CompletedProcess[str]:
+    command = ["systemctl", *(["--user"] if user else []), "--no-pager", "--no-ask-password", *args]
+    try:
+        return subprocess.run(
+            command, env=_environment(user), capture_output=True, text=True, timeout=_PATIENCE, check=False
+        )
+    except FileNotFoundError as error:
+        raise PulseError("there is no systemctl on this machine; use: upulse daemon start") from error
+    except subprocess.TimeoutExpired as error:
+        raise PulseError(
+            f"{_spelled(args, user)}: no answer in {_PATIENCE:.0f} s; see: journalctl -u upulse"
+        ) from error
+
+
+def _spelled(args: tuple[str, ...], user: bool) -> str:
+    return " ".join(("systemctl", *(["--user"] if user else []), *args))
+
+
+def _environment(user: bool) -> dict[str, str]:
+    """With the way to the user's manager, which `su` and cron jobs lack."""
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    if user:
+        environment.setdefault("XDG_RUNTIME_DIR", f"/run/user/{os.geteuid()}")
+    return environment
+
+
+def _directory(user: bool) -> Path:
+    if not user:
+        return _SYSTEM
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd" / "user"
+
+
+def _demand_manager(user: bool) -> None:
+    if not _BOOTED.is_dir():
+        raise PulseError("systemd does not run this machine, so no unit can be installed; "
+                         "use: upulse daemon start")  # fmt: skip
+    if not user and os.geteuid() != 0:
+        raise PulseError(
+            "a unit for the whole machine needs root; use sudo, or give --user for a unit of yours"
+        )
+
+
+def _demand_free(unit: Unit) -> str:
+    """The text of the unit that is there already; it must be ours to replace."""
+    before = _read(unit.path)
+    if before and (other := served_home(before)) != unit.home:
+        whose = f"serves {other}" if other else "was not written by Pulse"
+        raise PulseError(f"{unit.path} is there already and {whose}; remove that one first")
+    return before
+
+
+def _owner(home: Path) -> str | None:
+    try:
+        uid = home.stat().st_uid
+        return pwd.getpwuid(uid).pw_name if uid else None
+    except FileNotFoundError as error:
+        raise PulseError(f"no Pulse home at {home}; make one with: upulse init --home {home}") from error
+    except KeyError as error:
+        raise PulseError(f"{home} belongs to uid {uid}, which has no account to run as") from error
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""  # a unit that we cannot read is not one that we wrote
+
+
+def _write(path: Path, text: str) -> None:
+    """Put the whole file in place at once, on disk before its name appears."""
+    new = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with new.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as error:
+        raise PulseError(f"cannot write {path}: {error.strerror}") from error

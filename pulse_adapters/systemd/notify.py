@@ -1,0 +1,67 @@
+"""What the daemon tells the systemd that started it (sd_notify), without a library."""
+
+import os
+import socket
+import time
+from collections.abc import MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+_PATIENCE = 1.0  # seconds; READY must not get lost in a full queue, but PID 1 must not hold us up either
+
+
+@dataclass(frozen=True, slots=True)
+class Notifier:
+    """Speaks to the notify socket; does nothing where there is none. No method raises.
+
+    address: a path, or `@name` for an abstract socket, or empty; watchdog_us: 0 when nobody watches.
+    """
+
+    address: str = ""
+    watchdog_us: int = 0
+
+    @classmethod
+    def from_environment(cls, environ: MutableMapping[str, str] = os.environ) -> "Notifier":
+        """Take the manager's variables out of the environment, so that what we start cannot speak for us."""
+        address = environ.pop("NOTIFY_SOCKET", "")
+        microseconds = environ.pop("WATCHDOG_USEC", "")
+        pid = environ.pop("WATCHDOG_PID", "")
+        ours = pid in ("", str(os.getpid()))
+        known = address if address.startswith(("/", "@")) else ""
+        return cls(known, int(microseconds) if ours and microseconds.isdecimal() else 0)
+
+    def watchdog_seconds(self) -> float | None:
+        """Within how many seconds `watchdog` must be called again, or None; half of it is a good interval."""
+        return self.watchdog_us / 1_000_000 if self.watchdog_us and self.address else None
+
+    def ready(self) -> None:
+        """Started, or done with a reload."""
+        self._send("READY=1", _PATIENCE)
+
+    def reloading(self) -> None:
+        """About to read the settings again; `ready` ends it."""
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}", _PATIENCE)
+
+    def stopping(self) -> None:
+        """Draining."""
+        self._send("STOPPING=1", _PATIENCE)
+
+    def extend(self, seconds: float) -> None:
+        """A start or stop that takes long asks for so many more seconds from now."""
+        self._send(f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}", _PATIENCE)
+
+    def watchdog(self) -> None:
+        """Alive; call it only after real progress."""
+        self._send("WATCHDOG=1")
+
+    def status(self, text: str) -> None:
+        """One line for `systemctl status`."""
+        self._send(f"STATUS={' '.join(text.split())}")
+
+    def _send(self, message: str, patience: float = 0.0) -> None:
+        if not self.address:
+            return
+        address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+            channel.settimeout(patience)
+            channel.sendto(message.encode(errors="replace"), address)

@@ -1,0 +1,167 @@
+"""The daemon: its loops, and the order in which they start and stop."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+
+from pulse_core.daemon.desk import Desk
+from pulse_core.daemon.housekeeping import Housekeeping, heartbeat
+from pulse_core.daemon.parts import Parts
+from pulse_core.daemon.recall import recall
+from pulse_core.daemon.reporter import Reporter
+from pulse_core.daemon.status import Beat, status
+from pulse_core.daemon.submission import Submission
+from pulse_core.execute import ExecutorLoop
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import DaemonStarted, DaemonStopped, ReloadRequested
+from pulse_core.model.moment import US_PER_SECOND, iso
+from pulse_core.model.payload import Json
+from pulse_core.model.vitals import WINDOW_US
+from pulse_core.record import Gate, Journal
+from pulse_core.rules.survival import SURVIVAL
+from pulse_core.tick import Folding, Sources, Ticker
+from pulse_core.watch import ProcessAlive, WatchLoop
+
+
+class Daemon:
+    """Runs the loops in one TaskGroup. A loop that returns unasked is a failure, and says whose it was."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = p = parts
+        self.journal = Journal(p.log, p.clock, p.new_id)
+        self.reporter = Reporter(self.journal)
+        self.gate = Gate(self.journal, p.view, p.decisions, p.executors)
+        self.executor = ExecutorLoop(self.journal, p.view, p.decisions, p.executors, p.clock, p.dice)
+        self.processes = ProcessAlive(p.table, p.clock, p.decisions, p.view)
+        self.ticker = self._ticker()
+        watchers = (self.processes, *p.watchers)
+        self.watch = WatchLoop(watchers, self.journal, p.vitals, p.clock, self.ticker.waker, self.reporter)
+        self.housekeeping = Housekeeping(
+            p.log, p.vitals, p.checkpoints, p.decisions, lambda: self.ticker.prev, self.reporter
+        )
+        self.desk = Desk(self.gate, p.log, self.report)
+        self._requests: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._stopping = False
+        self._since = ""
+
+    def _ticker(self) -> Ticker:
+        p = self.parts
+        submit = Submission(self.gate, self.journal, self.executor, p.executors, p.new_id, self.reporter)
+        folding = Folding(SURVIVAL, p.inside, submit, lambda: round(asyncio.get_running_loop().time() * 1e6))
+        sources = Sources(p.view, lambda: self.watch.windows, p.decisions, p.clock)
+        return Ticker(sources, folding, p.vitals, p.objects, self.reporter, p.version)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Live until `stop` is set; then drain, in the direction in which data flows."""
+        await self._begin()
+        async with asyncio.TaskGroup() as group:
+            sources = [self._start(group, name, work) for name, work in self._sources().items()]
+            ticking = self._start(group, "tick", self.ticker.run())
+            executing = self._start(group, "executor", self.executor.run())
+            keepers = [self._start(group, name, work) for name, work in self._keepers().items()]
+            self.parts.lifeline.ready()
+            await stop.wait()
+            self._stopping = True
+            self.parts.lifeline.stopping()
+            await ended(*sources)
+            self.ticker.stop()
+            await ticking
+            await self._drain(executing)
+            await ended(*keepers)
+        await self._end()
+
+    async def _begin(self) -> None:
+        p = self.parts
+        self.ticker.resume(await recall(p.log, p.vitals, p.checkpoints, p.view, p.decisions()))
+        ears = (p.view.hear, self.executor.hear, self.processes.hear, self.ticker.waker.hear, self._hear)
+        for ear in ears:
+            p.log.listen(ear)
+        for ear in (p.view.imagine, *ears[1:-1]):
+            self.journal.listen_to_supposed(ear)
+        now = p.clock.now()
+        self._since = iso(now.at)
+        self.watch.remember(await p.vitals.recent(now.at - WINDOW_US))
+        await self.journal.append_or_suppose(Draft(DaemonStarted(pid=p.pid, version=p.version)), p.decisions.loaded())
+
+    def _sources(self) -> Mapping[str, Awaitable[None]]:
+        services = {name: service(self.desk) for name, service in self.parts.services.items()}
+        return {"watch": self.watch.run(), "reload": self._reload(), **services}
+
+    def _keepers(self) -> Mapping[str, Awaitable[None]]:
+        beats = heartbeat(self.parts.lifeline, self._beats, self._ask)
+        return {
+            "housekeeping": self.housekeeping.run(),
+            "reporter": self.reporter.run(),
+            "journal": self.journal.run(),
+            "heartbeat": beats,
+        }
+
+    def _start(self, group: asyncio.TaskGroup, name: str, work: Awaitable[None]) -> asyncio.Task[None]:
+        return group.create_task(self._owned(name, work), name=name)
+
+    async def _owned(self, name: str, work: Awaitable[None]) -> None:
+        await work
+        if not self._stopping:
+            raise RuntimeError(f"the loop {name!r} returned unasked")
+
+    async def _drain(self, executing: "asyncio.Task[None]") -> None:
+        """Let running effects end within the grace; what does not is settled by the next start."""
+        self.executor.stop()
+        grace = self.parts.decisions().daemon.stop_grace / US_PER_SECOND
+        await asyncio.wait([executing], timeout=grace)
+        self.executor.workers.cancel()
+        await executing
+
+    async def _end(self) -> None:
+        p = self.parts
+        await self.journal.append_or_suppose(Draft(DaemonStopped(pid=p.pid, reason="asked to stop")))
+        await self.housekeeping.keep()
+        await p.vitals.flush()
+
+    # Signs of life
+
+    def _beats(self) -> Sequence[int]:
+        return (self.ticker.beats, self.executor.beats)
+
+    def _ask(self) -> None:
+        self.ticker.waker.ping()
+        self.executor.nudge()
+
+    # Requests
+
+    def _hear(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.kind == ReloadRequested.kind:
+                self._requests.put_nowait(event)
+
+    def request_reload(self) -> None:
+        """Read the settings again, as soon as that is recorded as a wish; for a signal's handler."""
+        self._requests.put_nowait(None)
+
+    async def _reload(self) -> None:
+        while True:
+            request = await self._requests.get()
+            if request is None:
+                await self.journal.append(Draft(ReloadRequested()))  # heard, and so asked for again
+                continue
+            self.parts.lifeline.reloading()
+            await self.journal.append_or_suppose(self.parts.decisions.reload(request))
+            self.parts.lifeline.ready()
+            self.processes.nudge.set()
+            for watcher in self.parts.watchers:
+                watcher.nudge.set()
+
+    def report(self) -> Mapping[str, Json]:
+        """How everything stands at this moment."""
+        p = self.parts
+        daemon = {"state": "running", "pid": p.pid, "since": self._since, "version": p.version}
+        beat = Beat(self.ticker.number, tuple(self.ticker.took_us))
+        newest = {key: window.last for key, window in self.watch.windows.items()}
+        vitals = {key: sample.data for key, sample in newest.items() if sample}
+        return status(p.decisions(), p.view(), p.clock.now(), beat, daemon, vitals)
+
+
+async def ended(*tasks: asyncio.Task[None]) -> None:
+    """Cancel the tasks and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)

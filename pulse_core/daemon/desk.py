@@ -1,0 +1,99 @@
+"""Who talks to the daemon from outside talks to this desk: append, follow, status."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pulse_core.model.errors import Refused, UnknownName
+from pulse_core.model.event import Draft
+from pulse_core.model.payload import Json, Role, parse
+from pulse_core.ports import EventLog
+from pulse_core.record import Gate
+
+OPERATIONS = ("append", "follow", "status")
+MOST = 1_000
+
+
+class Caller(NamedTuple):
+    """Who asks: the role that the socket's peer has, and the name its events will bear as actor."""
+
+    role: Role
+    name: str
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Answers requests, each with one or many JSON objects."""
+
+    gate: Gate
+    log: EventLog
+    report: Callable[[], Mapping[str, Json]]
+
+    def answer(self, caller: Caller, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
+        """The answer to one request; raises Refused or UnknownName for what cannot be answered."""
+        operation = str(request.get("op", ""))
+        if caller.role < Role.AGENT:
+            raise Refused(
+                "you may not talk to this daemon; be its owner, root, or in the group of [socket] group"
+            )
+        match operation:
+            case "append":
+                return once(self._append(caller, request))
+            case "follow":
+                return self._follow(request)
+            case "status":
+                return once(self._status())
+        raise UnknownName("operation", operation, OPERATIONS)
+
+    async def _status(self) -> Mapping[str, Json]:
+        return self.report()
+
+    async def _append(self, caller: Caller, request: Mapping[str, Json]) -> Mapping[str, Json]:
+        recorded = await self.gate.append(caller.role, caller.name, drafts_in(request))
+        return {"events": [{**one.event.spelled(), "existing": one.existing} for one in recorded]}
+
+    async def _follow(self, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
+        """Events after `since` as they come, each by itself, for ever; only `kinds` if given."""
+        kinds = frozenset(map(str, request.get("kinds") or ())) or None
+        seq = int(request["since"]) if request.get("since") is not None else self.log.head.seq
+        news = asyncio.Event()
+        self.log.listen(listener := lambda _events: news.set())
+        try:
+            while True:
+                news.clear()
+                head = self.log.head.seq
+                async for events in self.log.since(seq, kinds, head):
+                    for event in events:
+                        yield {"event": event.spelled()}
+                seq = max(seq, head)
+                await news.wait()
+        finally:
+            self.log.unlisten(listener)
+
+
+def drafts_in(request: Mapping[str, Json]) -> Sequence[Draft]:
+    """The drafts of an append request; raises Refused or UnknownName with what is wrong in them."""
+    rows = request.get("drafts")
+    if (
+        not isinstance(rows, list)
+        or not 0 < len(rows) <= MOST
+        or not all(isinstance(row, dict) for row in rows)
+    ):
+        raise Refused(f"append needs drafts: a list of 1 to {MOST} objects with kind, subject and data")
+    return [draft_in(row) for row in rows]
+
+
+def draft_in(row: Mapping[str, Json]) -> Draft:
+    """One draft from JSON."""
+    data, cause = row.get("data", {}), row.get("cause")
+    if not isinstance(data, dict) or not isinstance(cause, str | None):
+        raise Refused("a draft's data is an object and its cause an event id or nothing")
+    return Draft(
+        parse(str(row.get("kind", "")), data), str(row.get("subject", "")), cause, str(row.get("id", ""))
+    )
+
+
+async def once(answer: Awaitable[Mapping[str, Json]]) -> AsyncIterator[Mapping[str, Json]]:
+    """A single answer as a stream of one."""
+    yield await answer

@@ -1,0 +1,50 @@
+"""What a daemon is made of; the wiring chooses which of it is real."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from pulse_core.daemon.decisions import Decisions
+from pulse_core.daemon.desk import Desk
+from pulse_core.ports import (
+    Checkpoints,
+    Clock,
+    EventLog,
+    Executor,
+    Lifeline,
+    Objects,
+    ProcessTable,
+    Vitals,
+    Watcher,
+)
+from pulse_core.record.view import View
+from pulse_core.rules import Rule
+
+Service = Callable[[Desk], Awaitable[None]]
+"""Something that runs beside the loops, as the socket's server; it ends by being cancelled."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything a daemon needs. `view` and `decisions` are shared with what was built around them.
+
+    inside: the rules inside the survival layer, outermost first.
+    """
+
+    log: EventLog
+    vitals: Vitals
+    objects: Objects
+    checkpoints: Checkpoints
+    clock: Clock
+    table: ProcessTable
+    executors: Mapping[str, Executor]
+    decisions: Decisions
+    view: View
+    lifeline: Lifeline
+    new_id: Callable[[], str]
+    dice: Random
+    pid: int
+    version: str
+    watchers: Sequence[Watcher] = ()
+    services: Mapping[str, Service] = field(default_factory=dict)
+    inside: Sequence[Rule] = ()

@@ -1,0 +1,33 @@
+"""What the daemon remembers at its start: the last snapshot, and everything the log has said since."""
+
+from pulse_core.model.tick import TickRecord
+from pulse_core.model.vitals import Window
+from pulse_core.ports import Checkpoints, EventLog, Vitals
+from pulse_core.projections import Projected, Snapshot
+from pulse_core.record.view import View, advanced, restored
+from pulse_core.settings import Settings
+
+
+async def recall(
+    log: EventLog, vitals: Vitals, checkpoints: Checkpoints, view: View, settings: Settings
+) -> Snapshot | None:
+    """Bring the view to the head of the log; the snapshot of the last recorded tick, if there was one.
+
+    What changed while no daemon ran lies between the two, so that it is still a change at the first tick.
+    """
+    state = await restored(log, await checkpoints.load())
+    ticks = await vitals.ticks(1)
+    prev = None
+    if ticks and ticks[-1].head.seq <= log.head.seq:
+        # A checkpoint is a tick's state; if the record of that tick was lost, it stands for the last tick.
+        state = await advanced(log, state, max(ticks[-1].head.seq, state.seq))
+        prev = await snapshot_of(ticks[-1], vitals, state, settings)
+    view.stand_at(await advanced(log, state, log.head.seq))
+    return prev
+
+
+async def snapshot_of(record: TickRecord, vitals: Vitals, state: Projected, settings: Settings) -> Snapshot:
+    """The snapshot that this tick saw, as far as its samples are still there."""
+    samples = await vitals.samples(record.samples)
+    windows = {sample.key: Window((sample,)) for sample in samples}
+    return Snapshot(record.tick, record.moment, settings, windows, state)

@@ -1,0 +1,55 @@
+"""What failed and was contained, said once: repetitions are counted, not recorded one by one."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from pulse_core.model.errors import LogUnavailable
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import ErrorReported
+from pulse_core.ports import EventLog
+
+QUIET_SECONDS = 600.0
+KEPT = 500
+LOG = logging.getLogger("pulse.error")
+
+
+@dataclass
+class Said:
+    """When this was last recorded (loop time), and how often it came again since."""
+
+    at: float
+    repeats: int = 0
+
+
+class Reporter:
+    """Takes failures from everywhere at any rate; records the first, then one every ten minutes with a count."""
+
+    def __init__(self, log: EventLog) -> None:
+        self.log = log
+        self._said: dict[tuple[str, str], Said] = {}
+        self._queue: asyncio.Queue[Draft] = asyncio.Queue(maxsize=KEPT)
+
+    def __call__(self, whose: str, message: str) -> None:
+        """Say that something of `whose` failed. Never blocks, never raises."""
+        now = asyncio.get_running_loop().time()
+        said = self._said.get((whose, message))
+        if said and now - said.at < QUIET_SECONDS:
+            said.repeats += 1
+            return
+        if len(self._said) >= KEPT:
+            self._said.pop(next(iter(self._said)))
+        self._said[whose, message] = Said(now)
+        LOG.warning("%s: %s", whose, message)
+        repeats = said.repeats if said else 0
+        if not self._queue.full():
+            self._queue.put_nowait(Draft(ErrorReported(message=message, repeats=repeats), subject=whose))
+
+    async def run(self) -> None:
+        """Record what was said, for ever."""
+        while True:
+            draft = await self._queue.get()
+            try:
+                await self.log.append(draft)
+            except LogUnavailable as error:
+                LOG.error("%s: %s (not recorded: %s)", draft.subject, draft.payload, error)

@@ -1,0 +1,73 @@
+"""One attempt at one effect, from the call of its executor to the payload that says how it went."""
+
+import asyncio
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from pulse_core.model.errors import PulseError
+from pulse_core.model.kinds import EffectAcked, EffectAttemptFailed, EffectFailed, EffectUnknown
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.payload import Payload
+from pulse_core.ports import Executor, Policy, Result, Safety, Unsure
+from pulse_core.projections import OpenEffect
+
+INTERRUPTIONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An effect about to be carried out: its executor, its parsed params and the policy for them."""
+
+    effect: OpenEffect
+    executor: Executor
+    params: Any
+    policy: Policy
+    number: int
+
+    async def act(self, dice: Random) -> Payload:
+        """Do it, once; the payload to record. Never raises but when it is cancelled."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(self.policy.timeout):
+                result = await self.executor.execute(self.effect.wish, self.params, self.effect.event)
+        except TimeoutError:
+            return self._failed(f"not done within {self.policy.timeout:g} s, and ended", dice)
+        except Unsure as error:
+            return EffectUnknown(why=str(error))
+        except Exception as error:  # noqa: BLE001 - whatever an executor raises is the outcome of its effect
+            return self._failed(told(error), dice)
+        return acked(result, loop.time() - began)
+
+    async def recover(self) -> Payload | None:
+        """What to record of an attempt that a crash interrupted, or None if it is to be begun again."""
+        if self.number > INTERRUPTIONS:
+            return EffectFailed(error=f"interrupted {self.number} times; not tried again")
+        if self.policy.safety is Safety.IDEMPOTENT:
+            return None
+        if self.policy.safety is Safety.AT_MOST_ONCE:
+            return EffectUnknown(why="the daemon died while it was executing, and it must not run twice")
+        try:
+            async with asyncio.timeout(self.policy.timeout):
+                result = await self.executor.verify(self.effect.wish, self.params, self.effect.event)
+        except Exception as error:  # noqa: BLE001 - not being able to look is the answer
+            return EffectUnknown(why=f"interrupted, and nobody can tell whether it happened: {told(error)}")
+        return acked(result, 0.0) if result else None
+
+    def _failed(self, error: str, dice: Random) -> Payload:
+        if self.number > self.policy.retries or self.policy.safety is Safety.AT_MOST_ONCE:
+            return EffectFailed(error=error)
+        pause = min(self.policy.backoff * 2 ** (self.number - 1), self.policy.backoff_max)
+        jittered = pause * (1 + dice.random() / 4)
+        return EffectAttemptFailed(attempt=self.number, error=error, retry_us=round(jittered * US_PER_SECOND))
+
+
+def acked(result: Result, seconds: float) -> EffectAcked:
+    """The payload of an attempt that worked."""
+    return EffectAcked(took_us=round(seconds * US_PER_SECOND), result=dict(result.data))
+
+
+def told(error: Exception) -> str:
+    """An error in words: its own if it speaks to people, with its type if it is a bug."""
+    return str(error) if isinstance(error, PulseError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,172 @@
+"""The loop: look what is due, say that it begins, begin it."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from random import Random
+
+from pulse_core.execute.objection import due, objection
+from pulse_core.execute.workers import Workers, about
+from pulse_core.model.errors import LogUnavailable, PulseError
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import (
+    Effect,
+    EffectCancelled,
+    EffectCancelRequested,
+    EffectExecuting,
+    EffectFailed,
+    ProcessStartRequested,
+    Resumed,
+)
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.ports import Clock, Executor
+from pulse_core.projections import OpenEffect, Phase
+from pulse_core.record import Facts, Journal
+from pulse_core.settings import Settings
+
+STIRRING = frozenset({Effect.kind, EffectCancelRequested.kind, Resumed.kind, ProcessStartRequested.kind})
+
+
+class ExecutorLoop:
+    """Begins effects when they are due, up to `daemon.concurrency` at a time.
+
+    Run `run` in a TaskGroup; after `stop` it begins nothing more and returns when the running ones have ended.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        facts: Facts,
+        settings: Callable[[], Settings],
+        executors: Mapping[str, Executor],
+        clock: Clock,
+        dice: Random,
+    ) -> None:
+        self.journal, self.facts, self.settings, self.clock = journal, facts, settings, clock
+        self.workers = Workers(journal, facts, executors, dice, done=self.nudge)
+        self.beats = 0
+        self._stir = asyncio.Event()
+        self._stopping = False
+        self._reserved: set[str] = set()
+        self._group: asyncio.TaskGroup | None = None
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Wake for what may be due; a listener of the log."""
+        if any(event.kind in STIRRING for event in events):
+            self._stir.set()
+
+    def nudge(self) -> None:
+        """Look now."""
+        self._stir.set()
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._stopping = True
+        self._stir.set()
+
+    async def run(self) -> None:
+        """Settle or resume what a crash interrupted, then begin what is due until stopped."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            for effect in self.facts().effects.open.values():
+                if effect.phase is Phase.EXECUTING:
+                    self.workers.start(group, effect, interrupted=True)
+            while not self._stopping:
+                pause = await self._round(group)
+                self.beats += 1
+                await self._rest(pause)
+            self._group = None
+
+    async def _rest(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stir.wait()
+        except TimeoutError:
+            pass
+        self._stir.clear()
+
+    def claim(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
+        """The drafts, each effect followed by its `effect-executing` while slots are free: one commit, not two.
+
+        The drafts must bear ids. Whoever records them calls `begin` with these ids when they are on disk, or
+        `release` if they never will be.
+        """
+        if self._group is None or self.facts().control.paused is not None:
+            return drafts
+        both: list[Draft] = []
+        for draft in drafts:
+            both.append(draft)
+            if self._free() > 0:
+                self._reserved.add(draft.id)
+                both.append(Draft(EffectExecuting(), subject=draft.id, cause=draft.id))
+        return both
+
+    def begin(self, ids: Sequence[str]) -> None:
+        """Start those of them that were claimed."""
+        open_ = self.facts().effects.open
+        for id_ in self._reserved.intersection(ids):
+            if self._group is not None:  # else it is found as interrupted by the next start
+                self.workers.start(self._group, open_[id_])
+        self.release(ids)
+
+    def release(self, ids: Sequence[str]) -> None:
+        """Give back what was claimed."""
+        self._reserved.difference_update(ids)
+
+    def _free(self) -> int:
+        return self.settings().daemon.concurrency - len(self.workers) - len(self._reserved)
+
+    async def _round(self, group: asyncio.TaskGroup) -> float:
+        """Begin and cancel what is due; the seconds until something may be due by itself."""
+        pause_us = self.settings().daemon.executor_scan_interval_ms * 1000
+        drafts: list[Draft] = []
+        for effect in self._waiting():
+            pause_us = min(pause_us, self._consider(effect, drafts) or pause_us)
+        if drafts:
+            await self._commit(drafts)
+        return pause_us / US_PER_SECOND
+
+    def _waiting(self) -> Iterator[OpenEffect]:
+        """Effects nobody works on, oldest first; past the last free slot only those to be cancelled."""
+        for effect in self.facts().effects.open.values():
+            if effect.id in self.workers:
+                if effect.cancel:
+                    self.workers.cancel(effect.id)
+            elif effect.id not in self._reserved and (effect.cancel or self._free() > 0):
+                yield effect
+
+    def _consider(self, effect: OpenEffect, drafts: list[Draft]) -> int:
+        """Draft what the effect needs now; or the microseconds until it is due."""
+        facts, now = self.facts(), self.clock.now()
+        if why := objection(effect, facts, now):
+            drafts.append(about(effect, EffectCancelled(why=why)))
+            return 0
+        if facts.control.paused is not None:
+            return 0
+        try:
+            attempt = self.workers.attempt(effect)
+        except PulseError as error:
+            drafts.append(about(effect, EffectFailed(error=str(error))))
+            return 0
+        cooldown = round(attempt.policy.cooldown * US_PER_SECOND)
+        wait = due(effect, now, cooldown, facts.effects.settled_at.get(effect.event.subject))
+        if not wait:
+            self._reserved.add(effect.id)
+            drafts.append(about(effect, EffectExecuting(attempt=attempt.number)))
+        return wait
+
+    async def _commit(self, drafts: Sequence[Draft]) -> None:
+        ids = [draft.subject for draft in drafts if isinstance(draft.payload, EffectExecuting)]
+        try:
+            await self.journal.append(*drafts)
+            self.begin(ids)
+        except LogUnavailable:
+            self._begin_unwritten([draft for draft in drafts if isinstance(draft.payload, EffectExecuting)])
+        finally:
+            self.release(ids)
+
+    def _begin_unwritten(self, drafts: Sequence[Draft]) -> None:
+        open_ = self.facts().effects.open
+        bold = [draft for draft in drafts if self.workers.may_act_unwritten(open_[draft.subject].wish)]
+        if bold:
+            self.journal.suppose(*bold)
+            self.begin([draft.subject for draft in bold])

@@ -1,0 +1,31 @@
+"""Whether a pending effect should still be done, looked at again just before it is."""
+
+from pulse_core.model.moment import Moment
+from pulse_core.projections import OpenEffect, Projected
+
+
+def objection(effect: OpenEffect, facts: Projected, now: Moment) -> str | None:
+    """Why the effect is to be cancelled rather than begun, or None if it is still wanted. Pure."""
+    if effect.cancel:
+        return f"cancelled by {effect.cancel}"
+    wish, wished = effect.wish, effect.event
+    if wish.not_after is not None and now.since(wished.moment) > wish.not_after - wished.at:
+        return "its time was over before it could be begun"
+    return _against_intent(effect, facts, now) if wish.survival else None
+
+
+def _against_intent(effect: OpenEffect, facts: Projected, now: Moment) -> str | None:
+    history = facts.processes[str(effect.wish.params.get("process", ""))]
+    stopped = history.stop is not None and history.stop.holds(now)
+    if effect.wish.action == "restart-process" and stopped and history.stop:
+        return f"stopped by {history.stop.by} in the meantime"
+    if effect.wish.action == "stop-process" and not stopped:
+        return "the stop was taken back in the meantime"
+    return None
+
+
+def due(effect: OpenEffect, now: Moment, cooldown_us: int, settled: Moment | None) -> int:
+    """Microseconds until the effect may be begun; 0 if it may be now. Pure."""
+    retry = effect.retry_us - now.since(effect.moment) if effect.retry_us else 0
+    cooling = cooldown_us - now.since(settled) if cooldown_us and settled else 0
+    return max(0, retry, cooling)

@@ -1,0 +1,76 @@
+"""One tree of errors; the type says what is wrong, the message what was asked and what would work."""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+
+class PulseError(Exception):
+    """Something a person can understand and mend; the command line prints its sentence and exits 1."""
+
+
+class Refused(PulseError):
+    """A draft that may not enter the log: wrong caller, wrong shape, or a rule of the house against it."""
+
+
+class UnknownName(PulseError):
+    """A name nobody knows, with the nearest one that would have worked."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"no {what} {name!r}{hint(name, known)}")
+
+
+class Ambiguous(PulseError):
+    """A shortened id that several have in common."""
+
+    def __init__(self, what: str, prefix: str, some: Iterable[str]) -> None:
+        super().__init__(
+            f"{prefix!r} begins the ids of several {what}s ({', '.join(some)}); write more of it"
+        )
+
+
+class Conflict(Refused):
+    """The same event id was used before for another content."""
+
+
+class LogUnavailable(PulseError):
+    """The event log could not be written (disk full, read-only, failing device); nothing was recorded."""
+
+
+class Damaged(PulseError):
+    """A store is not what was written to it; going on would hide a loss."""
+
+
+class NewerFormat(PulseError):
+    """The home was written by a newer Pulse than this one."""
+
+
+class HomeBusy(PulseError):
+    """Another process holds the home's lock."""
+
+    def __init__(self, home: str, pid: int | None) -> None:
+        who = f"process {pid}" if pid else "another process"
+        super().__init__(f"{home} is held by {who}; stop it first (upulse daemon stop)")
+        self.pid = pid
+
+
+class NoHome(PulseError):
+    """There is no Pulse home at this path."""
+
+    def __init__(self, home: str) -> None:
+        super().__init__(f"no Pulse home at {home}; make one with: upulse init --home {home}")
+
+
+class SettingsRefused(PulseError):
+    """Settings that cannot be used; every fault at once, each with file, line and key."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = tuple(faults)
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """The nearest known name as ` (did you mean 'x'?)`, or the names there are, or nothing."""
+    names = sorted(known)
+    if near := get_close_matches(name, names, n=1, cutoff=0.6):
+        return f" (did you mean {near[0]!r}?)"
+    return f" (there are: {', '.join(names[:12])})" if names else ""

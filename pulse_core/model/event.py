@@ -1,0 +1,74 @@
+"""What happened (`Event`), and what somebody would like to be recorded (`Draft`)."""
+
+import json
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pulse_core.model.moment import Moment, iso
+from pulse_core.model.payload import Json, Payload, decode
+
+NO_CHAIN = bytes(32)
+
+
+class Head(NamedTuple):
+    """Where a log stands: the last sequence number and the chain value of that row (32 bytes)."""
+
+    seq: int = 0
+    chain: bytes = NO_CHAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A payload on its way into the log; the writer adds everything else.
+
+    subject: what it is about (the id of an effect, the name of a process); cause: the id of the event that
+    led to it; id: a UUIDv7, made by the writer when empty, given by whoever wants to repeat the append
+    safely; actor: who wants it, set by the writer from the peer; moment: when it happened, if not now.
+    """
+
+    payload: Payload
+    subject: str = ""
+    cause: str | None = None
+    id: str = ""
+    actor: str = "pulse"
+    moment: Moment | None = None
+
+
+class Event(NamedTuple):
+    """A recorded fact. `seq` is the only order; `data` is the payload's JSON text as stored."""
+
+    seq: int
+    id: str
+    at: int
+    boot: str
+    mono: int
+    kind: str
+    subject: str
+    actor: str
+    host: str
+    cause: str | None
+    data: str
+
+    @property
+    def moment(self) -> Moment:
+        """When it happened."""
+        return Moment(self.at, self.boot, self.mono)
+
+    @property
+    def payload(self) -> Payload | None:
+        """The decoded payload; None for a kind that this version does not know."""
+        return decode(self.kind, self.data)
+
+    def spelled(self) -> dict[str, Json]:
+        """The event as JSON values for people and programs: `at` in ISO 8601 UTC, `data` decoded."""
+        return {
+            "seq": self.seq,
+            "id": self.id,
+            "at": iso(self.at),
+            "kind": self.kind,
+            "subject": self.subject,
+            "actor": self.actor,
+            "host": self.host,
+            "cause": self.cause,
+            "data": json.loads(self.data),
+        }

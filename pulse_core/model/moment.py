@@ -1,0 +1,40 @@
+"""When something happened, told twice: by the wall clock for people, by the boot clock for durations."""
+
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+US_PER_SECOND = 1_000_000
+
+
+class Moment(NamedTuple):
+    """A point in time.
+
+    at: UTC in integer microseconds since the epoch; boot: the kernel's boot id;
+    mono: CLOCK_BOOTTIME in integer microseconds, comparable only within one boot.
+    """
+
+    at: int
+    boot: str
+    mono: int
+
+    def since(self, then: "Moment") -> int:
+        """Microseconds from `then` to this moment, never negative.
+
+        Within one boot the boot clock decides, so a jump of the wall clock changes nothing. Across boots
+        the wall clock decides, but the machine has been up for at least `mono`.
+        """
+        if self.boot == then.boot:
+            return max(0, self.mono - then.mono)
+        return max(self.at - then.at, self.mono, 0)
+
+    def plus(self, microseconds: int) -> "Moment":
+        """The moment this many microseconds later in the same boot."""
+        return Moment(self.at + microseconds, self.boot, self.mono + microseconds)
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def iso(at: int) -> str:
+    """UTC microseconds as ISO 8601, as `2026-01-31T08:15:00.000250Z`."""
+    return (EPOCH + timedelta(microseconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

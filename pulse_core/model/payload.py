@@ -1,0 +1,89 @@
+"""What an event says: one class a kind, registered by being defined, so that no list can be forgotten."""
+
+from enum import IntEnum
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+from pulse_core.model.errors import Refused, UnknownName
+
+Json = Any  # whatever the json module reads and writes; pydantic checks the shape where one is known
+
+
+class Role(IntEnum):
+    """Who may append a kind; each role may do what the ones below it may."""
+
+    NOBODY = 0
+    AGENT = 1
+    PERSON = 2
+    DAEMON = 3
+
+
+class Wake(IntEnum):
+    """How a recorded event wakes the tick."""
+
+    NEVER = 0
+    SOON = 1
+    NOW = 2
+
+
+class Payload(BaseModel):
+    """Base of all payloads. `kind` is kebab-case; `by` is the least role that may append it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    kind: ClassVar[str] = ""
+    by: ClassVar[Role] = Role.DAEMON
+    wakes: ClassVar[Wake] = Wake.SOON
+
+    def __init_subclass__(
+        cls, *, kind: str, by: Role = Role.DAEMON, wakes: Wake = Wake.SOON, **kwargs: Any
+    ) -> None:
+        super().__init_subclass__(**kwargs)
+        if kind in KINDS:
+            raise TypeError(f"the kind {kind!r} is taken by {KINDS[kind].__name__}")
+        cls.kind, cls.by, cls.wakes = kind, by, wakes
+        KINDS[kind] = cls
+
+
+KINDS: dict[str, type[Payload]] = {}
+
+
+def decode(kind: str, data: str) -> Payload | None:
+    """The payload of a stored row, or None if the kind is unknown to this version."""
+    model = KINDS.get(kind)
+    return model.model_validate_json(data) if model else None
+
+
+def encode(payload: Payload) -> str:
+    """The payload as JSON text, checked again as if it had come from outside (a copy can hold anything)."""
+    text = payload.model_dump_json(exclude_defaults=True)
+    type(payload).model_validate_json(text)
+    return text
+
+
+def parse(kind: str, data: dict[str, Json]) -> Payload:
+    """A payload from outside; raises Refused with what is wrong, or UnknownName for a kind nobody defined."""
+    model = KINDS.get(kind)
+    if model is None:
+        raise UnknownName("event kind", kind, KINDS)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise Refused(f"{kind}: {describe(error)}") from error
+
+
+def describe(error: ValidationError) -> str:
+    """A validation error as one sentence: each place and what is wrong there."""
+    return "; ".join(
+        f"{'.'.join(str(part) for part in fault['loc']) or 'value'}: {fault['msg']}"
+        for fault in error.errors()
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 2000 else text[:1997] + "..."
+
+
+Text = Annotated[str, AfterValidator(_short)]
+"""A sentence for people, cut at 2,000 characters so that one message cannot fill the log."""

@@ -1,0 +1,28 @@
+"""What rules answer: effects, when to look again, and why a rule passed."""
+
+from dataclasses import dataclass, replace
+
+from pulse_core.model.kinds import Effect
+
+NEVER_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Effects wished, milliseconds until the next tick at the latest, and notes for the reader."""
+
+    effects: tuple[Effect, ...] = ()
+    tick_ms: int = NEVER_MS
+    notes: tuple[str, ...] = ()
+
+    def plus(self, *effects: Effect) -> "Verdict":
+        """This verdict with more effects."""
+        return replace(self, effects=(*self.effects, *effects)) if effects else self
+
+    def within(self, tick_ms: int) -> "Verdict":
+        """This verdict, looking again after `tick_ms` at the latest."""
+        return replace(self, tick_ms=max(1, tick_ms)) if tick_ms < self.tick_ms else self
+
+    def noting(self, *notes: str) -> "Verdict":
+        """This verdict with reasons added."""
+        return replace(self, notes=(*self.notes, *notes)) if notes else self

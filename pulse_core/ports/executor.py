@@ -1,0 +1,71 @@
+"""The shape of everything that acts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect
+from pulse_core.model.payload import Json
+
+
+class Safety(Enum):
+    """What may be done about an action that was begun and whose end nobody saw."""
+
+    IDEMPOTENT = "idempotent"  # do it again
+    VERIFY_FIRST = "verify-first"  # look whether it happened, then do it or not
+    AT_MOST_ONCE = "at-most-once"  # never again: settled as unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How an action is carried out: seconds throughout; `retries` are further attempts after the first."""
+
+    safety: Safety
+    timeout: float = 60.0
+    retries: int = 0
+    backoff: float = 1.0
+    backoff_max: float = 60.0
+    cooldown: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of an action that worked."""
+
+    data: Mapping[str, Json] = field(default_factory=dict)
+
+
+class Unsure(Exception):
+    """Raised by an executor that can't tell whether its action happened; never retried."""
+
+
+class Executor(Protocol):
+    """Carries out one kind of effect.
+
+    `params` is the model its effects' params are checked with at append. `execute` returns when the action
+    is done, or raises: PulseError for a failure that it understands. Cancelling it ends all that it began.
+    """
+
+    @property
+    def action(self) -> str: ...
+
+    @property
+    def params(self) -> type[BaseModel]: ...
+
+    def policy(self, params: Any) -> Policy:
+        """The policy for these params."""
+        ...
+
+    def check(self, params: Any) -> None:
+        """Refuse, before it is recorded, what may not be done (raises Refused); most refuse nothing."""
+        ...
+
+    async def execute(self, effect: Effect, params: Any, event: Event) -> Result: ...
+
+    async def verify(self, effect: Effect, params: Any, event: Event) -> Result | None:
+        """What came of it if the action has happened already, None if it has not. Raises Unsure if unknowable."""
+        ...

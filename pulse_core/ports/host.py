@@ -1,0 +1,53 @@
+"""The machine: its processes and its vital signs."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from pulse_core.model.payload import Json
+from pulse_core.settings import ProcessSettings
+
+
+class Found(NamedTuple):
+    """A live process: its pid and its start time in clock ticks after boot, which together are its identity."""
+
+    pid: int
+    started: int
+
+
+class Sight(NamedTuple):
+    """What one look at a guarded process saw.
+
+    found: live processes that are it (never zombies); answering: whether its port accepts, None if it has
+    none to ask; known: whether the process last known to be it still lives (even where a pid file or pattern
+    no longer points to it); intended: it is down because its own manager was told to stop it; busy: its
+    manager is bringing it up just now; detail: words for the evidence.
+    """
+
+    found: tuple[Found, ...] = ()
+    answering: bool | None = None
+    known: bool = False
+    intended: bool = False
+    busy: bool = False
+    detail: str = ""
+
+
+class ProcessTable(Protocol):
+    """Finds processes and holds on to them."""
+
+    async def look(
+        self, processes: Sequence[ProcessSettings], known: Mapping[str, Found]
+    ) -> Mapping[str, Sight]:
+        """What is there of each process, by its name.
+
+        `known` names the process that was last known to be it (what Pulse started, or found before); it is
+        believed only while its start time agrees.
+        """
+        ...
+
+    def hold(self, found: Iterable[Found], died: Callable[[Found], None]) -> None:
+        """Hold exactly these from now on; `died` is called within a millisecond of a death, once for each."""
+        ...
+
+
+SystemProbe = Callable[[], Awaitable[Mapping[str, Json]]]
+"""One full sample of the machine's vital signs."""

@@ -1,0 +1,66 @@
+"""The stores beside the log: vitals, objects, checkpoints. All but objects may be deleted at any time."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from pulse_core.model.event import Head
+from pulse_core.model.moment import Moment
+from pulse_core.model.payload import Json
+from pulse_core.model.tick import TickRecord
+from pulse_core.model.vitals import Sample
+
+
+class Vitals(Protocol):
+    """Samples and tick records. Writes are kept in memory and go to disk behind the caller's back."""
+
+    def sample(self, key: str, moment: Moment, data: Mapping[str, Json]) -> Sample:
+        """A new sample with the next id, queued for writing. Never blocks, never raises."""
+        ...
+
+    def record(self, tick: TickRecord) -> None:
+        """Queue a tick record; the same tick again replaces it. Never blocks, never raises."""
+        ...
+
+    async def flush(self) -> None:
+        """Write what is queued; what cannot be written is dropped, since vitals may be lost."""
+        ...
+
+    async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:
+        """The samples with these ids that are still there, by id."""
+        ...
+
+    async def recent(self, after: int) -> Sequence[Sample]:
+        """Samples whose `at` is later than this (UTC microseconds), by id."""
+        ...
+
+    async def ticks(self, last: int) -> Sequence[TickRecord]:
+        """The last so many tick records, oldest first."""
+        ...
+
+
+class Objects(Protocol):
+    """Immutable blobs named by their SHA-256 in hex; on disk before `put` returns."""
+
+    async def put(self, blob: bytes) -> str: ...
+
+    async def get(self, name: str) -> bytes | None: ...
+
+
+class Checkpoint(NamedTuple):
+    """A projection's state as JSON text, the version of its fold, and the row it stands at."""
+
+    version: int
+    head: Head
+    state: str
+
+
+class Checkpoints(Protocol):
+    """A cache of projection states; deleting it costs only time."""
+
+    async def load(self) -> Mapping[str, Checkpoint]:
+        """All checkpoints by the projection's name; none if the cache is missing or unreadable."""
+        ...
+
+    async def save(self, checkpoints: Mapping[str, Checkpoint]) -> None:
+        """Replace these checkpoints, all together."""
+        ...

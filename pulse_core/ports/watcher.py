@@ -1,0 +1,37 @@
+"""The shape of every sense."""
+
+import asyncio
+from typing import Protocol
+
+from pulse_core.model.vitals import Reading, Window
+
+
+class Watcher(Protocol):
+    """Collects samples of one key on its own schedule.
+
+    interval and timeout are in seconds; whoever learns that there is news sets `nudge`, and the loop collects
+    at once.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def interval(self) -> float: ...
+
+    @property
+    def timeout(self) -> float: ...
+
+    @property
+    def nudge(self) -> asyncio.Event: ...
+
+    async def collect(self) -> Reading:
+        """Sense once: the data of a sample, and the conclusions that are events."""
+        ...
+
+    def should_wake(self, window: Window) -> bool:
+        """Whether the newest sample is worth a tick at once. Pure."""
+        ...

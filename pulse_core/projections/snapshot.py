@@ -1,0 +1,48 @@
+"""One immutable view of everything, taken for a tick."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pulse_core.model.moment import Moment
+from pulse_core.model.vitals import Window
+from pulse_core.projections.control import Control
+from pulse_core.projections.effects import Effects
+from pulse_core.projections.processes import ProcessHistory
+from pulse_core.projections.projected import Projected
+from pulse_core.settings import Settings
+
+NO_WINDOW = Window()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What rules see: the moment, the settings, the last minute of every sense, and what the log says."""
+
+    tick: int
+    now: Moment
+    settings: Settings = field(default_factory=Settings)
+    windows: Mapping[str, Window] = field(default_factory=dict)
+    projected: Projected = field(default_factory=Projected)
+
+    @property
+    def effects(self) -> Effects:
+        """Open effects and counts."""
+        return self.projected.effects
+
+    @property
+    def control(self) -> Control:
+        """Paused or not."""
+        return self.projected.control
+
+    def process(self, name: str) -> ProcessHistory:
+        """What the log knows of a guarded process."""
+        return self.projected.processes[name]
+
+    def window(self, key: str) -> Window:
+        """The last minute of a sense; empty if it has not spoken."""
+        return self.windows.get(key, NO_WINDOW)
+
+    def samples(self, *keys: str) -> tuple[int, ...]:
+        """Ids of the newest samples of these senses (of all, if none is named)."""
+        windows = (self.window(key) for key in keys) if keys else self.windows.values()
+        return tuple(window.last.id for window in windows if window.last)

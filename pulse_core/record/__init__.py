@@ -1,0 +1,10 @@
+"""What may enter the log, and by whom: the one gate that every draft passes.
+
+Nothing is decided here about what should happen, and nothing is carried out.
+"""
+
+from pulse_core.record.gate import Gate, Recorded
+from pulse_core.record.journal import Journal
+from pulse_core.record.view import Facts, View
+
+__all__ = ["Facts", "Gate", "Journal", "Recorded", "View"]

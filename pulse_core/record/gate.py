@@ -1,0 +1,137 @@
+"""The gate: checks a draft against its caller's role and the state of the log, then has it recorded."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from pulse_core.model.errors import PulseError, Refused, UnknownName
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import (
+    Effect,
+    EffectCancelRequested,
+    ProcessStartRequested,
+    ProcessStopRequested,
+)
+from pulse_core.model.payload import Role, describe
+from pulse_core.ports import EventLog, Executor
+from pulse_core.record.view import Facts
+from pulse_core.settings import Settings
+
+ONLY_RULES = ("rule", "tick", "samples", "survival")
+
+
+class Recorded(NamedTuple):
+    """The event that stands for a draft, and whether it was there before."""
+
+    event: Event
+    existing: bool = False
+
+
+class Gate:
+    """The one way into the log. Keys stay unique even among effects whose commit is still under way."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        facts: Facts,
+        settings: Callable[[], Settings],
+        executors: Mapping[str, Executor],
+    ) -> None:
+        self.log, self.facts, self.settings, self.executors = log, facts, settings, executors
+        self._under_way: set[str] = set()
+
+    async def append(self, role: Role, actor: str, drafts: Sequence[Draft]) -> Sequence[Recorded]:
+        """Record what a caller from outside asks for; raises Refused with the reason, recording nothing."""
+        for draft in drafts:
+            self._check(role, draft)
+        open_ = [self._open(draft) for draft in drafts]
+        if len(drafts) == 1 and open_[0] is not None:
+            return [Recorded(open_[0], existing=True)]
+        if taken := [event.subject for event in open_ if event]:
+            raise Refused(f"the key {taken[0]!r} is open already; add its effect by itself to be told its id")
+        signed = [_signed(draft, actor) for draft in drafts]
+        return [Recorded(event) for event in await self.record(signed)]
+
+    def news(self, drafts: Iterable[Draft]) -> Sequence[Draft]:
+        """Of a rule's effects, those whose key is neither open nor on its way to be."""
+        keys = self.facts().effects.keys
+        fresh = {draft.subject: draft for draft in reversed(tuple(drafts)) if draft.subject not in keys}
+        return [draft for key, draft in reversed(fresh.items()) if key not in self._under_way]
+
+    async def record(self, drafts: Sequence[Draft]) -> Sequence[Event]:
+        """Record together what the daemon itself has to say, keeping keys unique meanwhile."""
+        keys = {draft.subject for draft in drafts if isinstance(draft.payload, Effect)}
+        if doubled := keys & self._under_way:
+            raise Refused(f"the key {doubled.pop()!r} is being recorded at this moment; ask again")
+        self._under_way |= keys
+        try:
+            return await self.log.append(*drafts)
+        finally:
+            self._under_way -= keys
+
+    def _check(self, role: Role, draft: Draft) -> None:
+        payload = draft.payload
+        if payload.by > role:
+            raise Refused(f"{payload.kind!r} may be recorded by {_who(payload.by)} only, not by {_who(role)}")
+        match payload:
+            case Effect():
+                self._check_effect(payload)
+            case ProcessStopRequested() | ProcessStartRequested():
+                names = [process.name for process in self.settings().process]
+                if draft.subject not in names:
+                    raise UnknownName("guarded process", draft.subject, names)
+            case EffectCancelRequested() if draft.subject not in self.facts().effects.open:
+                raise Refused(f"no open effect {draft.subject!r}; see: upulse effect list")
+            case _:
+                pass
+
+    def _check_effect(self, effect: Effect) -> None:
+        if forged := [name for name in ONLY_RULES if getattr(effect, name)]:
+            raise Refused(f"{', '.join(forged)}: only a rule's effect says that; leave it out")
+        executor = self.executors.get(effect.action)
+        if executor is None:
+            raise UnknownName("executor", effect.action, self.executors)
+        executor.check(parsed(executor, effect))
+
+    def _open(self, draft: Draft) -> Event | None:
+        if not isinstance(draft.payload, Effect):
+            return None
+        effect = self.facts().effects.by_key(draft.payload.key)
+        return effect.event if effect and effect.id != draft.id else None
+
+
+def parsed(executor: Executor, effect: Effect) -> Any:
+    """The effect's params as its executor's model; raises Refused with what is wrong in them."""
+    try:
+        return executor.params.model_validate(effect.params)
+    except ValidationError as error:
+        raise Refused(f"params of {effect.action}: {describe(error)}") from error
+
+
+def sound(executors: Mapping[str, Executor], effect: Effect) -> str | None:
+    """Why a rule's effect can't be carried out by anybody, or None if it can."""
+    executor = executors.get(effect.action)
+    if executor is None:
+        return str(UnknownName("executor", effect.action, executors))
+    try:
+        executor.check(parsed(executor, effect))
+    except PulseError as error:
+        return str(error)
+    return None
+
+
+def _signed(draft: Draft, actor: str) -> Draft:
+    payload = draft.payload
+    subject = payload.key if isinstance(payload, Effect) else draft.subject
+    return Draft(payload, subject, draft.cause, draft.id, actor)
+
+
+def _who(role: Role) -> str:
+    words = {
+        Role.DAEMON: "the daemon",
+        Role.PERSON: "the owner or root",
+        Role.AGENT: "agents",
+        Role.NOBODY: "a stranger",
+    }
+    return words[role]

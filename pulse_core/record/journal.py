@@ -1,0 +1,93 @@
+"""The log as the daemon uses it: when the disk takes nothing, what must be acted on is supposed meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import replace
+
+from pulse_core.model.errors import LogUnavailable
+from pulse_core.model.event import Draft, Event, Head
+from pulse_core.model.payload import encode
+from pulse_core.ports import Clock, EventLog, Listener
+
+MOST = 1_000
+RETRY = 0.5
+
+
+class Journal:
+    """An `EventLog` that can also hold drafts in memory until the disk takes them.
+
+    Held drafts are written before anything else is, in the order in which they were held, with the time at
+    which they happened; until then only the daemon's own view knows of them, and nobody is told that they are
+    recorded. They are lost if the daemon dies meanwhile, like anything that could not be written.
+    """
+
+    def __init__(self, log: EventLog, clock: Clock, new_id: Callable[[], str]) -> None:
+        self.log, self.clock, self.new_id = log, clock, new_id
+        self._held: dict[str, Draft] = {}
+        self._listeners: list[Listener] = []
+
+    @property
+    def head(self) -> Head:
+        return self.log.head
+
+    def listen(self, listener: Listener) -> None:
+        self.log.listen(listener)
+
+    def unlisten(self, listener: Listener) -> None:
+        self.log.unlisten(listener)
+
+    def listen_to_supposed(self, listener: Listener) -> None:
+        """Call back with events that are held; their `seq` is only a guess."""
+        self._listeners.append(listener)
+
+    def since(
+        self, seq: int, kinds: Collection[str] | None = None, upto: int | None = None
+    ) -> AsyncIterator[Sequence[Event]]:
+        return self.log.since(seq, kinds, upto)
+
+    async def chain_at(self, seq: int) -> bytes | None:
+        return await self.log.chain_at(seq)
+
+    async def append(self, *drafts: Draft) -> Sequence[Event]:
+        held = tuple(self._held.values())
+        events = await self.log.append(*held, *drafts)
+        for draft in held:
+            self._held.pop(draft.id, None)
+        return events[len(held) :]
+
+    async def append_or_suppose(self, *drafts: Draft) -> None:
+        """Record the drafts, or hold them if that cannot be done now; raises LogUnavailable if too many are."""
+        try:
+            await self.append(*drafts)
+        except LogUnavailable:
+            if len(self._held) + len(drafts) > MOST:
+                raise
+            self.suppose(*drafts)
+
+    def suppose(self, *drafts: Draft) -> None:
+        """Hold the drafts, and go on as if they were recorded."""
+        now = self.clock.now()
+        held = [replace(draft, id=draft.id or self.new_id(), moment=draft.moment or now) for draft in drafts]
+        first = self.head.seq + len(self._held) + 1
+        events = [supposed(draft, first + offset) for offset, draft in enumerate(held)]
+        self._held.update((draft.id, draft) for draft in held)
+        for listener in self._listeners:
+            listener(events)
+
+    async def run(self) -> None:
+        """Write what is held as soon as that can be done, for ever."""
+        while True:
+            await asyncio.sleep(RETRY)
+            if self._held:
+                try:
+                    await self.append()
+                except LogUnavailable:
+                    continue
+
+
+def supposed(draft: Draft, seq: int) -> Event:
+    """The event that a held draft will be, as far as one can tell."""
+    assert draft.moment is not None
+    text = encode(draft.payload)
+    kind = draft.payload.kind
+    return Event(seq, draft.id, *draft.moment, kind, draft.subject, draft.actor, "", draft.cause, text)

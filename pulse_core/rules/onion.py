@@ -1,0 +1,116 @@
+"""The onion: the first rule is outermost, and each may pass on, bypass, decorate or transform."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from pulse_core.model.kinds import Effect
+from pulse_core.model.tick import LayerOutcome
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+
+Inner = Callable[[Snapshot, Snapshot], Awaitable[Verdict]]
+Answer = Verdict | tuple[Sequence[Effect], int]
+Rule = Callable[[Snapshot, Snapshot, Inner], Awaitable[Answer]]
+Stopwatch = Callable[[], int]
+Trace = list[LayerOutcome]
+
+
+async def quiet(prev: Snapshot, curr: Snapshot) -> Verdict:
+    """The heart of an onion that has nothing inside: no effects, no hurry."""
+    return Verdict()
+
+
+def compose(
+    rules: Sequence[Rule], heart: Inner = quiet, trace: Trace | None = None, clock: Stopwatch = int
+) -> Inner:
+    """Nest the rules around `heart`, the first one outermost.
+
+    What each layer did is appended to `trace`, innermost first; `clock` tells microseconds for it (by
+    default it stands still, since a rule may not know the time).
+    """
+    inner = heart
+    for rule in reversed(rules):
+        inner = Layer(rule, inner, trace if trace is not None else [], clock)
+    return inner
+
+
+def name_of(rule: Rule) -> str:
+    """A rule's name for people: the function's own."""
+    return getattr(rule, "__name__", type(rule).__name__)
+
+
+class Layer:
+    """One rule around its inner one. If it raises, it is skipped: its inner verdict stands."""
+
+    def __init__(self, rule: Rule, inner: Inner, trace: Trace, clock: Stopwatch) -> None:
+        self.rule, self.inner, self.trace, self.clock = rule, inner, trace, clock
+        self.name = name_of(rule)
+
+    async def __call__(self, prev: Snapshot, curr: Snapshot) -> Verdict:
+        asked = Asked(self.inner, prev, curr, self.clock)
+        began = self.clock()
+        try:
+            verdict = self._signed(as_verdict(await self.rule(prev, curr, asked)), asked.last)
+        except Exception as error:  # noqa: BLE001 - whatever a rule raises must not pass its layer
+            stands = await asked.verdict()
+            self._trace("error", (f"{type(error).__name__}: {error}",), began, asked)
+            return stands
+        self._trace(outcome(asked.last, verdict), verdict.notes[len(asked.last.notes) :], began, asked)
+        return verdict
+
+    def _signed(self, verdict: Verdict, inner: Verdict) -> Verdict:
+        known = {id(effect) for effect in inner.effects}
+        return replace(
+            verdict,
+            effects=tuple(
+                effect
+                if effect.rule or id(effect) in known
+                else effect.model_copy(update={"rule": self.name})
+                for effect in verdict.effects
+            ),
+        )
+
+    def _trace(self, what: str, notes: tuple[str, ...], began: int, asked: "Asked") -> None:
+        took = self.clock() - began - asked.took
+        self.trace.append(LayerOutcome(self.name, what, notes, max(0, took)))
+
+
+class Asked:
+    """The inner rule as one layer sees it: remembers the last answer, and what it cost."""
+
+    def __init__(self, inner: Inner, prev: Snapshot, curr: Snapshot, clock: Stopwatch) -> None:
+        self.inner, self.prev, self.curr, self.clock = inner, prev, curr, clock
+        self.last = Verdict()
+        self.took = 0
+        self.plain: Verdict | None = None
+
+    async def __call__(self, prev: Snapshot, curr: Snapshot) -> Verdict:
+        began = self.clock()
+        self.last = await self.inner(prev, curr)
+        self.took += self.clock() - began
+        if prev is self.prev and curr is self.curr:
+            self.plain = self.last
+        return self.last
+
+    async def verdict(self) -> Verdict:
+        """What the inner rule says of the untouched snapshots, asked at most once."""
+        return self.plain if self.plain is not None else await self(self.prev, self.curr)
+
+
+def as_verdict(answer: Answer) -> Verdict:
+    """A rule's answer as a Verdict; a plain pair is welcome. Raises TypeError for anything else."""
+    if isinstance(answer, Verdict):
+        return answer
+    if isinstance(answer, tuple) and len(answer) == 2:
+        effects, tick_ms = answer
+        if all(isinstance(effect, Effect) for effect in effects) and isinstance(tick_ms, int):
+            return Verdict(tuple(effects), tick_ms)
+    raise TypeError(f"a rule answers a Verdict or (effects, tick_ms), not {type(answer).__name__}")
+
+
+def outcome(inner: Verdict, outer: Verdict) -> str:
+    """What a layer did with its inner verdict, in one word."""
+    before, now = {id(effect) for effect in inner.effects}, {id(effect) for effect in outer.effects}
+    if before - now:
+        return "dropped"
+    return "added" if now - before else "passed"

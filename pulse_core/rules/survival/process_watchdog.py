@@ -1,0 +1,74 @@
+"""A critical process is dead: bring it back, with patience, and tell a person only if that does not help."""
+
+from pulse_core.model.kinds import Effect
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.condition import Condition, State, judge, restart_key
+from pulse_core.settings import ProcessSettings
+
+QUIET = frozenset({State.UP, State.UNKNOWN})
+
+
+async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Restart a critical process that has died; stop one that a person wants down."""
+    verdict = await inner(prev, curr)
+    for process in curr.settings.process:
+        condition = judge(process, curr)
+        verdict = verdict.plus(*answers(process, condition, curr))
+        if condition.wait_us is not None:
+            verdict = verdict.within(condition.wait_us // 1000 + 1)
+        if condition.state not in QUIET:
+            verdict = verdict.noting(f"{process.name}: {condition.state.value}: {condition.why}")
+    return verdict
+
+
+def answers(process: ProcessSettings, condition: Condition, curr: Snapshot) -> list[Effect]:
+    """What this condition calls for."""
+    effects = []
+    if condition.state is State.DUE:
+        effects.append(restart(process, condition.why, curr))
+    if condition.state is State.STOPPING:
+        effects.append(stop(process, curr))
+    if condition.spent and curr.process(process.name).told is None:
+        effects.append(notice(process, condition, curr))
+    return effects
+
+
+def restart(process: ProcessSettings, why: str, curr: Snapshot) -> Effect:
+    """The wish to restart it, naming the dead one so that nothing alive is taken for it."""
+    history = curr.process(process.name)
+    dead = {"pid": history.pid, "started": history.started} if history.pid is not None else None
+    return Effect(
+        action="restart-process",
+        key=restart_key(process.name),
+        params={"process": process.name, "instead_of": dead, "if_dead": True},
+        reason=f"{process.name} is {why}",
+        survival=True,
+        samples=curr.samples("process-alive"),
+    )
+
+
+def stop(process: ProcessSettings, curr: Snapshot) -> Effect:
+    """The wish to end it because a person said so."""
+    intent = curr.process(process.name).stop
+    return Effect(
+        action="stop-process",
+        key=f"stop-process:{process.name}",
+        params={"process": process.name},
+        reason=f"{intent.by if intent else 'somebody'} wants {process.name} down",
+        survival=True,
+        samples=curr.samples("process-alive"),
+    )
+
+
+def notice(process: ProcessSettings, condition: Condition, curr: Snapshot) -> Effect:
+    """The one notice of an episode: what is wrong, what was tried, what comes next."""
+    return Effect(
+        action="notify",
+        key=f"notify:flapping:{process.name}",
+        params={"title": f"{process.name} is flapping", "text": f"{process.name}: {condition.why}"},
+        reason=condition.why,
+        survival=True,
+        samples=curr.samples("process-alive"),
+    )

@@ -1,0 +1,158 @@
+"""What to guard, how to recognise it, and how to bring it back."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from pulse_core.settings.durations import Duration
+
+
+class Group(BaseModel):
+    """Base of every settings group: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
+        raise ValueError(
+            f"{text!r} is no name; take 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first"
+        )
+    return text
+
+
+def _unit(text: str) -> str:
+    if not re.fullmatch(r"[\w:.@\\-]+\.\w+", text):
+        raise ValueError(f"{text!r} is no unit's name; write it in full, as 'nginx.service'")
+    return text
+
+
+def _path(text: str) -> str:
+    if not text or "\0" in text:
+        raise ValueError(f"{text!r} is no path")
+    return text
+
+
+def _argv(words: tuple[str, ...]) -> tuple[str, ...]:
+    if words and not words[0].strip():
+        raise ValueError("its first word, the program, is empty")
+    if any("\0" in word for word in words):
+        raise ValueError("a word of it holds a NUL character, which no program can be given")
+    return words
+
+
+def _environment(env: dict[str, str]) -> dict[str, str]:
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise ValueError(
+                f"{name!r} can't be set: a name is not empty, without '=', and nothing holds NUL"
+            )
+    return env
+
+
+def _regex(text: str) -> str:
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+    return text
+
+
+def _address(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is no address; write host:port, as '127.0.0.1:8080' or '[::1]:8080'")
+    return text
+
+
+Argv = Annotated[tuple[str, ...], AfterValidator(_argv)]
+"""A program and its arguments, never a shell's line; empty where none is given."""
+
+
+class RestartSettings(Group):
+    """How hard to try to bring a process back; the first restart of a process that was healthy is immediate."""
+
+    max: int = Field(5, ge=0, le=1000, description="restarts within `within` before it counts as flapping")
+    within: Duration = Field(600_000_000, gt=0, description="the budget's window")
+    backoff: Duration = Field(
+        1_000_000, ge=0, description="wait before the second restart; doubles after that"
+    )
+    backoff_max: Duration = Field(300_000_000, ge=0, description="longest wait before the budget is spent")
+    healthy_after: Duration = Field(120_000_000, ge=0, description="uptime that resets budget and backoff")
+    grace: Duration = Field(10_000_000, ge=0, description="time to come up before a start counts as failed")
+
+    @model_validator(mode="after")
+    def _bounds_agree(self) -> "RestartSettings":
+        if self.backoff_max < self.backoff:
+            raise ValueError("backoff_max is less than backoff; raise backoff_max or lower backoff")
+        return self
+
+
+class ProcessSettings(Group):
+    """One `[[process]]`: a critical process.
+
+    It is recognised by `pid_file`, `systemd_unit`, `match` or `tcp` (at most one), or else as the child that
+    Pulse started; it is brought back by `start`, `command` or `systemd_unit`.
+    """
+
+    name: Annotated[str, AfterValidator(_name)] = Field(
+        description="its name everywhere", examples=["gateway"]
+    )
+    start: Argv = Field(
+        (),
+        description="argv that Pulse starts as a process of its own session",
+        examples=[["python3", "-m", "http.server", "18080"]],
+    )
+    command: Argv = Field(
+        (),
+        description="argv of a command that restarts it and returns",
+        examples=[["/usr/local/bin/restart-gateway"]],
+    )
+    pid_file: Annotated[str, AfterValidator(_path)] | None = Field(
+        None, description="file that holds its process id", examples=["/run/gateway.pid"]
+    )
+    systemd_unit: Annotated[str, AfterValidator(_unit)] | None = Field(
+        None, description="unit that runs it", examples=["gateway.service"]
+    )
+    systemd_user: bool = Field(False, description="the unit belongs to the user's manager, not the system's")
+    match: Annotated[str, AfterValidator(_regex)] | None = Field(
+        None,
+        min_length=1,
+        description="regular expression searched in the argv joined by spaces",
+        examples=["http\\.server 18080"],
+    )
+    tcp: Annotated[str, AfterValidator(_address)] | None = Field(
+        None, description="host:port that it listens on", examples=["127.0.0.1:18080"]
+    )
+    cwd: Annotated[str, AfterValidator(_path)] | None = Field(
+        None, description="working directory of `start` and `command`", examples=["/srv/gateway"]
+    )
+    env: Annotated[dict[str, str], AfterValidator(_environment)] = Field(
+        default_factory=dict,
+        description="added to the environment of what is started",
+        examples=[{"LANG": "C.UTF-8"}],
+    )
+    depends_on: tuple[str, ...] = Field(
+        (), description="names of processes that must be up first", examples=[["database"]]
+    )
+    evidence: int = Field(3, ge=1, le=1000, description="probes of a live process that must fail in a row")
+    restart: RestartSettings = Field(RestartSettings(), description="how hard to try")
+
+    @model_validator(mode="after")
+    def _can_be_found_and_restarted(self) -> "ProcessSettings":
+        ways = [way for way in ("pid_file", "systemd_unit", "match", "tcp") if getattr(self, way) is not None]
+        if len(ways) > 1:
+            raise ValueError(f"{' and '.join(ways)} are two ways to recognise one process; keep one of them")
+        means = [way for way in ("start", "command", "systemd_unit") if getattr(self, way)]
+        if not means:
+            raise ValueError(
+                "nothing says how to start it; give start = [argv…], command = [argv…] or systemd_unit"
+            )
+        if len(means) > 1:
+            raise ValueError(f"{' and '.join(means)} are two ways to start one process; keep one of them")
+        if self.command and not ways:
+            raise ValueError(
+                "a process restarted by `command` needs pid_file, match or tcp to be recognised by"
+            )
+        return self

@@ -1,0 +1,173 @@
+"""All of `config.toml` as one value."""
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
+
+from pydantic import Field, model_validator
+
+from pulse_core.model.errors import hint
+from pulse_core.settings.durations import Duration
+from pulse_core.settings.processes import Group, ProcessSettings
+
+
+class DaemonSettings(Group):
+    """`[daemon]`: the loops."""
+
+    tick_ms: int = Field(
+        15_000, ge=100, le=3_600_000, description="longest time between two ticks, milliseconds"
+    )
+    min_tick_ms: int = Field(
+        50, ge=1, le=60_000, description="shortest time between two unhurried ticks, milliseconds"
+    )
+    executor_scan_interval_ms: int = Field(
+        1_000, ge=50, le=3_600_000, description="safety-net scan for due effects, milliseconds"
+    )
+    concurrency: int = Field(32, ge=1, le=1024, description="effects that may execute at the same time")
+    stop_grace: Duration = Field(10_000_000, ge=0, description="how long a stop waits for running effects")
+    checkpoint_every: Duration = Field(60_000_000, gt=0, description="how often projections are checkpointed")
+
+    @model_validator(mode="after")
+    def _bounds_agree(self) -> "DaemonSettings":
+        if self.min_tick_ms > self.tick_ms:
+            raise ValueError(
+                f"min_tick_ms ({self.min_tick_ms}) is more than tick_ms ({self.tick_ms}); lower it or raise tick_ms"
+            )
+        return self
+
+
+class WatchSettings(Group):
+    """`[watch]`: the built-in watchers."""
+
+    process_interval: Duration = Field(
+        5_000_000, ge=50_000, description="time between two looks at the processes"
+    )
+    system_interval: Duration = Field(
+        5_000_000, ge=50_000, description="time between two samples of the system"
+    )
+    disks: tuple[str, ...] = Field(("/",), description="paths whose file systems are sampled")
+
+
+class IntentSettings(Group):
+    """`[intent]`: commanded stops."""
+
+    expires: Duration = Field(86_400_000_000, gt=0, description="how long a stop holds if not said otherwise")
+
+
+class BudgetSettings(Group):
+    """`[budget]`: the blast radius."""
+
+    actions_per_minute: int = Field(60, ge=0, description="actions over all targets in a minute; 0: no limit")
+
+
+class SocketSettings(Group):
+    """`[socket]`: where and to whom the daemon answers."""
+
+    directory: str | None = Field(
+        None, description="directory of the socket, if not the home's run/", examples=["/run/pulse/main"]
+    )
+    group: str | None = Field(
+        None, description="group whose members may do what an agent may", examples=["agents"]
+    )
+
+
+class RunCommandSettings(Group):
+    """`[executors.run-command]`: the commands that an effect may run."""
+
+    allow: tuple[str, ...] = Field(
+        (), description="programs that may be run, compared by real path", examples=[["/bin/sh"]]
+    )
+    timeout: Duration = Field(
+        300_000_000, gt=0, description="how long a command may run before its whole process tree is ended"
+    )
+
+
+class ExecutorsSettings(Group):
+    """`[executors.*]`."""
+
+    run_command: RunCommandSettings = Field(RunCommandSettings(), alias="run-command")
+
+
+class Settings(Group):
+    """Everything a person decides. Source: `config.toml` in the home."""
+
+    daemon: DaemonSettings = DaemonSettings()
+    watch: WatchSettings = WatchSettings()
+    intent: IntentSettings = IntentSettings()
+    budget: BudgetSettings = BudgetSettings()
+    socket: SocketSettings = SocketSettings()
+    executors: ExecutorsSettings = ExecutorsSettings()
+    process: tuple[ProcessSettings, ...] = ()
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the settings in canonical JSON, hex: what a tick record names."""
+        return hashlib.sha256(self.model_dump_json(by_alias=True).encode()).hexdigest()
+
+    @model_validator(mode="after")
+    def _processes_agree(self) -> "Settings":
+        if faults := disagreements(self.process):
+            raise ValueError("\n".join(fault.text for fault in faults))
+        return self
+
+
+class Fault(NamedTuple):
+    """What is wrong between processes: the place of the one concerned in the file's order, its key, the words."""
+
+    place: int
+    key: str
+    text: str
+
+
+def disagreements(processes: Sequence[ProcessSettings]) -> list[Fault]:
+    """Every fault that no process has by itself; needs only `name` and `depends_on` of each."""
+    return [*doubled(processes), *strangers(processes), *circles(processes)]
+
+
+def doubled(processes: Sequence[ProcessSettings]) -> list[Fault]:
+    """A fault for each process whose name an earlier one bears."""
+    names = [process.name for process in processes]
+    return [
+        Fault(place, "name", f"process {name!r} is there twice; names must differ")
+        for place, name in enumerate(names)
+        if name in names[:place]
+    ]
+
+
+def strangers(processes: Sequence[ProcessSettings]) -> list[Fault]:
+    """A fault for each `depends_on` that names no process."""
+    names = {process.name for process in processes}
+    return [
+        Fault(
+            place,
+            "depends_on",
+            f"process {process.name!r} depends_on unknown {other!r}{hint(other, names - {process.name})}",
+        )
+        for place, process in enumerate(processes)
+        for other in process.depends_on
+        if other not in names
+    ]
+
+
+def circles(processes: Sequence[ProcessSettings]) -> list[Fault]:
+    """A fault for each circle of processes that wait for each other, with the way round."""
+    places = {process.name: place for place, process in reversed(list(enumerate(processes)))}
+    needs = {process.name: set(process.depends_on) for process in processes}
+    faults = []
+    while way := _circle(needs):
+        first = min(range(len(way)), key=lambda step: places[way[step]])
+        way = way[first:] + way[:first]
+        text = f"depends_on goes in a circle: {' -> '.join((*way, way[0]))}"
+        faults.append(Fault(places[way[0]], "depends_on", text))
+        needs[way[-1]].discard(way[0])
+    return faults
+
+
+def _circle(needs: dict[str, set[str]]) -> list[str]:
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1][1:]))
+    return []

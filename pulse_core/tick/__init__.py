@@ -1,0 +1,10 @@
+"""The tick: what is known now becomes a snapshot, the onion folds it, and the wishes go to the log.
+
+It never waits for an executor, and nothing inside the onion can delay the survival rules' own fold.
+"""
+
+from pulse_core.tick.folding import Folding, Submit
+from pulse_core.tick.ticker import Sources, Ticker
+from pulse_core.tick.wake import Waker
+
+__all__ = ["Folding", "Sources", "Submit", "Ticker", "Waker"]

@@ -1,0 +1,61 @@
+"""What ends the wait between two ticks."""
+
+import asyncio
+from collections.abc import Sequence
+
+from pulse_core.model.event import Event
+from pulse_core.model.payload import KINDS, Wake
+
+
+class Waker:
+    """Collects reasons for a tick: an urgent one ends the wait at once, others after the least gap."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, None] = {}
+        self._soon = asyncio.Event()
+        self._now = asyncio.Event()
+        self._ping = False
+
+    def __call__(self, reason: str, urgent: bool = True) -> None:
+        """Ask for a tick."""
+        self._reasons[reason] = None
+        self._soon.set()
+        if urgent:
+            self._now.set()
+
+    def ping(self) -> None:
+        """Ask the loop for a sign of life, without a tick."""
+        self._ping = True
+        self._soon.set()
+        self._now.set()
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Wake as the recorded kinds ask for; a listener of the log. Unknown kinds wake nobody."""
+        for event in events:
+            kind = KINDS.get(event.kind)
+            if kind is not None and kind.wakes is not Wake.NEVER:
+                self(event.kind, urgent=kind.wakes is Wake.NOW)
+
+    async def wait(self, gap: float, seconds: float) -> str:
+        """Why it is time for a tick, `timer` after `seconds`, or nothing after a ping.
+
+        No sooner than `gap` seconds from now unless somebody is in a hurry.
+        """
+        await _until(self._now, min(gap, seconds))
+        if not self._reasons and not self._ping:
+            await _until(self._soon, max(0.0, seconds - gap))
+        pinged, self._ping = self._ping, False
+        reasons, self._reasons = ", ".join(list(self._reasons)[:5]), {}
+        self._soon.clear()
+        self._now.clear()
+        return reasons or ("" if pinged else "timer")
+
+
+async def _until(event: asyncio.Event, seconds: float) -> None:
+    if event.is_set():
+        return
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return

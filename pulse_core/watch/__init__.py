@@ -1,0 +1,9 @@
+"""Watchers sense: each on its own schedule, in isolation, with its last minute kept as a window.
+
+Nothing here acts on what it sees; what a watcher concludes is an event, and the rest is a sample.
+"""
+
+from pulse_core.watch.loop import WatchLoop
+from pulse_core.watch.process_alive import ProcessAlive
+
+__all__ = ["ProcessAlive", "WatchLoop"]

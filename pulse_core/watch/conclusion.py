@@ -1,0 +1,125 @@
+"""What follows from one look at a guarded process. Pure: the same look, history and streak conclude the same."""
+
+from typing import NamedTuple
+
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import ProcessDied, ProcessStopped, ProcessUp
+from pulse_core.model.moment import Moment
+from pulse_core.model.payload import Payload
+from pulse_core.ports import Found, Sight
+from pulse_core.projections import ProcessHistory
+from pulse_core.settings import ProcessSettings
+
+
+class Look(NamedTuple):
+    """One look: at what, what was seen, what the log knew, failed probes in a row before it, and when.
+
+    proven: the process last known to be it was seen dying through its pidfd.
+    """
+
+    process: ProcessSettings
+    sight: Sight
+    history: ProcessHistory
+    streak: int
+    now: Moment
+    expires_us: int
+    proven: bool = False
+
+
+class Conclusion(NamedTuple):
+    """Events that follow, and the streak of failed probes from now on."""
+
+    drafts: tuple[Draft, ...] = ()
+    streak: int = 0
+
+
+def conclude(look: Look) -> Conclusion:
+    """What follows from the look."""
+    sight, history = look.sight, look.history
+    if sight.busy:
+        return Conclusion(streak=look.streak)
+    if is_up(sight):
+        return Conclusion(_seen_up(look))
+    if sight.intended:
+        return Conclusion(_stopped(look))
+    if history.up is not None:
+        return _missed(look)
+    return Conclusion(_still_down(look))
+
+
+def is_up(sight: Sight) -> bool:
+    """Whether it is alive, and answers if it has a port to ask."""
+    return sight.answering if sight.answering is not None else bool(sight.found)
+
+
+def identity(sight: Sight, history: ProcessHistory) -> Found | None:
+    """The process that stands for it: the one known before if it is still among the found, else the oldest."""
+    if history.pid is not None and history.started is not None:
+        known = Found(history.pid, history.started)
+        if known in sight.found:
+            return known
+    return sight.found[0] if sight.found else None
+
+
+def _seen_up(look: Look) -> tuple[Draft, ...]:
+    found, history = identity(look.sight, look.history), look.history
+    if history.up is None:
+        return (_up(look, found),)
+    if found is None or history.pid is None or (found.pid, found.started) == (history.pid, history.started):
+        return ()
+    if history.boot == look.now.boot and look.sight.known:
+        return ()  # the known one lives still: another one beside it is no news
+    return (_died(look, f"replaced by process {found.pid}"), _up(look, found))
+
+
+def _missed(look: Look) -> Conclusion:
+    """It was up and does not look so now: proof counts at once, a failed probe only in a row."""
+    if look.proven:
+        return Conclusion((_died(look, f"process {look.history.pid} died (seen through its pidfd)"),))
+    if not look.sight.known and look.history.pid is not None:
+        return Conclusion((_died(look, look.sight.detail or f"process {look.history.pid} is gone"),))
+    streak = look.streak + 1
+    if streak < look.process.evidence:
+        return Conclusion(streak=streak)
+    return Conclusion((_died(look, f"{look.sight.detail or 'no answer'}, {streak} probes in a row"),))
+
+
+def _still_down(look: Look) -> tuple[Draft, ...]:
+    """It was not up before either: news only at the first look of all, or if it died while starting."""
+    history = look.history
+    if history.down is None and history.starting is None:
+        return (_died(look, look.sight.detail or "not there at the first look"),)
+    if (
+        history.starting is not None
+        and history.pid is not None
+        and not look.sight.known
+        and not look.sight.found
+    ):
+        return (_died(look, f"process {history.pid} died while it was starting"),)
+    return ()
+
+
+def _stopped(look: Look) -> tuple[Draft, ...]:
+    """Its own manager was told to stop it: a death, but a wanted one, said once until it is up again."""
+    evidence = look.sight.detail or "stopped by its manager"
+    death = () if look.history.down is not None else (_died(look, evidence),)
+    if look.history.stop is not None or (look.history.down is not None and look.history.starting is None):
+        return death
+    return (*death, _about(look, ProcessStopped(evidence=evidence, expires_us=look.expires_us)))
+
+
+def _up(look: Look, found: Found | None) -> Draft:
+    evidence = look.sight.detail or (f"process {found.pid}" if found else "it answers")
+    pid, started = found if found else (None, None)
+    return _about(look, ProcessUp(pid=pid, started=started, evidence=evidence))
+
+
+def _died(look: Look, evidence: str) -> Draft:
+    up = look.history.up
+    first = up is None and look.history.down is None and look.history.starting is None
+    healthy = first or (up is not None and look.now.since(up) >= look.process.restart.healthy_after)
+    return _about(look, ProcessDied(pid=look.history.pid, evidence=evidence, healthy=healthy))
+
+
+def _about(look: Look, payload: Payload) -> Draft:
+    return Draft(payload, subject=look.process.name)

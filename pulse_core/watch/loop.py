@@ -1,0 +1,98 @@
+"""The loop around every watcher: collect, keep, conclude, wake, rest; a failing one is backed off alone."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pulse_core.model.errors import LogUnavailable
+from pulse_core.model.event import Draft
+from pulse_core.model.vitals import Reading, Sample, Window
+from pulse_core.ports import Clock, Vitals, Watcher
+from pulse_core.record import Journal
+
+BACKOFF_MAX = 300.0
+
+
+class WatchLoop:
+    """Runs watchers and holds their windows.
+
+    wake is called with a reason when a sample is worth a tick; failed with (whose, message) when a watcher
+    failed, hung, or is well again.
+    """
+
+    def __init__(
+        self,
+        watchers: Iterable[Watcher],
+        journal: Journal,
+        vitals: Vitals,
+        clock: Clock,
+        wake: Callable[[str], None],
+        failed: Callable[[str, str], None],
+    ) -> None:
+        self.watchers = tuple(watchers)
+        self.journal, self.vitals, self.clock = journal, vitals, clock
+        self.wake, self.failed = wake, failed
+        self._windows: dict[str, Window] = {}
+
+    @property
+    def windows(self) -> Mapping[str, Window]:
+        """The windows as they are now; the mapping does not change any more."""
+        return dict(self._windows)
+
+    def remember(self, samples: Sequence[Sample]) -> None:
+        """Fill the windows with samples of before."""
+        for sample in samples:
+            self._windows[sample.key] = self._windows.get(sample.key, Window()).plus(sample)
+
+    async def run(self) -> None:
+        """Look for ever; ends by being cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for watcher in self.watchers:
+                group.create_task(self._attend(watcher), name=f"watcher {watcher.name}")
+
+    async def _attend(self, watcher: Watcher) -> None:
+        failures = 0 if await self._look(watcher) else 1
+        while True:
+            rest = min(watcher.interval * 2 ** min(failures, 16), max(BACKOFF_MAX, watcher.interval))
+            await self._rest(watcher, rest, eager=failures == 0)
+            failures = 0 if await self._look(watcher) else failures + 1
+
+    async def _rest(self, watcher: Watcher, seconds: float, eager: bool) -> None:
+        """Wait for the interval or a nudge; one that fails is not hurried by nudges."""
+        if not eager:
+            await asyncio.sleep(seconds)
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await watcher.nudge.wait()
+        except TimeoutError:
+            return
+
+    async def _look(self, watcher: Watcher) -> bool:
+        watcher.nudge.clear()
+        try:
+            async with asyncio.timeout(watcher.timeout):
+                reading = await watcher.collect()
+        except TimeoutError:
+            self.failed(f"watcher:{watcher.name}", f"did not answer within {watcher.timeout:g} s")
+            return False
+        except Exception as error:  # noqa: BLE001 - a broken watcher must not disturb the others
+            self.failed(f"watcher:{watcher.name}", f"{type(error).__name__}: {error}")
+            return False
+        return await self._keep(watcher, reading)
+
+    async def _keep(self, watcher: Watcher, reading: Reading) -> bool:
+        sample = self.vitals.sample(watcher.key, self.clock.now(), reading.data)
+        window = self._windows[watcher.key] = self._windows.get(watcher.key, Window()).plus(sample)
+        if reading.conclusions and not await self._conclude(watcher, reading.conclusions):
+            return False
+        if watcher.should_wake(window):
+            self.wake(f"watcher:{watcher.name}")
+        return True
+
+    async def _conclude(self, watcher: Watcher, drafts: Sequence[Draft]) -> bool:
+        try:
+            await self.journal.append_or_suppose(*drafts)
+        except LogUnavailable as error:
+            self.failed(f"watcher:{watcher.name}", f"its conclusions could not be recorded: {error}")
+            return False
+        return True

@@ -1,0 +1,110 @@
+"""The sense for critical processes: holds every one it finds, so that a death is news within a millisecond."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import EffectAcked
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.payload import Json
+from pulse_core.model.vitals import Reading, Window
+from pulse_core.ports import Clock, Found, ProcessTable, Sight
+from pulse_core.projections import ProcessHistory
+from pulse_core.record import Facts
+from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.watch.conclusion import Look, conclude, identity, is_up
+
+CLOSER_LOOK = 0.5
+STARTING_LOOK = 0.05
+
+
+class ProcessAlive:
+    """The watcher `process-alive`: one sample with every guarded process, one event for every change.
+
+    It looks at once when a pidfd fires or a restart was acked, and more often while it is in doubt.
+    """
+
+    name = key = "process-alive"
+    timeout = 10.0
+
+    def __init__(
+        self, table: ProcessTable, clock: Clock, settings: Callable[[], Settings], facts: Facts
+    ) -> None:
+        self.table, self.clock, self.settings, self.facts = table, clock, settings, facts
+        self.nudge = asyncio.Event()
+        self._streaks: dict[str, int] = {}
+        self._proofs: set[Found] = set()
+        self._starting = False
+
+    @property
+    def interval(self) -> float:
+        """Seconds until the next look."""
+        usual = self.settings().watch.process_interval / US_PER_SECOND
+        if self._starting:
+            return min(usual, STARTING_LOOK)
+        return min(usual, CLOSER_LOOK) if any(self._streaks.values()) else usual
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Look at once after a restart; a listener of the log."""
+        if any(event.kind == EffectAcked.kind for event in events):
+            histories = self.facts().processes.of.values()
+            if any(history.starting for history in histories):
+                self.nudge.set()
+
+    def should_wake(self, window: Window) -> bool:
+        """Never: its conclusions are events, and those wake."""
+        return False
+
+    async def collect(self) -> Reading:
+        """Look at every guarded process once."""
+        processes = self.settings().process
+        histories = {process.name: self.facts().processes[process.name] for process in processes}
+        proofs, self._proofs = self._proofs, set()
+        sights = await self.table.look(processes, self._known(histories))
+        drafts: list[Draft] = []
+        for process in processes:
+            look = self._look(process, sights[process.name], histories[process.name], proofs)
+            conclusion = conclude(look)
+            drafts += conclusion.drafts
+            self._streaks[process.name] = conclusion.streak
+        self._hold(sights)
+        self._starting = any(
+            history.starting and not is_up(sights[name]) for name, history in histories.items()
+        )
+        return Reading(self._data(sights, histories), tuple(drafts))
+
+    def _known(self, histories: Mapping[str, ProcessHistory]) -> Mapping[str, Found]:
+        boot = self.clock.now().boot
+        return {
+            name: Found(history.pid, history.started)
+            for name, history in histories.items()
+            if history.pid is not None and history.started is not None and history.boot == boot
+        }
+
+    def _look(
+        self, process: ProcessSettings, sight: Sight, history: ProcessHistory, proofs: set[Found]
+    ) -> Look:
+        proven = history.pid is not None and Found(history.pid, history.started or 0) in proofs
+        streak, expires = self._streaks.get(process.name, 0), self.settings().intent.expires
+        return Look(process, sight, history, streak, self.clock.now(), expires, proven)
+
+    def _hold(self, sights: Mapping[str, Sight]) -> None:
+        self.table.hold([found for sight in sights.values() for found in sight.found], self._died)
+
+    def _died(self, found: Found) -> None:
+        self._proofs.add(found)
+        self.nudge.set()
+
+    def _data(
+        self, sights: Mapping[str, Sight], histories: Mapping[str, ProcessHistory]
+    ) -> Mapping[str, Json]:
+        return {
+            name: {
+                "up": is_up(sight),
+                "pid": found.pid if (found := identity(sight, histories[name])) else None,
+                **({"answering": sight.answering} if sight.answering is not None else {}),
+                **({"streak": streak} if (streak := self._streaks.get(name, 0)) else {}),
+                **({"detail": sight.detail} if sight.detail else {}),
+            }
+            for name, sight in sights.items()
+        }

@@ -1,0 +1,283 @@
+"""The installed daemon through its command line, under a real systemd: what the issue promises of it."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from systemd_machine import Machine, eventually
+
+HOME = "/srv/h"
+CONFIG = f"{HOME}/config.toml"
+UNIT = "upulse.service"
+BASE = """
+[daemon]
+tick_ms = 200
+[watch]
+process_interval = "200ms"
+[executors.run-command]
+allow = ["/bin/true"]
+"""
+AT_ONCE = 'restart = { max = 1000, within = "10m", backoff = "0s", healthy_after = "0s", grace = "0s" }\n'
+SLEEPER = '[[process]]\nname = "sleeper"\nstart = ["sleep", "100000"]\n' + AT_ONCE
+SECOND = '[[process]]\nname = "second"\nstart = ["sleep", "200000"]\n' + AT_ONCE
+GUARDED = '[[process]]\nname = "it"\nsystemd_unit = "it.service"\n' + AT_ONCE
+IT = "[Service]\nExecStart=/bin/sleep 300000\nRestart=no\n"
+# A Python signal handler runs in the main thread: while it sleeps, the loop hangs and the process lives.
+HANG = "import signal, time\nsignal.signal(signal.SIGUSR1, lambda *_: time.sleep(1000))\n"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A home in the machine, and the command line on it."""
+
+    machine: Machine
+
+    def upulse(self, *args: str, check: bool = True) -> str:
+        """What `upulse … --home` printed."""
+        command = [sys.executable, "-m", "upulse_cli", *args, "--home", HOME]
+        return self.machine.run(command, check=check).stdout
+
+    def configure(self, *parts: str) -> None:
+        self.machine.write(CONFIG, "\n".join((BASE, *parts)))
+
+    def status(self) -> dict[str, Any]:
+        return dict(json.loads(self.upulse("status", "--json")))
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.upulse("events", "--json", "--kind", kind).splitlines()]
+
+    def pid_of(self, name: str) -> int | None:
+        """The pid of a guarded process that Pulse says is there, if it is alive."""
+        pids = [found["pid"] for found in self.status()["processes"] if found["name"] == name]
+        return pids[0] if pids and pids[0] and self.alive(pids[0]) else None
+
+    def pid_when_up(self, name: str, *, other_than: int | None = None) -> int:
+        def seen() -> int | None:
+            pid = self.pid_of(name)
+            return pid if pid != other_than else None
+
+        return eventually(seen, f"{name} to be up", self.machine.words)
+
+    def main_pid(self) -> int:
+        return int(self.machine.show(UNIT, "MainPID"))
+
+    def state(self, unit: str = UNIT) -> str:
+        return self.machine.show(unit, "ActiveState")
+
+    def until(self, look: Callable[[], bool], what: str) -> None:
+        eventually(look, what, self.machine.words)
+
+    def until_another_main_pid(self, than: int) -> None:
+        def changed() -> bool:
+            look = ["show", "--value", "-p", "MainPID", "-p", "SubState", UNIT]
+            shown = set(self.machine.systemctl(*look).stdout.split())
+            return "running" in shown and not shown & {"0", str(than)}
+
+        self.until(changed, "another daemon")
+
+    def alive(self, pid: int) -> bool:
+        return self.machine.run(["kill", "-0", str(pid)], check=False).returncode == 0
+
+
+@pytest.fixture
+def home(machine: Machine) -> Iterator[Installed]:
+    """A home that guards one sleeper, not installed yet; nothing of it is left afterwards."""
+    installed = Installed(machine)
+    installed.upulse("init")
+    installed.configure(SLEEPER)
+    yield installed
+    installed.upulse("daemon", "uninstall", check=False)
+    machine.run(["pkill", "-KILL", "-f", "upulse_cli"], check=False)
+    machine.run(["pkill", "-KILL", "sleep"], check=False)
+    units = f"/etc/systemd/system/{UNIT} /etc/systemd/system/{UNIT}.d /etc/systemd/system/it.service"
+    machine.run(["sh", "-c", f"rm -rf {HOME} /srv/hang {units}"])
+    machine.systemctl("daemon-reload")
+    machine.systemctl("reset-failed")
+
+
+@pytest.fixture
+def daemon(home: Installed) -> Installed:
+    """The home with its daemon installed and its sleeper up."""
+    home.upulse("daemon", "install")
+    home.pid_when_up("sleeper")
+    return home
+
+
+def test_install_brings_the_unit_to_ready_and_enables_it(daemon: Installed) -> None:
+    assert daemon.state() == "active"
+    assert daemon.machine.systemctl("is-enabled", UNIT).stdout == "enabled\n"
+    told = json.loads(daemon.upulse("daemon", "status", "--json"))
+    told = told.get("daemon", told)
+    assert (told["state"], told["pid"]) == ("running", daemon.main_pid())
+    assert daemon.status()["daemon"]["state"] == "running"
+
+
+def test_a_killed_process_is_replaced(daemon: Installed) -> None:
+    before = daemon.pid_when_up("sleeper")
+    daemon.machine.run(["kill", "-9", str(before)])
+    after = daemon.pid_when_up("sleeper", other_than=before)
+    assert not daemon.alive(before)
+    assert after != before
+    assert daemon.machine.run(["pgrep", "-fc", "sleep 100000"]).stdout == "1\n"
+
+
+def test_a_killed_daemon_is_back_within_two_seconds_and_has_lost_nothing(daemon: Installed) -> None:
+    sleeper, before = daemon.pid_when_up("sleeper"), daemon.main_pid()
+    added = [
+        daemon.upulse("effect", "add", "run-command", "--key", f"k{n}", "--param", 'argv=["true"]').strip()
+        for n in range(3)
+    ]
+    began = time.monotonic()
+    daemon.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", UNIT)
+    daemon.until_another_main_pid(than=before)
+    assert time.monotonic() - began < 2
+    assert set(added) <= {event["id"] for event in daemon.events("effect")}
+    daemon.upulse("verify")
+    assert daemon.pid_when_up("sleeper") == sleeper
+
+
+def test_a_daemon_that_was_killed_acts_again(daemon: Installed) -> None:
+    sleeper, before = daemon.pid_when_up("sleeper"), daemon.main_pid()
+    daemon.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", UNIT)
+    daemon.machine.run(["kill", "-9", str(sleeper)])  # nobody is there to see it
+    daemon.until_another_main_pid(than=before)
+    daemon.pid_when_up("sleeper", other_than=sleeper)
+
+
+def test_a_daemon_whose_loop_hangs_is_restarted(home: Installed) -> None:
+    machine = home.machine
+    machine.write("/srv/hang/sitecustomize.py", HANG)
+    machine.write(f"/etc/systemd/system/{UNIT}.d/hang.conf",
+                  "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=1s\nEnvironment=PYTHONPATH=/srv/hang\n")  # fmt: skip
+    home.upulse("daemon", "install")
+    sleeper, before = home.pid_when_up("sleeper"), home.main_pid()
+    machine.systemctl("kill", "--signal=USR1", "--kill-whom=main", UNIT)
+    home.until_another_main_pid(than=before)
+    assert "Watchdog timeout" in machine.journal(UNIT)
+    assert home.pid_when_up("sleeper") == sleeper
+
+
+def test_a_daemon_that_works_is_not_touched_by_the_watchdog(home: Installed) -> None:
+    home.machine.write(f"/etc/systemd/system/{UNIT}.d/short.conf", "[Service]\nWatchdogSec=500ms\n")
+    home.upulse("daemon", "install")
+    before, ticks = home.main_pid(), home.status()["tick"]["count"]
+    home.until(lambda: home.status()["tick"]["count"] >= ticks + 10, "ten ticks")  # four watchdog periods
+    assert home.main_pid() == before
+
+
+def test_a_reload_takes_changed_settings_into_force(daemon: Installed) -> None:
+    before = daemon.main_pid()
+    daemon.configure(SLEEPER, SECOND)
+    daemon.machine.systemctl("reload", UNIT)
+    assert daemon.events("settings-loaded")[-1]["data"]["processes"] == ["sleeper", "second"]
+    daemon.pid_when_up("second")
+    assert daemon.main_pid() == before
+
+
+def test_a_reload_of_invalid_settings_fails_and_the_old_ones_stay(daemon: Installed) -> None:
+    before, loaded = daemon.main_pid(), daemon.events("settings-loaded")
+    daemon.configure(SLEEPER.replace("start =", "stort ="))
+    assert daemon.machine.systemctl("reload", UNIT, check=False).returncode != 0
+    refused = daemon.events("settings-refused")[-1]
+    assert "stort" in "".join(refused["data"]["faults"])
+    assert daemon.events("settings-loaded") == loaded
+    assert (daemon.main_pid(), daemon.state()) == (before, "active")
+    sleeper = daemon.pid_when_up("sleeper")
+    daemon.machine.run(["kill", "-9", str(sleeper)])
+    daemon.pid_when_up("sleeper", other_than=sleeper)
+
+
+def test_systemctl_stop_leaves_guarded_processes_running(daemon: Installed) -> None:
+    sleeper = daemon.pid_when_up("sleeper")
+    daemon.machine.systemctl("stop", UNIT)
+    assert daemon.state() == "inactive"
+    assert daemon.machine.show(UNIT, "Result") == "success"
+    assert daemon.alive(sleeper)
+    daemon.machine.systemctl("start", UNIT)
+    assert daemon.pid_when_up("sleeper") == sleeper
+    assert daemon.machine.run(["pgrep", "-fc", "sleep 100000"]).stdout == "1\n"
+
+
+def test_start_stop_and_restart_go_through_systemctl(daemon: Installed) -> None:
+    first = daemon.main_pid()
+    daemon.upulse("daemon", "stop")
+    assert daemon.state() == "inactive"
+    assert daemon.status()["daemon"]["state"] == "stopped"
+    daemon.upulse("daemon", "start")
+    second = daemon.main_pid()
+    assert daemon.state() == "active"
+    assert second not in (0, first)
+    daemon.upulse("daemon", "restart")
+    assert daemon.state() == "active"
+    assert daemon.main_pid() not in (0, second)
+
+
+def test_upulse_daemon_reload_works_under_systemd(daemon: Installed) -> None:
+    daemon.configure(SLEEPER, SECOND)
+    daemon.upulse("daemon", "reload")
+    daemon.pid_when_up("second")
+
+
+def test_uninstall_removes_the_unit_and_keeps_home_and_processes(daemon: Installed) -> None:
+    sleeper = daemon.pid_when_up("sleeper")
+    daemon.upulse("daemon", "uninstall")
+    assert daemon.machine.show(UNIT, "LoadState") == "not-found"
+    assert daemon.alive(sleeper)
+    daemon.upulse("verify")
+
+
+def test_what_pulse_starts_inherits_no_word_of_the_notify_socket(daemon: Installed) -> None:
+    sleeper = daemon.pid_when_up("sleeper")
+    environment = daemon.machine.path(f"/proc/{sleeper}/environ").read_bytes().split(b"\0")
+    names = {entry.partition(b"=")[0] for entry in environment}
+    assert b"PULSE_EFFECT" in names
+    assert not names & {b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID"}
+
+
+@pytest.fixture
+def guarded(home: Installed) -> Installed:
+    """A daemon that guards `it.service`, which runs."""
+    home.machine.write("/etc/systemd/system/it.service", IT)
+    home.machine.systemctl("daemon-reload")
+    home.machine.systemctl("start", "it.service")
+    home.configure(GUARDED)
+    home.upulse("daemon", "install")
+    home.pid_when_up("it")
+    return home
+
+
+def test_a_guarded_unit_that_was_stopped_on_purpose_stays_down(guarded: Installed) -> None:
+    guarded.machine.systemctl("stop", "it.service")
+    guarded.until(lambda: bool(guarded.events("process-stopped")), "the intent to be seen")
+    ticks = guarded.status()["tick"]["count"]
+    guarded.until(lambda: guarded.status()["tick"]["count"] >= ticks + 5, "five more ticks")
+    assert guarded.state("it.service") == "inactive"
+    assert guarded.events("effect") == []
+    guarded.machine.systemctl("start", "it.service")
+    assert guarded.pid_when_up("it") == int(guarded.machine.show("it.service", "MainPID"))
+
+
+def test_a_guarded_unit_that_was_killed_is_healed(guarded: Installed) -> None:
+    before = guarded.pid_when_up("it")
+    guarded.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", "it.service")
+    after = guarded.pid_when_up("it", other_than=before)
+    assert guarded.state("it.service") == "active"
+    assert after == int(guarded.machine.show("it.service", "MainPID"))
+    assert [effect["data"]["target"] for effect in guarded.events("effect")] == ["it"]
+
+
+def test_a_user_unit_runs_the_daemon_in_the_users_manager(home: Installed) -> None:
+    home.machine.systemctl("start", "user@0.service")
+    try:
+        home.upulse("daemon", "install", "--user")
+        home.pid_when_up("sleeper")
+        users = ["env", "XDG_RUNTIME_DIR=/run/user/0", "systemctl", "--user", "is-active", UNIT]
+        assert home.machine.run(users).stdout == "active\n"
+        home.upulse("daemon", "uninstall")
+        assert home.machine.run(users, check=False).stdout == "inactive\n"
+    finally:
+        home.machine.systemctl("stop", "user@0.service")

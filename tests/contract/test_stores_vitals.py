@@ -1,0 +1,79 @@
+"""What every store of vitals promises."""
+
+from pulse_core.model.event import Head
+from pulse_core.model.moment import Moment
+from pulse_core.model.tick import LayerOutcome, TickRecord
+from pulse_core.ports import Vitals
+
+
+def at(second: int) -> Moment:
+    return Moment(second * 1_000_000, "boot", second)
+
+
+def tick(number: int, woken_by: str = "timer") -> TickRecord:
+    return TickRecord(
+        tick=number,
+        moment=at(number),
+        woken_by=woken_by,
+        head=Head(number, bytes([number]) * 32),
+        samples=(1, 2),
+        settings="digest",
+        version="0.1",
+        layers=(
+            LayerOutcome("process_watchdog", "added", ("restart x",), 12),
+            LayerOutcome("other", "passed"),
+        ),
+        effects=("id-1",),
+        tick_ms=15_000,
+        took_us=321,
+        snapshot="abc" if number % 2 else None,
+    )
+
+
+async def test_samples_come_back_by_id(vitals: Vitals) -> None:
+    first = vitals.sample("system", at(1), {"cpu": 0.5, "disks": {"/": 3}})
+    second = vitals.sample("processes", at(2), {})
+    await vitals.flush()
+    assert await vitals.samples([second.id, first.id, 99]) == [first, second]
+    assert await vitals.samples([]) == []
+
+
+async def test_ids_grow(vitals: Vitals) -> None:
+    ids = [vitals.sample("k", at(1), {}).id for _ in range(5)]
+    assert ids == sorted(set(ids))
+
+
+async def test_what_was_not_flushed_can_be_read(vitals: Vitals) -> None:
+    sample = vitals.sample("k", at(1), {"x": 1})
+    vitals.record(tick(1))
+    assert await vitals.samples([sample.id]) == [sample]
+    assert await vitals.ticks(1) == [tick(1)]
+
+
+async def test_recent_samples_are_later_than_asked(vitals: Vitals) -> None:
+    samples = [vitals.sample("k", at(second), {}) for second in range(5)]
+    assert await vitals.recent(at(2).at) == samples[3:]
+
+
+async def test_the_last_ticks_come_oldest_first(vitals: Vitals) -> None:
+    for number in range(1, 6):
+        vitals.record(tick(number))
+    await vitals.flush()
+    assert await vitals.ticks(2) == [tick(4), tick(5)]
+    assert len(await vitals.ticks(100)) == 5
+
+
+async def test_a_tick_recorded_again_is_replaced(vitals: Vitals) -> None:
+    vitals.record(tick(1))
+    await vitals.flush()
+    vitals.record(tick(1, woken_by="event"))
+    vitals.record(tick(2))
+    vitals.record(tick(2, woken_by="event"))
+    assert await vitals.ticks(9) == [tick(1, woken_by="event"), tick(2, woken_by="event")]
+
+
+async def test_a_sample_that_is_no_json_does_not_raise(vitals: Vitals) -> None:
+    odd = vitals.sample("odd", at(1), {"x": object()})
+    good = vitals.sample("good", at(1), {"x": 1})
+    await vitals.flush()
+    assert good in await vitals.samples([odd.id, good.id])

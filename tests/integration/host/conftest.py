@@ -1,0 +1,44 @@
+"""Real processes for real tests; whatever a test leaves running carries its mark and is killed after it."""
+
+import os
+import signal
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.host.proc import content, pids
+from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.table import LinuxProcessTable
+
+
+@pytest.fixture(autouse=True)
+def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    name = f"PULSE_TEST_{uuid.uuid4().hex}"
+    monkeypatch.setenv(name, "1")
+    yield name
+    for pid in pids():
+        if pid != os.getpid() and name.encode() in (content(f"/proc/{pid}/environ") or b""):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+async def spawner(mark: str) -> AsyncIterator[Spawner]:
+    spawner = Spawner()
+    yield spawner
+    spawner.close()
+
+
+@pytest.fixture
+async def table(spawner: Spawner) -> AsyncIterator[LinuxProcessTable]:
+    table = LinuxProcessTable(spawner)
+    yield table
+    table.close()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "logs" / "it.log"

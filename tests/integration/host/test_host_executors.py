@@ -1,0 +1,272 @@
+"""The executors against real processes."""
+
+import logging
+import os
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from host_scene import EVENT_ID, script, until, wished
+from pydantic import ValidationError
+
+from pulse_adapters.host.proc import carries, command_line, is_alive, living
+from pulse_adapters.host.restart_process import RestartParams, RestartProcess
+from pulse_adapters.host.run_command import CommandParams, RunCommand
+from pulse_adapters.host.spawn import Overran, Spawner
+from pulse_adapters.host.stop_process import StopParams, StopProcess
+from pulse_adapters.host.table import LinuxProcessTable
+from pulse_adapters.notify.log_line import NoticeParams, Notify
+from pulse_core.model.errors import PulseError, Refused
+from pulse_core.ports import Found, Result, Safety
+from pulse_core.settings import Settings
+
+Known = dict[str, Found]
+
+
+def settings(**process: object) -> Settings:
+    return Settings.model_validate({"process": [{"name": "it", **process}]})
+
+
+@pytest.fixture
+def known() -> Known:
+    return {}
+
+
+@pytest.fixture
+def restarter(
+    table: LinuxProcessTable, spawner: Spawner, known: Known, tmp_path: Path
+) -> Callable[[Settings], RestartProcess]:
+    return lambda chosen: RestartProcess(lambda: chosen, table, lambda: known, spawner, tmp_path / "logs")
+
+
+async def restart(executor: RestartProcess, **params: object) -> Result:
+    effect, event = wished("restart-process", process="it", **params)
+    return await executor.execute(effect, RestartParams.model_validate(effect.params), event)
+
+
+def found_in(result: Result) -> Found:
+    return Found(result.data["pid"], result.data["started"])
+
+
+SLEEP = settings(start=["sleep", "1000"])
+
+
+async def test_the_dead_one_is_replaced(
+    restarter: Callable[[Settings], RestartProcess], known: Known, tmp_path: Path
+) -> None:
+    executor = restarter(
+        settings(start=["sh", "-c", "echo $GREETING; exec sleep 1000"], env={"GREETING": "hi"})
+    )
+    new = found_in(await restart(executor, instead_of={"pid": 2**22 + 1, "started": 1}, if_dead=True))
+    assert is_alive(new)
+    assert carries(new.pid, EVENT_ID)
+    await until(lambda: (tmp_path / "logs" / "it.log").read_text() == "hi\n")
+
+
+async def test_nothing_is_done_if_another_one_is_up_by_now(
+    restarter: Callable[[Settings], RestartProcess], known: Known, spawner: Spawner, log: Path
+) -> None:
+    up = known["it"] = spawner.start(["sleep", "1000"], output=log)
+    for params in ({"instead_of": {"pid": up.pid, "started": up.started - 1}}, {"if_dead": True}):
+        result = await restart(restarter(SLEEP), **params)
+        assert result.data == {"already": True, "pid": up.pid, "started": up.started}
+
+
+async def test_a_person_gets_a_living_one_restarted(
+    restarter: Callable[[Settings], RestartProcess], known: Known, spawner: Spawner, log: Path
+) -> None:
+    old = known["it"] = spawner.start(["sleep", "1000"], output=log)
+    new = found_in(await restart(restarter(SLEEP)))
+    assert (is_alive(old), is_alive(new)) == (False, True)
+
+
+async def test_a_deaf_one_is_ended_before_it_is_replaced(
+    restarter: Callable[[Settings], RestartProcess], known: Known, spawner: Spawner, log: Path
+) -> None:
+    old = known["it"] = spawner.start(["sleep", "1000"], output=log)
+    executor = restarter(settings(start=["sleep", "1000"], tcp="127.0.0.1:1"))
+    new = found_in(await restart(executor, instead_of={"pid": old.pid, "started": old.started}, if_dead=True))
+    assert (is_alive(old), is_alive(new)) == (False, True)
+
+
+async def test_a_restart_that_waited_looks_again(
+    restarter: Callable[[Settings], RestartProcess], spawner: Spawner, log: Path
+) -> None:
+    word = f"w{uuid.uuid4().hex}"
+    argv = [sys.executable, "-c", "import time; time.sleep(1000)", word]
+    by_hand = spawner.start(argv, output=log)
+    await until(lambda: word in command_line(by_hand.pid))
+    executor = restarter(settings(start=argv, match=word))
+    effect, event = wished("restart-process", process="it", instead_of={"pid": 2**22 + 1, "started": 1})
+    old = event._replace(mono=event.mono - 2_000_000)
+    result = await executor.execute(effect, RestartParams.model_validate(effect.params), old)
+    assert found_in(result) == by_hand
+    assert result.data["already"] is True
+
+
+async def test_an_interrupted_start_is_recognised(restarter: Callable[[Settings], RestartProcess]) -> None:
+    executor = restarter(SLEEP)
+    effect, event = wished("restart-process", process="it")
+    params = RestartParams.model_validate(effect.params)
+    assert await executor.verify(effect, params, event) is None
+    new = await executor.execute(effect, params, event)
+    verified = await executor.verify(effect, params, event)
+    assert verified is not None
+    assert found_in(verified) == found_in(new)
+
+
+async def test_a_restart_command_is_run_and_its_failure_told(
+    restarter: Callable[[Settings], RestartProcess], tmp_path: Path
+) -> None:
+    pid = tmp_path / "pid"
+    command = f"sleep 1000 & echo $! > {pid}"
+    worked = settings(command=["sh", "-c", command], pid_file=str(pid))
+    effect, event = wished("restart-process", process="it")
+    params = RestartParams.model_validate(effect.params)
+    assert (await restarter(worked).execute(effect, params, event)).data["exit"] == 0
+    verified = await restarter(worked).verify(effect, params, event)
+    assert verified is not None
+    assert verified.data["pid"] == int(pid.read_text())
+    assert is_alive(found_in(verified))
+    with pytest.raises(PulseError, match="'sh' ended with 3: no luck"):
+        await restart(restarter(settings(command=["sh", "-c", "echo no luck; exit 3"], pid_file="/x")))
+
+
+async def test_a_unit_is_restarted_and_stopped_by_systemd(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str
+) -> None:
+    calls = tmp_path / "calls"
+    script(tmp_path / "bin" / "systemctl", f'#!/bin/sh\necho "$@" >> {calls}\n')
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    spawner = Spawner()
+    table = LinuxProcessTable(spawner)
+    chosen = settings(systemd_unit="it.service", systemd_user=True)
+    await restart(RestartProcess(lambda: chosen, table, dict, spawner, tmp_path), if_dead=False)
+    effect, event = wished("stop-process", process="it")
+    await StopProcess(lambda: chosen, table, dict, spawner).execute(effect, StopParams(process="it"), event)
+    spawner.close()
+    assert calls.read_text().splitlines()[-2:] == ["--user restart it.service", "--user stop it.service"]
+
+
+def test_an_unknown_process_is_refused_with_the_nearest_name() -> None:
+    chosen = Settings.model_validate({"process": [{"name": "gateway", "start": ["x"]}]})
+    executor = StopProcess(lambda: chosen, None, dict, None)  # type: ignore[arg-type] # not asked by check
+    with pytest.raises(Refused, match="did you mean 'gateway'"):
+        executor.check(StopParams(process="gatway"))
+
+
+async def test_a_stop_ends_every_match_and_may_be_repeated(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    word = f"w{uuid.uuid4().hex}"
+    argv = [sys.executable, "-c", "import time; time.sleep(1000)", word]
+    found = [spawner.start(argv, output=log) for _ in range(2)]
+    await until(lambda: all(word in command_line(one.pid) for one in found))
+    chosen = settings(start=argv, match=word)
+    executor = StopProcess(lambda: chosen, table, lambda: {"it": found[0]}, spawner)
+    effect, event = wished("stop-process", process="it")
+    first = await executor.execute(effect, StopParams(process="it"), event)
+    again = await executor.execute(effect, StopParams(process="it"), event)
+    assert first.data["ended"] == sorted(one.pid for one in found)
+    assert again.data["ended"] == []
+    assert not any(is_alive(one) for one in found)
+
+
+@pytest.fixture
+def runner(spawner: Spawner) -> Callable[..., RunCommand]:
+    def made(*allow: str) -> RunCommand:
+        chosen = Settings.model_validate({"executors": {"run-command": {"allow": allow}}})
+        return RunCommand(lambda: chosen, spawner)
+
+    return made
+
+
+def command(*argv: str, **more: object) -> CommandParams:
+    return CommandParams.model_validate({"argv": argv, **more})
+
+
+def test_nothing_may_be_run_until_it_is_allowed(runner: Callable[..., RunCommand]) -> None:
+    real = os.path.realpath("/bin/true")
+    with pytest.raises(Refused, match=f'add "{real}" to `allow` under .executors.run-command.'):
+        runner().check(command("true"))
+
+
+def test_programs_are_compared_by_real_path(runner: Callable[..., RunCommand], tmp_path: Path) -> None:
+    (tmp_path / "good").symlink_to("/bin/true")
+    (tmp_path / "true").symlink_to("/bin/sh")
+    runner(os.path.realpath("/bin/true")).check(command("true"))
+    runner("/bin/true").check(command(str(tmp_path / "good")))
+    runner(str(tmp_path / "good")).check(command("/bin/true"))
+    with pytest.raises(Refused):
+        runner("/bin/true").check(command(str(tmp_path / "true")))
+
+
+@pytest.mark.parametrize("name", ["./true", "bin/true", "../bin/true"])
+def test_a_relative_path_is_refused(runner: Callable[..., RunCommand], name: str) -> None:
+    with pytest.raises(Refused, match="relative path"):
+        runner("/bin/true").check(command(name))
+
+
+def test_a_missing_program_and_a_bare_name_in_the_list_allow_nothing(
+    runner: Callable[..., RunCommand],
+) -> None:
+    with pytest.raises(Refused, match="there is no program"):
+        runner("no-such-program-here").check(command("no-such-program-here"))
+    with pytest.raises(Refused, match="may not be run"):
+        runner("true").check(command("true"))
+
+
+@pytest.mark.parametrize(
+    "params", [{"argv": []}, {"argv": ["a\0b"]}, {"argv": ["a"], "cwd": "here"}, {"argv": ["a"], "x": 1}]
+)
+def test_broken_params_are_refused(params: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        CommandParams.model_validate(params)
+
+
+async def test_an_allowed_program_runs_without_a_shell(runner: Callable[..., RunCommand]) -> None:
+    effect, event = wished("run-command")
+    params = command("echo", "$HOME; true", "`id`")
+    result = await runner("/bin/echo").execute(effect, params, event)
+    assert result.data == {"exit": 0, "output": "$HOME; true `id`\n"}
+
+
+async def test_what_is_no_longer_allowed_is_refused_when_it_would_run(
+    runner: Callable[..., RunCommand],
+) -> None:
+    effect, event = wished("run-command")
+    with pytest.raises(Refused):
+        await runner().execute(effect, command("true"), event)
+
+
+async def test_a_failing_command_tells_exit_and_last_words(runner: Callable[..., RunCommand]) -> None:
+    effect, event = wished("run-command")
+    with pytest.raises(PulseError, match="'sh' ended with exit 5: so sad"):
+        await runner("/bin/sh").execute(effect, command("sh", "-c", "echo so sad; exit 5"), event)
+    with pytest.raises(PulseError, match="was ended by signal 9"):
+        await runner("/bin/sh").execute(effect, command("sh", "-c", "kill -9 $$"), event)
+
+
+async def test_a_command_that_overruns_is_ended_whole(runner: Callable[..., RunCommand]) -> None:
+    effect, event = wished("run-command")
+    params = command("sh", "-c", "setsid sleep 1000 & sleep 1000", timeout_s=0.3)
+    with pytest.raises(Overran):
+        await runner("/bin/sh").execute(effect, params, event)
+    assert not [one for one in living() if carries(one.pid, EVENT_ID)]
+
+
+def test_a_command_is_repeated_only_on_its_authors_word(runner: Callable[..., RunCommand]) -> None:
+    executor = runner()
+    once, again = executor.policy(command("true")), executor.policy(command("true", idempotent=True))
+    assert (once.safety, once.retries) == (Safety.AT_MOST_ONCE, 0)
+    assert (again.safety, again.retries) == (Safety.IDEMPOTENT, 2)
+    assert executor.policy(command("true", timeout_s=1)).timeout < once.timeout
+
+
+async def test_a_notice_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    effect, event = wished("notify")
+    with caplog.at_level(logging.WARNING, "pulse.notice"):
+        await Notify().execute(effect, NoticeParams(title="worker flaps", text="five\ntimes"), event)
+    assert [record.getMessage() for record in caplog.records] == ["worker flaps: five times"]

@@ -1,0 +1,232 @@
+"""Starting, running and ending real processes."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from host_scene import said, script, until
+
+from pulse_adapters.host import outputs
+from pulse_adapters.host.proc import carries, command_line, entry, is_alive, living
+from pulse_adapters.host.spawn import Overran, Spawner
+from pulse_core.model.errors import PulseError
+from pulse_core.ports import Found
+
+# Forks twice with a session of its own in between, so that neither parent, group nor session lead back.
+ESCAPED = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.setsid()
+        open({path!r}, "w").write(str(os.getpid()))
+        time.sleep(1000)
+    os._exit(0)
+time.sleep(1000)
+"""
+
+
+async def test_a_started_process_leads_its_own_session_and_keeps_its_identity(
+    spawner: Spawner, log: Path
+) -> None:
+    found = spawner.start(["sleep", "1000"], output=log)
+    born = entry(found.pid)
+    assert born is not None
+    assert (born.started, born.session, born.group) == (found.started, found.pid, found.pid)
+
+
+async def test_start_times_are_the_kernels_own(spawner: Spawner, log: Path) -> None:
+    found = [spawner.start(["sleep", "1000"], output=log) for _ in range(50)]
+    assert [one for one in found if not is_alive(one)] == []
+
+
+async def test_output_of_both_kinds_is_appended(spawner: Spawner, log: Path) -> None:
+    for word in ("one", "two"):
+        spawner.start(["sh", "-c", f"echo {word}; echo {word}! >&2"], output=log)
+        await until(lambda word=word: f"{word}!" in said(log))
+    assert said(log).split() == ["one", "one!", "two", "two!"]
+
+
+async def test_a_big_log_is_rotated_when_a_process_is_started(spawner: Spawner, log: Path) -> None:
+    log.parent.mkdir()
+    with log.open("wb") as file:
+        file.truncate(outputs.ROTATE_AT + 1)
+    spawner.start(["echo", "fresh"], output=log)
+    await until(lambda: said(log) == "fresh\n")
+    assert os.stat(f"{log}.1").st_size == outputs.ROTATE_AT + 1
+
+
+async def test_what_systemd_told_the_daemon_is_not_told_to_its_children(
+    monkeypatch: pytest.MonkeyPatch, log: Path
+) -> None:
+    secret = (
+        "NOTIFY_SOCKET",
+        "WATCHDOG_USEC",
+        "WATCHDOG_PID",
+        "LISTEN_FDS",
+        "INVOCATION_ID",
+        "JOURNAL_STREAM",
+    )
+    for name in (*secret, "PULSE_EFFECT"):
+        monkeypatch.setenv(name, "x")
+    spawner = Spawner()
+    said = (await spawner.run(["env"], timeout=5, env={"MINE": "yes"})).output.splitlines()
+    spawner.close()
+    names = {line.partition("=")[0] for line in said}
+    assert names.isdisjoint({*secret, "PULSE_EFFECT"})
+    assert {"MINE=yes", f"PATH={os.environ['PATH']}"} <= set(said)
+
+
+async def test_a_child_gets_default_signals_and_an_empty_mask(mark: str, log: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    try:
+        spawner = Spawner()
+        said = (await spawner.run(["grep", "Sig", "/proc/self/status"], timeout=5)).output
+        spawner.close()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        assert signal.SIGUSR1 in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGHUP, before)
+    fields = dict(line.split(":\t") for line in said.splitlines())
+    assert int(fields["SigBlk"], 16) == int(fields["SigIgn"], 16) == 0
+
+
+@pytest.mark.parametrize(
+    ("program", "cwd", "words"),
+    [
+        ("no-such-program-here", None, "no such program in PATH"),
+        ("/no/such/file", None, "no such file"),
+        ("/etc/passwd", None, "may not be executed"),
+        ("true", "/no/such/directory", "working directory '/no/such/directory'"),
+    ],
+)
+async def test_what_cannot_be_started_says_why(
+    spawner: Spawner, log: Path, program: str, cwd: str | None, words: str
+) -> None:
+    with pytest.raises(PulseError, match=words):
+        spawner.start([program], output=log, cwd=cwd)
+
+
+async def test_a_script_without_its_interpreter_says_so(spawner: Spawner, log: Path, tmp_path: Path) -> None:
+    broken = script(tmp_path / "broken", "#!/no/such/interpreter\n")
+    with pytest.raises(PulseError, match="interpreter"):
+        spawner.start([str(broken)], output=log)
+
+
+async def test_dead_children_leave_no_zombies(spawner: Spawner, log: Path) -> None:
+    found = [spawner.start(["true"], output=log) for _ in range(20)]
+    await until(lambda: all(entry(one.pid) is None for one in found))
+
+
+async def test_children_survive_the_close(mark: str, log: Path) -> None:
+    spawner = Spawner()
+    found = spawner.start(["sleep", "1000"], output=log)
+    spawner.close()
+    assert is_alive(found)
+
+
+async def test_a_command_tells_its_exit_and_output(spawner: Spawner) -> None:
+    outcome = await spawner.run(["sh", "-c", "echo out; echo err >&2; exit 7"], timeout=5)
+    assert (outcome.exit, outcome.output) == (7, "out\nerr\n")
+    assert (await spawner.run(["sh", "-c", "kill -9 $$"], timeout=5)).exit == -9
+
+
+async def test_a_flood_of_output_is_cut_in_the_middle(spawner: Spawner) -> None:
+    flood = "import sys; sys.stdout.write('a' * 16384 + 'x' * 1_000_000 + 'z' * 49152)"
+    output = (await spawner.run([sys.executable, "-c", flood], timeout=10)).output
+    assert output == "a" * 16384 + "\n[… 1000000 bytes left out …]\n" + "z" * 49152
+
+
+async def test_a_command_ends_when_it_ends_though_a_child_keeps_its_output_open(
+    spawner: Spawner, log: Path
+) -> None:
+    command = ["sh", "-c", "echo started; sleep 1000 &"]
+    outcome = await spawner.run(command, timeout=5, log=log, marker="left")
+    assert outcome.output == "started\n"
+    left = [one for one in living() if carries(one.pid, "left")]
+    await until(lambda: command_line(left[0].pid) == ["sleep", "1000"])
+
+
+async def escaped(path: Path, spawner: Spawner, marker: str, timeout: float) -> None:
+    code = ESCAPED.format(path=str(path))
+    await spawner.run([sys.executable, "-c", code], timeout=timeout, marker=marker)
+
+
+async def test_a_timeout_ends_even_what_left_its_session_twice(spawner: Spawner, tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    with pytest.raises(Overran, match=r"longer than 0\.5 s"):
+        await escaped(path, spawner, "effect-1", 0.5)
+    left = entry(int(said(path)))
+    assert left is None or not left.alive
+    assert not [one for one in living() if carries(one.pid, "effect-1")]
+
+
+async def test_cancelling_ends_the_tree_before_it_returns(spawner: Spawner, tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    task = asyncio.create_task(escaped(path, spawner, "effect-2", 100))
+    await until(lambda: said(path))
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()  # a second one, while the tree is being ended, must not cut that short
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not [one for one in living() if carries(one.pid, "effect-2")]
+
+
+async def test_a_fork_bomb_is_ended(spawner: Spawner) -> None:
+    bomb = "import os, time\nfor _ in range(6): os.fork()\nwhile True: time.sleep(0.01); os.fork() or os._exit(0)"
+    with pytest.raises(Overran):
+        await spawner.run([sys.executable, "-c", bomb], timeout=0.3, marker="bomb")
+    assert not [one for one in living() if carries(one.pid, "bomb")]
+
+
+async def test_a_polite_process_is_ended_with_one_sigterm(spawner: Spawner, log: Path) -> None:
+    polite = """
+import signal, sys, time
+def told(*_): print("term", flush=True); time.sleep(0.1); sys.exit()
+signal.signal(signal.SIGTERM, told)
+print("ready", flush=True)
+while True: time.sleep(1000)
+"""
+    found = spawner.start([sys.executable, "-c", polite], output=log)
+    await until(lambda: "ready" in said(log))
+    await spawner.end(found, soft=5)
+    assert not is_alive(found)
+    assert said(log) == "ready\nterm\n"
+
+
+async def test_a_stubborn_process_is_killed_with_its_children(spawner: Spawner, log: Path) -> None:
+    stubborn = "trap '' TERM; setsid sleep 1000 & echo ready; while :; do sleep 0.01; done"
+    found = spawner.start(["sh", "-c", stubborn], output=log, env={"PULSE_EFFECT": "stubborn"})
+    await until(lambda: "ready" in said(log))
+    began = time.monotonic()
+    await spawner.end(found, soft=0.2)
+    assert time.monotonic() - began >= 0.2
+    assert not [one for one in living() if carries(one.pid, "stubborn")]
+
+
+async def test_what_is_left_of_its_group_is_ended_too(spawner: Spawner, log: Path) -> None:
+    leader = "sh -c \"trap '' TERM; echo ready; while :; do sleep 0.01; done\" & trap 'exit 0' TERM; wait"
+    found = spawner.start(["sh", "-c", leader], output=log, env={"PULSE_EFFECT": "group"})
+    await until(lambda: "ready" in said(log))
+    await spawner.end(found, soft=1)
+    assert not [one for one in living() if carries(one.pid, "group")]
+
+
+async def test_a_reused_pid_is_never_signalled(spawner: Spawner, log: Path) -> None:
+    found = spawner.start(["sleep", "1000"], output=log)
+    await spawner.end(Found(found.pid, found.started - 1), soft=0.1)
+    assert is_alive(found)
+
+
+async def test_pulse_does_not_end_itself(spawner: Spawner) -> None:
+    own = entry(os.getpid())
+    assert own is not None
+    with pytest.raises(PulseError, match="upulse daemon stop"):
+        await spawner.end(own.found, soft=0.1)

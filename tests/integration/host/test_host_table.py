@@ -1,0 +1,344 @@
+"""Looking for real processes and holding on to them."""
+
+import asyncio
+import os
+import socket
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from host_scene import bury, child, said, script, until
+
+from pulse_adapters.host.proc import command_line, entry, started
+from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.table import LinuxProcessTable
+from pulse_core.ports import Found, Sight
+from pulse_core.settings import ProcessSettings
+
+
+def by(**way: object) -> ProcessSettings:
+    return ProcessSettings.model_validate(
+        {"name": "it", **({} if "systemd_unit" in way else {"start": ["x"]}), **way}
+    )
+
+
+async def seen(table: LinuxProcessTable, process: ProcessSettings, known: Found | None = None) -> Sight:
+    return (await table.look([process], {"it": known} if known else {}))["it"]
+
+
+def sleeper(word: str) -> list[str]:
+    return [sys.executable, "-c", "import time; time.sleep(1000)", word]
+
+
+async def test_a_kill_is_told_once(table: LinuxProcessTable, spawner: Spawner, log: Path) -> None:
+    dead: list[Found] = []
+    found = spawner.start(["sleep", "1000"], output=log)
+    table.hold([found], dead.append)
+    os.kill(found.pid, 9)
+    await until(lambda: dead)
+    table.hold([found], dead.append)
+    await asyncio.sleep(0.02)
+    assert dead == [found]
+    assert not (await seen(table, by(), found)).found
+
+
+async def test_who_was_dead_before_is_told_soon(table: LinuxProcessTable) -> None:
+    dead: list[Found] = []
+    reused = Found(os.getpid(), 1)
+    table.hold([Found(2**22 + 1, 5), reused], dead.append)
+    assert dead == []
+    await until(lambda: len(dead) == 2)
+
+
+async def test_who_is_let_go_is_not_told(table: LinuxProcessTable, spawner: Spawner, log: Path) -> None:
+    dead: list[Found] = []
+    one, other = (spawner.start(["sleep", "1000"], output=log) for _ in range(2))
+    table.hold([one, other], dead.append)
+    table.hold([other], dead.append)
+    os.kill(one.pid, 9)
+    os.kill(other.pid, 9)
+    await until(lambda: dead)
+    assert dead == [other]
+
+
+async def test_a_zombie_is_not_there(table: LinuxProcessTable) -> None:
+    pid = child("/bin/true")
+    await until(lambda: (seen := entry(pid)) and seen.state == "Z")
+    zombie = entry(pid)
+    assert zombie is not None
+    assert not (await seen(table, by(), zombie.found)).found
+    assert started(pid) is None
+    bury(pid)
+
+
+async def test_a_held_child_that_nobody_waits_for_is_reaped(table: LinuxProcessTable) -> None:
+    dead: list[Found] = []
+    pid = child("/bin/sleep", "1000")
+    born = entry(pid)
+    assert born is not None
+    table.hold([born.found], dead.append)
+    os.kill(pid, 9)
+    await until(lambda: dead)
+    assert entry(pid) is None
+
+
+async def test_without_a_way_only_the_known_one_counts(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    found = spawner.start(["sleep", "1000"], output=log)
+    assert (await seen(table, by())).found == ()
+    assert (await seen(table, by(), found)).found == (found,)
+    assert (await seen(table, by(), Found(found.pid, found.started + 1))).found == ()
+
+
+async def test_every_match_counts_oldest_first_until_the_last_is_gone(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    word = f"w{uuid.uuid4().hex}"
+    process = by(match=f"time\\.sleep.* {word}$")
+    found = []
+    for _ in range(2):
+        found.append(spawner.start(sleeper(word), output=log))
+        await asyncio.sleep(0.02)  # start times are told in hundredths
+    await until(lambda: all(word in command_line(one.pid) for one in found))
+    assert (await seen(table, process)).found == tuple(found)
+    assert (await seen(table, process, found[1])).found == (found[1],)
+    os.kill(found[0].pid, 9)
+    await until(lambda: entry(found[0].pid) is None)
+    assert (await seen(table, process, found[0])).found == (found[1],)
+    os.kill(found[1].pid, 9)
+    await until(lambda: entry(found[1].pid) is None)
+    assert (await seen(table, process, found[1])).found == ()
+
+
+async def test_a_known_process_that_became_another_program_no_longer_matches(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    word = f"w{uuid.uuid4().hex}"
+    found = spawner.start(["sh", "-c", f": {word}; exec sleep 1000"], output=log)
+    await until(lambda: said(Path(f"/proc/{found.pid}/comm")) == "sleep\n")
+    sight = await seen(table, by(match=word), found)
+    assert (sight.found, sight.known) == ((), True)
+
+
+async def test_a_known_process_is_believed_while_it_is_still_being_executed(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    word = f"w{uuid.uuid4().hex}"
+    for _ in range(20):
+        found = spawner.start(sleeper(word), output=log)
+        assert (await seen(table, by(match=word), found)).found == (found,)
+
+
+async def test_the_command_line_of_pulse_never_matches(
+    table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    word = f"w{uuid.uuid4().hex}"
+    own = script(tmp_path / "upulse", "#!/bin/sh\necho ready; while :; do sleep 0.05; done\n")
+    spawner.start([str(own), "process", "list", word], output=log)
+    await until(lambda: "ready" in said(log))
+    assert (await seen(table, by(match=word))).found == ()
+
+
+async def test_a_restart_command_is_not_taken_for_what_it_restarts(
+    table: LinuxProcessTable, spawner: Spawner
+) -> None:
+    word = f"w{uuid.uuid4().hex}"
+    task = asyncio.create_task(spawner.run(["sh", "-c", f": {word}; sleep 1000"], timeout=100))
+    await until(lambda: spawner.running)
+    assert (await seen(table, by(match=word))).found == ()
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_a_pid_file_names_its_process(
+    table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    found, path = spawner.start(["sleep", "1000"], output=log), tmp_path / "pid"
+    path.write_text(f"{found.pid}\n")
+    assert (await seen(table, by(pid_file=str(path)))).found == (found,)
+    assert (await seen(table, by(pid_file=str(path)), found)).found == (found,)
+
+
+async def test_a_pid_file_older_than_its_process_is_of_another(
+    table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    found, path = spawner.start(["sleep", "1000"], output=log), tmp_path / "pid"
+    path.write_text(str(found.pid))
+    os.utime(path, (time.time() - 60, time.time() - 60))
+    sight = await seen(table, by(pid_file=str(path)))
+    assert sight.found == ()
+    assert "given to another process" in sight.detail
+
+
+async def test_a_pid_file_that_moved_on_leads_to_the_new_process(
+    table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    old, new = (spawner.start(["sleep", "1000"], output=log) for _ in range(2))
+    path = tmp_path / "pid"
+    path.write_text(str(new.pid))
+    sight = await seen(table, by(pid_file=str(path)), old)
+    assert (sight.found, sight.known) == ((new,), True)
+
+
+@pytest.mark.parametrize("text", ["", "garbage", "-1", "0", "99999999999999999999", "\x00\xff"])
+async def test_a_pid_file_with_garbage_says_so(table: LinuxProcessTable, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "pid"
+    path.write_text(text)
+    sight = await seen(table, by(pid_file=str(path)))
+    assert (sight.found, sight.detail) == ((), f"{path} holds no process id")
+
+
+async def test_a_missing_pid_file_says_so(table: LinuxProcessTable, tmp_path: Path) -> None:
+    assert "there is no" in (await seen(table, by(pid_file=str(tmp_path / "none")))).detail
+
+
+SERVER = """
+import signal, socket, sys, time
+family = int(sys.argv[3])
+server = socket.create_server((sys.argv[1], int(sys.argv[2])), family=family, dualstack_ipv6=sys.argv[1] == "::")
+signal.signal(signal.SIGUSR1, lambda *_: server.close())
+print("ready", flush=True)
+while True: time.sleep(1000)
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("bound", "asked", "family"),
+    [
+        ("127.0.0.1", "127.0.0.1", socket.AF_INET),
+        ("0.0.0.0", "localhost", socket.AF_INET),
+        ("::1", "[::1]", socket.AF_INET6),
+        ("::", "127.0.0.1", socket.AF_INET6),
+    ],
+)
+async def test_a_port_leads_to_its_process_until_it_is_closed(
+    table: LinuxProcessTable, spawner: Spawner, log: Path, bound: str, asked: str, family: int
+) -> None:
+    port = free_port()
+    process = by(tcp=f"{asked}:{port}")
+    nobody = await seen(table, process)
+    assert (nobody.found, nobody.answering) == ((), False)
+    found = spawner.start([sys.executable, "-c", SERVER, bound, str(port), str(int(family))], output=log)
+    await until(lambda: "ready" in said(log))
+    sight = await seen(table, process)
+    assert (sight.found, sight.answering) == ((found,), True)
+    os.kill(found.pid, 10)  # SIGUSR1: it lives on, deaf
+    deaf = await seen(table, process, found)
+    deadline = time.monotonic() + 5
+    while deaf.answering and time.monotonic() < deadline:
+        deaf = await seen(table, process, found)
+    assert (deaf.found, deaf.answering) == ((found,), False)
+
+
+async def test_a_name_that_cannot_be_looked_up_is_no_death(table: LinuxProcessTable) -> None:
+    sight = await seen(table, by(tcp="no-such-host.invalid:80"))
+    assert (sight.busy, sight.answering) == (True, None)
+    assert "no-such-host.invalid" in sight.detail
+
+
+async def test_a_port_whose_backlog_is_full_does_not_answer_but_is_found(
+    table: LinuxProcessTable, spawner: Spawner
+) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        clients = [socket.socket() for _ in range(2)]
+        for client in clients:
+            client.setblocking(False)
+            client.connect_ex(server.getsockname())
+        sight = await seen(table, by(tcp=f"127.0.0.1:{server.getsockname()[1]}"))
+        for client in clients:
+            client.close()
+    own = entry(os.getpid())
+    assert own is not None
+    assert (sight.found, sight.answering) == ((own.found,), False)
+
+
+FAKE = """#!/bin/sh
+echo "$@" >> {calls}
+cat {answer}
+"""
+
+
+@pytest.fixture
+def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str) -> Path:
+    """A systemctl that says what stands in the returned file."""
+    answer = tmp_path / "answer"
+    script(tmp_path / "bin" / "systemctl", FAKE.format(calls=tmp_path / "calls", answer=answer))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    return answer
+
+
+def unit(active: str, sub: str, result: str = "success", pid: int = 0) -> str:
+    return f"LoadState=loaded\nActiveState={active}\nSubState={sub}\nResult={result}\nMainPID={pid}\n"
+
+
+async def asked(answer: Path, text: str, known: Found | None = None) -> Sight:
+    script(answer, text)
+    spawner = Spawner()
+    table = LinuxProcessTable(spawner)
+    try:
+        return await seen(table, by(systemd_unit="it.service"), known)
+    finally:
+        table.close()
+        spawner.close()
+
+
+async def test_a_unit_leads_to_its_main_process(systemctl: Path, spawner: Spawner, log: Path) -> None:
+    found = spawner.start(["sleep", "1000"], output=log)
+    assert (await asked(systemctl, unit("active", "running", pid=found.pid))).found == (found,)
+
+
+async def test_a_known_main_process_needs_no_systemctl(systemctl: Path, spawner: Spawner, log: Path) -> None:
+    found = spawner.start(["sleep", "1000"], output=log)
+    assert (await asked(systemctl, "", found)).found == (found,)
+    assert not (systemctl.parent / "calls").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "intended", "busy"),
+    [
+        (unit("inactive", "dead"), True, False),
+        (unit("failed", "failed", "signal"), False, False),
+        (unit("activating", "auto-restart", "signal"), False, True),
+        (unit("deactivating", "stop-sigterm"), False, True),
+        (
+            "LoadState=not-found\nActiveState=inactive\nSubState=dead\nResult=success\nMainPID=0\n",
+            False,
+            False,
+        ),
+    ],
+)
+async def test_a_units_state_tells_intent_and_work(
+    systemctl: Path, text: str, intended: bool, busy: bool
+) -> None:
+    sight = await asked(systemctl, text)
+    assert (sight.found, sight.intended, sight.busy) == ((), intended, busy)
+
+
+async def test_systemd_is_given_time_to_notice_a_death(systemctl: Path) -> None:
+    sight = await asked(systemctl, unit("active", "running", pid=2**22 + 1))
+    assert (sight.found, sight.intended, sight.busy) == ((), False, False)
+    assert len((systemctl.parent / "calls").read_text().splitlines()) > 1
+
+
+async def test_a_look_that_fails_is_no_death_and_disturbs_no_other(
+    monkeypatch: pytest.MonkeyPatch, spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    script(tmp_path / "bin" / "systemctl", "#!/bin/sh\necho no bus here; exit 1\n")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    found = spawner.start(["sleep", "1000"], output=log)
+    broken = Spawner()
+    table = LinuxProcessTable(broken)
+    other = ProcessSettings.model_validate({"name": "other", "start": ["x"]})
+    sights = await table.look([by(systemd_unit="it.service"), other], {"other": found})
+    broken.close()
+    assert sights["other"].found == (found,)
+    assert (sights["it"].busy, sights["it"].found) == (True, ())
+    assert "no bus here" in sights["it"].detail

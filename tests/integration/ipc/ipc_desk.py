@@ -1,0 +1,68 @@
+"""A handler for the socket's tests, and whoever sits behind it."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+from pulse_adapters.ipc.peer import Peer
+from pulse_adapters.ipc.server import serve
+from pulse_adapters.ipc.wire import Limits
+from pulse_core.model.errors import HomeBusy, PulseError, Refused
+
+
+class Desk:
+    """A handler with one operation for each thing a caller may meet."""
+
+    def __init__(self) -> None:
+        self.errors: list[Exception] = []
+        self.ended: list[str] = []
+        self.peers: list[Peer] = []
+
+    async def __call__(self, peer: Peer, asked: Mapping[str, Any]) -> AsyncIterator[Mapping[str, Any]]:
+        self.peers.append(peer)
+        match asked["op"]:
+            case "echo":
+                yield asked
+            case "count":
+                for n in range(asked["upto"]):
+                    yield {"n": n}
+            case "busy":
+                raise HomeBusy("/home", 42)
+            case "refuse":
+                error = Refused("not you")
+                vars(error)["event"] = {"id": "x"}
+                raise error
+            case "private":
+                raise Private("words")
+            case "break":
+                yield {"n": 0}
+                raise KeyError("secret")
+            case "slow":
+                await asyncio.sleep(0.3)
+                yield {"slow": True}
+            case "for-ever":
+                try:
+                    yield {"begun": True}
+                    await asyncio.Event().wait()
+                finally:
+                    self.ended.append("for-ever")
+            case "flood":
+                try:
+                    while True:
+                        yield {"much": "x" * 10_000}
+                finally:
+                    self.ended.append("flood")
+
+    def serve(
+        self, path: Path, limits: Limits | None = None, **more: Any
+    ) -> AbstractAsyncContextManager[None]:
+        return serve(
+            path, self, owner=os.getuid(), on_error=self.errors.append, limits=limits or Limits(), **more
+        )
+
+
+class Private(PulseError):
+    """An error whose class a client may not know."""

@@ -1,0 +1,127 @@
+"""One writer a home: the lock is held by one, told to all, and dies with its holder."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.ipc.lock import HomeLock, LockUnusable, holder
+from pulse_core.model.errors import HomeBusy, NoHome
+
+HOLD = (
+    "import sys, pathlib; from pulse_adapters.ipc.lock import HomeLock\n"
+    "with HomeLock(pathlib.Path(sys.argv[1]), '9'): print('held', flush=True); sys.stdin.read()"
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "run").mkdir()
+    return tmp_path / "run" / "lock"
+
+
+def test_a_second_holder_learns_the_pid_of_the_first(path: Path) -> None:
+    with HomeLock(path, "1"), pytest.raises(HomeBusy, match=f"held by process {os.getpid()}") as caught:
+        HomeLock(path, "1").__enter__()
+    assert caught.value.pid == os.getpid()
+
+
+def test_a_killed_holder_leaves_the_lock_free_and_its_words_readable(path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout
+        assert other.stdout.readline() == b"held\n"
+        found = holder(path)
+        assert found
+        assert (found.pid, found.version) == (other.pid, "9")
+        with pytest.raises(HomeBusy):
+            HomeLock(path, "1").__enter__()
+        other.kill()
+    assert holder(path) is None
+    with HomeLock(path, "1") as lock:
+        assert lock.previous == found
+        assert found.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        now = holder(path)
+    assert now
+    assert (now.pid, now.since_at >= found.since_at) == (os.getpid(), True)
+
+
+def test_the_first_holder_has_nobody_before_it_and_nonsense_counts_as_nobody(path: Path) -> None:
+    with HomeLock(path, "1") as lock:
+        assert lock.previous is None
+    path.write_text('{"pid": 5')
+    assert holder(path) is None
+    with HomeLock(path, "1") as lock:
+        assert lock.previous is None
+        assert set(json.loads(path.read_text())) == {"pid", "boot", "since_at", "version"}
+
+
+def test_no_file_means_no_holder_and_asking_makes_none(path: Path) -> None:
+    assert holder(path) is None
+    assert not path.exists()
+
+
+def test_a_child_does_not_inherit_the_lock(path: Path) -> None:
+    with HomeLock(path, "1"):
+        child = subprocess.Popen(["sleep", "60"], close_fds=False)
+    try:
+        assert holder(path) is None
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_who_waits_gets_the_lock_when_the_holder_leaves(path: Path) -> None:
+    first = HomeLock(path, "1")
+    first.__enter__()
+    leaving = threading.Timer(0.05, first.__exit__, (None, None, None))
+    leaving.start()
+    with HomeLock(path, "2", wait=20.0):
+        assert (found := holder(path))
+        assert found.version == "2"
+    leaving.join()
+
+
+def test_many_at_once_hold_it_one_after_another_and_nobody_reads_half(path: Path) -> None:
+    inside: list[int] = []
+    most: list[int] = []
+    over = threading.Event()
+
+    def hold() -> None:
+        for _ in range(20):
+            with HomeLock(path, "1", wait=60.0):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    def ask() -> None:
+        while not over.is_set():
+            if path.exists() and (words := path.read_bytes()):
+                json.loads(words)
+            if found := holder(path):
+                assert found.pid == os.getpid()
+
+    asking = threading.Thread(target=ask)
+    holding = [threading.Thread(target=hold) for _ in range(4)]
+    asking.start()
+    for thread in holding:
+        thread.start()
+    for thread in holding:
+        thread.join()
+    over.set()
+    asking.join()
+    assert (len(most), max(most)) == (80, 1)
+
+
+def test_where_there_is_no_home_it_says_so(tmp_path: Path) -> None:
+    with pytest.raises(NoHome, match="upulse init"):
+        HomeLock(tmp_path / "home" / "run" / "lock", "1").__enter__()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "lock").mkdir()
+    with pytest.raises(LockUnusable, match="Is a directory"):
+        HomeLock(tmp_path / "run" / "lock", "1").__enter__()

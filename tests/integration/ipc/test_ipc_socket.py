@@ -1,0 +1,185 @@
+"""The daemon answers over its socket: answers, streams, errors, places."""
+
+# ruff: noqa: ASYNC110, ASYNC240 - real files and real peers: a look at them blocks nobody, and they set no event
+
+import asyncio
+import os
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ipc_desk import Desk
+
+from pulse_adapters.ipc.client import Client
+from pulse_adapters.ipc.place import SocketUnusable
+from pulse_adapters.ipc.protocol import BadRequest, InternalError, NewerProtocol, NotAnswering
+from pulse_adapters.ipc.wire import Limits
+from pulse_core.model.errors import HomeBusy, Refused, UnknownName
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "run").mkdir(mode=0o700)
+    return tmp_path / "run" / "pulse.sock"
+
+
+async def asked(path: Path, call: Callable[[Client], Any], timeout: float = 10.0) -> Any:
+    def work() -> Any:
+        with Client(path, timeout) as client:
+            return call(client)
+
+    return await asyncio.to_thread(work)
+
+
+async def test_a_question_gets_its_answer_and_a_stream_all_of_them(path: Path) -> None:
+    desk = Desk()
+    async with desk.serve(path):
+        assert (await asked(path, lambda client: client.ask("echo", text="ü\n", n=[1])))["text"] == "ü\n"
+        assert [item["n"] for item in await asked(path, lambda c: list(c.stream("count", upto=5)))] == [
+            *range(5)
+        ]
+        assert await asked(path, lambda client: client.ask("nothing")) == {}
+    assert desk.peers[0].pid == os.getpid()
+
+
+async def test_one_connection_takes_many_questions_in_order(path: Path) -> None:
+    def work(client: Client) -> list[Any]:
+        return [client.ask("echo", n=n)["n"] for n in range(50)]
+
+    async with Desk().serve(path):
+        assert await asked(path, work) == [*range(50)]
+
+
+async def test_errors_arrive_as_what_they_are_and_the_connection_goes_on(path: Path) -> None:
+    desk = Desk()
+
+    def work(client: Client) -> None:
+        with pytest.raises(HomeBusy, match="held by process 42") as busy:
+            client.ask("busy")
+        assert busy.value.pid == 42
+        with pytest.raises(Refused, match="not you") as refused:
+            client.ask("refuse")
+        assert vars(refused.value)["event"] == {"id": "x"}
+        with pytest.raises(InternalError, match=r"failed at 'break' \(KeyError\)"):
+            client.ask("break")
+        assert client.ask("echo", n=1)["n"] == 1
+
+    async with desk.serve(path):
+        await asked(path, work)
+    assert [repr(error) for error in desk.errors] == ["KeyError('secret')"]
+
+
+async def test_a_newer_caller_is_told_to_restart_the_older_daemon(path: Path) -> None:
+    async with Desk().serve(path):
+        reader, writer = await asyncio.open_unix_connection(str(path))
+        writer.write(b'{"v": 2, "op": "echo"}\n{"op": "echo"}\n{"v": 1, "op": "echo"}\n')
+        told = [(await reader.readline()).decode() for _ in range(3)]
+        writer.close()
+    assert NewerProtocol.__name__ in told[0]
+    assert "upulse daemon restart" in told[0]
+    assert BadRequest.__name__ in told[1]
+    assert "item" in told[2]
+
+
+async def test_a_slow_answer_shows_signs_of_life_and_only_the_whole_question_times_out(path: Path) -> None:
+    async with Desk().serve(path, Limits(beat=0.02)):
+        slow = await asked(path, lambda client: list(client.stream("slow")), timeout=0.15)
+        assert slow == [{"slow": True}]
+        with pytest.raises(NotAnswering, match=r"has not answered for 0\.15 s"):
+            await asked(path, lambda client: client.ask("slow"), timeout=0.15)
+
+
+async def test_who_leaves_in_mid_stream_ends_it(path: Path) -> None:
+    desk = Desk()
+
+    def work(client: Client) -> None:
+        for _ in client.stream("for-ever"):
+            break
+
+    async with desk.serve(path):
+        await asked(path, work)
+        async with asyncio.timeout(10):
+            while not desk.ended:
+                await asyncio.sleep(0.001)
+        assert (await asked(path, lambda client: client.ask("echo", n=1)))["n"] == 1
+
+
+async def test_leaving_the_server_hangs_up_and_removes_the_socket(path: Path) -> None:
+    desk = Desk()
+
+    def work(client: Client) -> None:
+        with pytest.raises(NotAnswering, match="hung up"):
+            list(client.stream("for-ever"))
+
+    async with desk.serve(path):
+        call = asyncio.ensure_future(asked(path, work))
+        async with asyncio.timeout(10):
+            while not desk.peers:
+                await asyncio.sleep(0.001)
+    await call
+    assert desk.ended == ["for-ever"]
+    assert not path.exists()
+    with pytest.raises(NotAnswering, match="upulse daemon start"):
+        await asked(path, lambda client: client.ask("echo"))
+
+
+async def test_an_error_in_the_body_comes_out_as_it_is(path: Path) -> None:
+    with pytest.raises(ValueError, match="mine"):
+        async with Desk().serve(path):
+            raise ValueError("mine")
+    assert not path.exists()
+
+
+async def test_a_stale_socket_makes_room_and_a_file_does_not(path: Path) -> None:
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(str(path))
+    stale.close()
+    with pytest.raises(NotAnswering, match="upulse daemon start"):
+        await asked(path, lambda client: client.ask("echo"))
+    async with Desk().serve(path):
+        assert await asked(path, lambda client: client.ask("echo"))
+    path.write_text("precious")
+    with pytest.raises(SocketUnusable, match="in the way and no socket"):
+        async with Desk().serve(path):
+            pass
+    assert path.read_text() == "precious"
+
+
+async def test_a_home_may_lie_deeper_than_a_socket_address_is_long(tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["a-rather-long-directory-name"] * 12, "run", "pulse.sock")
+    async with Desk().serve(deep):
+        assert len(str(deep)) > 300
+        assert (await asked(deep, lambda client: client.ask("echo", n=1)))["n"] == 1
+    assert not deep.exists()
+
+
+async def test_the_socket_is_for_its_owner_alone(path: Path) -> None:
+    path.parent.chmod(0o755)
+    async with Desk().serve(path):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+async def test_a_directory_shared_with_others_is_refused_and_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir(mode=0o777)
+    (tmp_path / "shared").chmod(0o1777)
+    (tmp_path / "shared" / "theirs").touch()
+    with pytest.raises(SocketUnusable, match=r"holds other things \('theirs'\)"):
+        async with Desk().serve(tmp_path / "shared" / "pulse.sock"):
+            pass
+    assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o1777
+
+
+async def test_an_unknown_group_is_refused_with_the_nearest(path: Path) -> None:
+    with pytest.raises(UnknownName, match="did you mean 'daemon'"):
+        async with Desk().serve(path, group="deamon"):
+            pass
+
+
+async def test_a_sign_leads_to_a_socket_elsewhere(path: Path, tmp_path: Path) -> None:
+    async with Desk().serve(tmp_path / "elsewhere" / "pulse.sock", sign=path):
+        assert (await asked(path, lambda client: client.ask("echo", n=1)))["n"] == 1
+    assert not path.is_symlink()

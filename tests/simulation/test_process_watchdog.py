@@ -1,0 +1,356 @@
+"""The watchdog as the whole daemon lives it, in virtual time."""
+
+import asyncio
+import json
+
+import pytest
+
+from pulse_core.model.kinds import Paused, ProcessStartRequested, ProcessStopRequested, Resumed
+from pulse_core.settings import Settings
+from tests.simulation.world import World, simulate
+
+ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
+TWO = {"process": [{"name": "worker", "start": ["w"], "depends_on": ["gateway"]}, *ONE["process"]]}
+PORT = {"process": [{"name": "gateway", "start": ["gateway"], "tcp": "127.0.0.1:1"}]}
+HOUR_US = 3_600_000_000
+DAY = 86_400
+
+
+def restarts(world: World, name: str = "gateway") -> int:
+    return sum(1 for started, _ in world.host.starts if started == name)
+
+
+def states(world: World) -> dict[str, str]:
+    assert world.daemon is not None
+    return {process["name"]: process["state"] for process in world.daemon.report()["processes"]}
+
+
+def notices(world: World) -> list[str]:
+    told = [json.loads(event.data) for event in world.events("effect")]
+    return [wish["params"]["title"] for wish in told if wish["action"] == "notify"]
+
+
+def test_what_is_not_there_at_the_start_is_started() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        assert restarts(world) == 1
+        assert len(world.events("process-up")) == 1
+
+    simulate(story, ONE)
+
+
+def test_a_killed_process_is_back_within_milliseconds() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(200)
+        world.host.kill("gateway")
+        await asyncio.sleep(0.02)
+        assert restarts(world) == 2
+        assert "gateway" in world.host.bodies
+
+    simulate(story, ONE)
+
+
+def test_backoff_starts_with_the_second_restart_and_doubles() -> None:
+    async def story(world: World) -> None:
+        world.host.doomed.add("gateway")
+        await world.start()
+        for seconds, tried in ((0.5, 1), (0.9, 2), (1.8, 3), (3.9, 4)):
+            await asyncio.sleep(seconds)
+            assert restarts(world) == tried
+
+    simulate(story, ONE)
+
+
+def test_a_process_that_always_dies_gets_one_notice_and_few_tries() -> None:
+    async def story(world: World) -> None:
+        world.host.doomed.add("gateway")
+        await world.start()
+        await asyncio.sleep(60)
+        assert states(world) == {"gateway": "flapping"}
+        assert restarts(world) == 5
+        await asyncio.sleep(DAY)
+        assert notices(world) == ["gateway is flapping"]
+        assert 20 < restarts(world) < 40
+
+    simulate(story, ONE)
+
+
+def test_tries_of_a_flapping_process_grow_apart() -> None:
+    async def story(world: World) -> None:
+        world.host.doomed.add("gateway")
+        await world.start()
+        await asyncio.sleep(6 * 3600)
+
+    world = simulate(story, ONE)
+    tries = [event.at for event in world.events("effect", subject="restart-process:gateway")]
+    gaps = [later - earlier for earlier, later in zip(tries[4:], tries[5:], strict=False)]
+    assert gaps == sorted(gaps)
+    assert max(gaps) < 1.1 * HOUR_US
+    assert gaps[0] >= 300_000_000
+
+
+def test_a_flapping_process_that_recovers_is_forgiven_by_itself() -> None:
+    async def story(world: World) -> None:
+        world.host.doomed.add("gateway")
+        await world.start()
+        await asyncio.sleep(60)
+        world.host.doomed.clear()
+        await asyncio.sleep(600)
+        assert states(world) == {"gateway": "up"}
+        before = restarts(world)
+        world.host.kill("gateway")
+        await asyncio.sleep(0.02)
+        assert restarts(world) == before + 1
+
+    simulate(story, ONE)
+
+
+def test_a_second_episode_of_flapping_is_told_again() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        for _ in range(2):
+            world.host.doomed.add("gateway")
+            world.host.kill("gateway")
+            await asyncio.sleep(60)
+            world.host.doomed.clear()
+            await asyncio.sleep(1_000)
+        assert notices(world) == ["gateway is flapping"] * 2
+
+    simulate(story, ONE)
+
+
+def test_no_budget_means_tell_and_leave_it() -> None:
+    settings = {"process": [{"name": "gateway", "start": ["g"], "restart": {"max": 0}}]}
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(DAY)
+        assert restarts(world) == 0
+        assert notices(world) == ["gateway is flapping"]
+
+    simulate(story, settings)
+
+
+def test_a_dependent_waits_until_what_it_needs_is_up() -> None:
+    async def story(world: World) -> None:
+        world.host.doomed.add("gateway")
+        await world.start()
+        await asyncio.sleep(100)
+        assert restarts(world, "worker") == 0
+        assert states(world)["worker"] == "waiting"
+        world.host.doomed.clear()
+        await asyncio.sleep(400)
+        assert restarts(world, "worker") == 1
+
+    simulate(story, TWO)
+
+
+def test_a_living_dependent_is_left_alone() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        world.host.kill("gateway")
+        await asyncio.sleep(300)
+        assert (restarts(world, "gateway"), restarts(world, "worker")) == (2, 1)
+
+    simulate(story, TWO)
+
+
+def test_what_a_person_stops_stays_down_until_it_expires() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(10)
+        await world.ask(ProcessStopRequested(expires_us=HOUR_US), "gateway")
+        await asyncio.sleep(1)
+        assert world.host.bodies == {}
+        assert states(world) == {"gateway": "stopped"}
+        await asyncio.sleep(3500)
+        assert restarts(world) == 1
+        await asyncio.sleep(110)
+        assert restarts(world) == 2
+
+    simulate(story, ONE)
+
+
+def test_a_commanded_start_ends_a_stop_at_once() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(10)
+        await world.ask(ProcessStopRequested(expires_us=HOUR_US), "gateway")
+        await asyncio.sleep(10)
+        await world.ask(ProcessStartRequested(), "gateway")
+        await asyncio.sleep(0.1)
+        assert states(world) == {"gateway": "up"}
+
+    simulate(story, ONE)
+
+
+def test_a_unit_stopped_on_purpose_is_not_fought() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        world.host.intended.add("gateway")
+        world.host.kill("gateway")
+        await asyncio.sleep(3600)
+        assert restarts(world) == 1
+        assert len(world.events("process-stopped")) == 1
+        world.host.start("gateway")
+        await asyncio.sleep(10)
+        world.host.kill("gateway")
+        await asyncio.sleep(10)
+        assert states(world) == {"gateway": "up"}
+
+    simulate(story, ONE)
+
+
+def test_paused_pulse_watches_and_does_not_act() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(200)
+        await world.ask(Paused(why="maintenance"))
+        world.host.kill("gateway")
+        await asyncio.sleep(100)
+        assert restarts(world) == 1
+        assert world.events("process-died")[-1].subject == "gateway"
+        await world.ask(Resumed())
+        await asyncio.sleep(0.1)
+        assert restarts(world) == 2
+
+    simulate(story, ONE)
+
+
+def test_one_failed_probe_kills_nothing_and_three_in_a_row_do() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(200)
+        body = world.host.bodies["gateway"]
+        body.answering = False
+        await asyncio.sleep(5.2)
+        body.answering = True
+        await asyncio.sleep(60)
+        assert restarts(world) == 1
+        body.answering = False
+        await asyncio.sleep(10)
+        assert restarts(world) == 2
+
+    simulate(story, PORT)
+
+
+def test_a_restart_of_pulse_neither_forgets_nor_repeats() -> None:
+    async def story(world: World) -> None:
+        world.host.doomed.add("gateway")
+        await world.start()
+        await asyncio.sleep(60)
+        before = restarts(world)
+        for _ in range(10):
+            await world.crash()
+            await world.start()
+            await asyncio.sleep(1)
+        assert restarts(world) == before
+        assert states(world) == {"gateway": "flapping"}
+        assert notices(world) == ["gateway is flapping"]
+
+    simulate(story, ONE)
+
+
+def test_a_death_while_pulse_was_down_is_noticed_at_its_start() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        await world.end()
+        world.host.kill("gateway")
+        await asyncio.sleep(300)
+        await world.start()
+        await asyncio.sleep(0.1)
+        assert restarts(world) == 2
+
+    simulate(story, ONE)
+
+
+def test_a_living_process_is_not_touched_by_a_restart_of_pulse() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        await world.end()
+        await world.start()
+        await asyncio.sleep(300)
+        assert restarts(world) == 1
+        assert len(world.events("process-up")) == 1
+
+    simulate(story, ONE)
+
+
+def test_a_reboot_brings_everything_back_at_once() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        await world.crash()
+        world.host.bodies.clear()
+        world.clock.reboot()
+        await world.start()
+        await asyncio.sleep(0.2)
+        assert states(world) == {"worker": "up", "gateway": "up"}
+
+    simulate(story, TWO)
+
+
+def test_a_hundred_deaths_at_once_stay_within_the_blast_radius() -> None:
+    many = [{"name": f"p{number}", "start": ["p"]} for number in range(100)]
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        assert len(world.host.starts) == 60
+        await asyncio.sleep(120)
+        assert len(world.host.starts) == 100
+        assert notices(world) == ["Pulse holds back actions"]
+
+    simulate(story, {"process": many})
+
+
+def test_a_hundred_deaths_are_answered_together_when_there_is_no_limit() -> None:
+    many = [{"name": f"p{number}", "start": ["p"]} for number in range(100)]
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(200)
+        for number in range(100):
+            world.host.kill(f"p{number}")
+        await asyncio.sleep(1)
+        assert len(world.host.starts) == 200
+
+    simulate(story, {"process": many, "budget": {"actions_per_minute": 0}})
+
+
+@pytest.mark.parametrize("jump", [-10 * 365 * DAY, -3600, 3600, 10 * 365 * DAY])
+def test_a_clock_that_jumps_causes_neither_storm_nor_stall(jump: int) -> None:
+    async def story(world: World) -> None:
+        world.host.doomed.add("gateway")
+        await world.start()
+        await asyncio.sleep(60)
+        world.clock.jump(jump * 1_000_000)
+        await asyncio.sleep(60)
+        assert restarts(world) == 5
+        world.host.doomed.clear()
+        await asyncio.sleep(1200)
+        assert states(world) == {"gateway": "up"}
+        world.host.kill("gateway")
+        await asyncio.sleep(0.1)
+        assert states(world) == {"gateway": "up"}
+
+    simulate(story, ONE)
+
+
+def test_a_process_added_by_a_reload_is_started_without_a_restart_of_pulse() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(10)
+        world.settings = Settings.model_validate(TWO)
+        daemon.request_reload()
+        await asyncio.sleep(0.2)
+        assert states(world) == {"worker": "up", "gateway": "up"}
+        assert len(world.events("daemon-started")) == 1
+
+    simulate(story, ONE)

@@ -1,0 +1,98 @@
+"""The disk is full: survival goes on from memory, nobody is told that anything is recorded, nothing is lost."""
+
+import asyncio
+
+import pytest
+
+from pulse_core.model.errors import LogUnavailable
+from pulse_core.model.kinds import Effect, Paused
+from pulse_core.projections import Projected, fold
+from tests.simulation.world import World, simulate
+
+ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
+
+
+def fill_disk(world: World) -> None:
+    async def full() -> None:
+        raise LogUnavailable("the disk is full")
+
+    world.log.commit = full
+
+
+def free_disk(world: World) -> None:
+    world.log.commit = None
+
+
+def test_a_process_that_dies_on_a_full_disk_is_restarted_once() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        fill_disk(world)
+        world.host.kill("gateway")
+        await asyncio.sleep(60)
+        assert "gateway" in world.host.bodies
+        assert len(world.host.starts) == 2
+
+    simulate(story, ONE)
+
+
+def test_what_was_held_is_written_in_order_when_there_is_space() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        rows = len(world.log.events)
+        fill_disk(world)
+        world.host.kill("gateway")
+        await asyncio.sleep(60)
+        assert len(world.log.events) == rows
+        free_disk(world)
+        await asyncio.sleep(1)
+        kinds = [event.kind for event in world.log.events[rows:] if event.kind != "error"]
+        assert kinds == ["process-died", "effect", "effect-executing", "effect-acked", "process-up"]
+
+    simulate(story, ONE)
+
+
+def test_the_view_after_a_full_disk_is_the_fold_of_the_log() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        fill_disk(world)
+        await asyncio.sleep(30)
+        free_disk(world)
+        await asyncio.sleep(30)
+        assert daemon.parts.view() == fold(Projected(), world.log.events)
+
+    simulate(story, ONE)
+
+
+def test_a_client_is_not_acknowledged_while_the_disk_is_full() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        fill_disk(world)
+        with pytest.raises(LogUnavailable):
+            await world.ask(Paused())
+
+    simulate(story, ONE)
+
+
+def test_what_must_not_run_twice_does_not_run_on_a_full_disk() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        fill_disk(world)
+        with pytest.raises(LogUnavailable):
+            await world.ask(Effect(action="note", key="k"))
+        await asyncio.sleep(10)
+        assert world.executors["note"].began == []
+
+    simulate(story, ONE)
+
+
+def test_a_daemon_starts_on_a_full_disk() -> None:
+    async def story(world: World) -> None:
+        fill_disk(world)
+        await world.start()
+        await asyncio.sleep(1)
+        assert "gateway" in world.host.bodies
+
+    simulate(story, ONE)

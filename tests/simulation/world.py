@@ -1,0 +1,141 @@
+"""A whole machine in memory and virtual time, with a daemon on it that can be killed and started again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from pulse_adapters.memory import (
+    MemoryCheckpoints,
+    MemoryExecutor,
+    MemoryHost,
+    MemoryLifeline,
+    MemoryLog,
+    MemoryObjects,
+    MemoryRestart,
+    MemoryStop,
+    MemoryVitals,
+    VirtualClock,
+    virtual_loop,
+)
+from pulse_core.daemon import Daemon, Decisions, Parts
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.payload import Payload, Role
+from pulse_core.ports import Executor, Watcher
+from pulse_core.record.view import View
+from pulse_core.rules import Rule
+from pulse_core.settings import Settings
+
+
+@dataclass
+class World:
+    """What outlives a daemon: the log, the stores, the machine and the clock."""
+
+    settings: Settings
+    clock: VirtualClock
+    dice: Random = field(default_factory=lambda: Random(0))
+    host: MemoryHost = field(default_factory=MemoryHost)
+    inside: Sequence[Rule] = ()
+    watchers: Sequence[Watcher] = ()
+
+    def __post_init__(self) -> None:
+        self.log = MemoryLog(self.clock)
+        self.vitals, self.objects, self.checkpoints = MemoryVitals(), MemoryObjects(), MemoryCheckpoints()
+        self.lifeline = MemoryLifeline()
+        made: Sequence[MemoryExecutor] = (
+            MemoryRestart(host=self.host),
+            MemoryStop(host=self.host),
+            MemoryExecutor("notify"),
+            MemoryExecutor("note"),
+        )
+        self.executors: dict[str, Any] = {executor.action: executor for executor in made}
+        self.daemon: Daemon | None = None
+        self.stop = asyncio.Event()
+        self._life: asyncio.Task[None] | None = None
+        self._ids = 0
+
+    def new_id(self) -> str:
+        self._ids += 1
+        return f"wish-{self._ids:08}"
+
+    async def start(self) -> Daemon:
+        """A new daemon on this machine, running when this returns."""
+        view, self.stop = View(), asyncio.Event()
+        executors: dict[str, Executor] = dict(self.executors)
+        self.log.forget_listeners()
+        self.daemon = Daemon(
+            Parts(
+                log=self.log,
+                vitals=self.vitals,
+                objects=self.objects,
+                checkpoints=self.checkpoints,
+                clock=self.clock,
+                table=self.host,
+                executors=executors,
+                decisions=Decisions(lambda: self.settings),
+                view=view,
+                lifeline=self.lifeline,
+                new_id=self.new_id,
+                dice=self.dice,
+                pid=1,
+                version="0",
+                watchers=self.watchers,
+                inside=self.inside,
+            )
+        )
+        before = self.lifeline.told.count("ready")
+        self._life = asyncio.create_task(self.daemon.run(self.stop), name="daemon")
+        while self.lifeline.told.count("ready") == before:
+            if self._life.done():
+                self._life.result()
+            await asyncio.sleep(0.001)
+        return self.daemon
+
+    async def end(self) -> None:
+        """Stop the daemon as systemd would."""
+        assert self._life is not None
+        self.stop.set()
+        await self._life
+
+    async def crash(self) -> None:
+        """End the daemon in the middle of whatever it does, as SIGKILL would: nothing more is recorded."""
+        assert self._life is not None
+        self.log.forget_listeners()
+        self.log.deaf = True
+        self._life.cancel()
+        await asyncio.wait([self._life])
+        self.log.deaf = False
+        self.host.forget_holders()
+
+    async def ask(self, payload: Payload, subject: str = "", actor: str = "person") -> Event:
+        """Record what a person asks for, through the front door."""
+        assert self.daemon is not None
+        recorded = await self.daemon.gate.append(Role.PERSON, actor, [Draft(payload, subject)])
+        return recorded[0].event
+
+    def events(self, *kinds: str, subject: str | None = None) -> list[Event]:
+        return [
+            event
+            for event in self.log.events
+            if (not kinds or event.kind in kinds) and (subject is None or event.subject == subject)
+        ]
+
+
+def simulate(story: Callable[[World], Awaitable[None]], settings: dict[str, Any], **world: Any) -> World:
+    """Tell a story in virtual time; the world as it was at its end."""
+    loop = virtual_loop()
+    try:
+        made = World(Settings.model_validate(settings), VirtualClock(loop.time), **world)
+        loop.run_until_complete(_told(story, made))
+        return made
+    finally:
+        loop.close()
+
+
+async def _told(story: Callable[[World], Awaitable[None]], world: World) -> None:
+    try:
+        await story(world)
+    finally:
+        if world._life is not None and not world._life.done():
+            await world.end()

@@ -1,0 +1,188 @@
+"""A settings file is loaded, or refused with every fault at once."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulse_adapters.config.catalogue import groups, settings_of
+from pulse_adapters.config.file import load
+from pulse_adapters.config.writing import key, spell
+from pulse_core.model.errors import NoHome, SettingsRefused
+from pulse_core.settings import Settings
+
+PROCESS: dict[str, Any] = {"name": "a", "start": ["sleep", "1"]}
+
+
+def refused(tmp_path: Path, text: str | bytes) -> list[str]:
+    """The faults of a file, without its path."""
+    path = tmp_path / "config.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(SettingsRefused) as caught:
+        load(path)
+    assert all(fault.startswith(f"{path}:") for fault in caught.value.faults)
+    return [fault.removeprefix(f"{path}:") for fault in caught.value.faults]
+
+
+def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("")
+    assert load(tmp_path / "config.toml") == Settings()
+
+
+def every_setting() -> list[tuple[str, str]]:
+    return [
+        (path, setting.key) for path, model in groups() for setting in settings_of(model) if not setting.inner
+    ]
+
+
+def another(path: str, name: str) -> tuple[Any, str]:
+    """A value that is not the default, and as it is written."""
+    setting = next(s for s in settings_of(dict(groups())[path]) if s.key == name)
+    value: Any = setting.default
+    match setting.kind:
+        case "duration":
+            value += 1_500_000
+        case "whole number":
+            value += 1
+        case "true or false":
+            value = not value
+        case _:
+            value = (setting.field.examples or [["/elsewhere"]])[0]
+    return (tuple(value) if isinstance(value, list) else value), spell(setting, value)
+
+
+def found(settings: Any, path: str) -> Any:
+    for part in path.split("."):
+        settings = getattr(settings, part.replace("-", "_"))
+        settings = settings[-1] if isinstance(settings, tuple) else settings
+    return settings
+
+
+@pytest.mark.parametrize(("path", "name"), every_setting())
+def test_every_setting_can_be_changed(tmp_path: Path, path: str, name: str) -> None:
+    value, written = another(path, name)
+    means = {"start": [], "command": ['match = "x"'], "systemd_unit": []}.get(name, ['start = ["true"]'])
+    rows = [f"[{path}]", f"{key(name)} = {written}"]
+    if path.startswith("process"):
+        rows = ["[[process]]", 'name = "database"', 'start = ["true"]', "[[process]]", *means]
+        rows += [] if name == "name" else ['name = "other"']
+        rows += [
+            f"{path.removeprefix('process').lstrip('.')}{'.' if '.' in path else ''}{key(name)} = {written}"
+        ]
+    (tmp_path / "config.toml").write_text("\n".join(rows))
+    assert getattr(found(load(tmp_path / "config.toml"), path), name) == value
+    assert value != next(s.default for s in settings_of(dict(groups())[path]) if s.key == name)
+
+
+def test_all_faults_come_at_once_each_with_line_key_and_what_would_work(tmp_path: Path) -> None:
+    assert refused(
+        tmp_path,
+        """[daemon]
+tik_ms = 5
+tick_ms = "15s"
+concurrency = 5000
+stop_grace = 10
+[watch]
+disks = "/"
+system_interval = "1ms"
+[executors.run_command]
+allow = []
+[[process]]
+name = "gateway"
+start = ["x", 5]
+match = "("
+[[process]]
+name = "gateway"
+start = ["a"]
+depends_on = [
+  "gatewy",
+]
+restart = { backoff = "10m", max_ = 3 }
+[[process]]
+start = "x"
+pid_file = "/a"
+tcp = "localhost:1"
+""",
+    ) == [
+        "2: daemon.tik_ms: unknown key 'tik_ms' (did you mean 'tick_ms'?)",
+        "3: daemon.tick_ms: wants a whole number (at least 100, at most 3600000), not the text '15s'; "
+        "write tick_ms = 15000",
+        "4: daemon.concurrency: 5000 is out of bounds: at least 1, at most 1024",
+        "5: daemon.stop_grace: 10 has no unit; write it in quotes with one, as '10s' or '10m'",
+        "7: watch.disks: wants a list of texts, not the text '/'; write disks = [\"/\"]",
+        "8: watch.system_interval: '1ms' is out of bounds: at least 50ms",
+        "9: executors.run_command: unknown key 'run_command' (did you mean 'run-command'?)",
+        "13: process.gateway.start[2]: wants a text in quotes, not the number 5; "
+        'write start = ["python3", "-m", "http.server", "18080"]',
+        "14: process.gateway.match: '(' is no regular expression: missing ), unterminated subpattern at position 0",
+        "16: process.gateway.name: process 'gateway' is there twice; names must differ",
+        "18: process.gateway.depends_on: process 'gateway' depends_on unknown 'gatewy'",
+        "21: process.gateway.restart.backoff: backoff_max is less than backoff; "
+        "raise backoff_max or lower backoff",
+        "21: process.gateway.restart.max_: unknown key 'max_' (did you mean 'max'?)",
+        '22: process[3].name: is missing (its name everywhere); write name = "gateway"',
+        "23: process[3].start: wants a list of texts, not the text 'x'; "
+        'write start = ["python3", "-m", "http.server", "18080"]',
+        "24: process[3].pid_file: pid_file and tcp are two ways to recognise one process; keep one of them",
+    ]
+
+
+def test_a_circle_is_told_even_when_another_group_is_faulty(tmp_path: Path) -> None:
+    text = '[daemon]\nx = 1\n[[process]]\nname = "a"\nstart = ["a"]\n[[process]]\nname = "b"\nstart = ["b"]\n'
+    text = (
+        text.replace('["a"]', '["a"]\ndepends_on = ["b"]').replace('["b"]\n[', '["b"]\n[')
+        + 'depends_on = ["a"]'
+    )
+    assert any(
+        "6: process.a.depends_on: depends_on goes in a circle: a -> b -> a" in f
+        for f in refused(tmp_path, text)
+    )
+
+
+def test_a_typo_is_not_told_twice_as_a_missing_key(tmp_path: Path) -> None:
+    assert refused(tmp_path, '[[process]]\nname = "a"\nstrat = ["x"]\n') == [
+        "3: process.a.strat: unknown key 'strat' (did you mean 'start'?)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[daemon]\ntick_ms 5\n", "2: no valid TOML: Expected '=' after a key in a key/value pair"),
+        ("[daemon]\ntick_ms = 500\ntick_ms = 500\n", "3: no valid TOML: this key is there twice"),
+        ("a = [1,\n2\n", "3: no valid TOML: a list is not closed; a ']' is missing"),
+        (b"[daemon]\n# caf\xe9\n", "2: byte 0xe9 is no UTF-8; save it as UTF-8 text"),
+        ("a = " + "[" * 100_000, "1: no usable TOML: it is nested too deeply"),
+        ("x" * 2_000_000, "1: this has 2000000 bytes; settings have at most 1048576"),
+        ("process = 5", "1: process: wants tables, each under double brackets, not the number 5; write [[process]]"),
+        ("[process]\nname = 'a'", "1: process: wants tables, each under double brackets, not a table; write [[process]]"),
+        ("process = [5]", "1: process[1]: wants tables, each under double brackets, not the number 5; write [[process]]"),
+        ("daemon = 1979-05-27", "1: daemon: wants a table, not a date or time; write [daemon]"),
+        ("[daemon]\nstop_grace = 10:00:00", "2: daemon.stop_grace: wants a duration in quotes, not a date or time; "
+         'write stop_grace = "10s"'),
+        ("[daemon]\ntick_ms = true", "2: daemon.tick_ms: wants a whole number (at least 100, at most 3600000), "
+         "not true; write tick_ms = 15000"),
+        ("[daemon]\nmin_tick_ms = 400\ntick_ms = 200", "2: daemon.min_tick_ms: min_tick_ms (400) is more than "
+         "tick_ms (200); lower it or raise tick_ms"),
+    ],
+)  # fmt: skip
+def test_one_fault_is_said_plainly(tmp_path: Path, text: str | bytes, fault: str) -> None:
+    assert refused(tmp_path, text) == [fault]
+
+
+def test_what_is_no_readable_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsRefused, match="this is a directory"):
+        load(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SettingsRefused, match="no regular file"):
+        load(tmp_path / "pipe")
+    with pytest.raises(SettingsRefused, match=r"config\.toml:1: there is no such file; an empty one means"):
+        load(tmp_path / "config.toml")
+    with pytest.raises(NoHome, match="upulse init"):
+        load(tmp_path / "nowhere" / "config.toml")
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_bytes(b"\xef\xbb\xbf[daemon]\r\ntick_ms = 500\r\n")
+    assert load(tmp_path / "config.toml").daemon.tick_ms == 500

@@ -1,0 +1,75 @@
+"""A home is found, and made for its owner alone."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.config.home import Home, NotUsable
+
+
+def test_the_option_goes_before_the_environment_and_that_before_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/users/me")
+    monkeypatch.setenv("UPULSE_HOME", "/from/environment")
+    monkeypatch.chdir(tmp_path)
+    assert Home.resolve("here").path == tmp_path / "here"
+    assert Home.resolve("~/x").path == Path("/users/me/x")
+    assert Home.resolve().path == Path("/from/environment")
+    monkeypatch.setenv("UPULSE_HOME", "")
+    assert Home.resolve().path == Path("/users/me/.upulse")
+    with pytest.raises(NotUsable, match="--home is empty"):
+        Home.resolve("")
+
+
+def test_a_home_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    home = Home(tmp_path / "deep" / "home")
+    home.create()
+    assert home.path.stat().st_mode & 0o777 == 0o700
+    assert home.run.stat().st_mode & 0o777 == 0o700
+    assert not home.exists()
+    home.config.touch()
+    assert home.exists()
+
+
+def test_an_empty_directory_becomes_a_home_and_is_closed_to_others(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir(mode=0o755)
+    Home(tmp_path / "home").create()
+    assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
+
+
+def test_making_a_home_again_keeps_what_is_in_it(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    home.config.write_text("# mine")
+    (home.path / "notes").touch()
+    home.create()
+    assert home.config.read_text() == "# mine"
+
+
+def test_a_file_or_somebody_elses_directory_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(NotUsable, match="is a file"):
+        Home(tmp_path / "file").create()
+    with pytest.raises(NotUsable, match="is a file"):
+        Home(tmp_path / "file" / "below").create()
+    (tmp_path / "project").mkdir(mode=0o755)
+    (tmp_path / "project" / "config.toml").touch()
+    (tmp_path / "project" / "main.py").touch()
+    with pytest.raises(NotUsable, match=r"not empty \(there is 'main.py'\)"):
+        Home(tmp_path / "project").create()
+    assert sorted(path.name for path in (tmp_path / "project").iterdir()) == ["config.toml", "main.py"]
+    assert (tmp_path / "project").stat().st_mode & 0o777 == 0o755
+
+
+def test_the_command_line_can_import_it_without_pydantic_or_asyncio() -> None:
+    code = (
+        "import sys, pulse_adapters.config.home, pulse_adapters.ipc.client, pulse_adapters.ipc.lock;"
+        "print(*{'pydantic', 'asyncio', 'typer', 'rich'} & set(sys.modules))"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "\n"
+    )

@@ -1,0 +1,103 @@
+"""What the host adapter reads out of texts and numbers, without starting anything."""
+
+import os
+import socket
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.listening import Endpoint, listeners
+from pulse_adapters.host.outputs import HEAD, TAIL, Capture, last_words
+from pulse_adapters.host.proc import boot_id, entry
+from pulse_adapters.host.search import is_pulse
+from pulse_adapters.host.usage import Cpu
+
+
+def test_the_clock_tells_boot_and_never_goes_back() -> None:
+    clock = SystemClock()
+    first, second = clock.now(), clock.now()
+    assert first.boot == boot_id() != ""
+    assert first.mono <= second.mono
+    assert abs(first.at - second.at) < 1_000_000
+
+
+def test_a_name_with_parentheses_and_blanks_fools_nobody() -> None:
+    name, path = ") R 1 (x", f"/proc/{os.getpid()}/comm"
+    with open(path) as file:
+        old = file.read().strip()
+    with open(path, "w") as file:
+        file.write(name)
+    try:
+        own = entry(os.getpid())
+    finally:
+        with open(path, "w") as file:
+            file.write(old)
+    assert own is not None
+    assert (own.parent, own.group, own.session) == (os.getppid(), os.getpgrp(), os.getsid(0))
+    assert own.alive
+
+
+@given(st.lists(st.binary(max_size=40_000), max_size=12))
+def test_a_capture_keeps_both_ends_whatever_comes(chunks: list[bytes]) -> None:
+    capture, whole = Capture(), b"".join(chunks)
+    for chunk in chunks:
+        capture.take(chunk)
+    if len(whole) <= HEAD + TAIL:
+        assert capture.text == whole.decode(errors="replace")
+    else:
+        gap = f"\n[… {len(whole) - HEAD - TAIL} bytes left out …]\n".encode()
+        assert capture.text == (whole[:HEAD] + gap + whole[-TAIL:]).decode(errors="replace")
+
+
+def test_last_words_are_the_end() -> None:
+    assert last_words(" all well \n") == "all well"
+    assert last_words("a" * 100 + "b" * 1500) == "…" + "b" * 1500
+
+
+@pytest.mark.parametrize(
+    ("argv", "pulse"),
+    [
+        (["/usr/bin/upulse", "process", "list"], True),
+        (["/usr/bin/python3", "/usr/bin/upulse", "status"], True),
+        (["python3", "-m", "upulse_cli.serve", "--home", "x"], True),
+        (["python3", "-I", "-m", "upulse_cli", "status"], True),
+        (["python3", "worker.py", "upulse"], False),
+        (["python3", "-m", "http.server"], False),
+        ([], False),
+    ],
+)
+def test_pulse_knows_its_own_command_lines(argv: list[str], pulse: bool) -> None:
+    assert is_pulse(argv) is pulse
+
+
+def test_cpu_shares_stay_between_nothing_and_all() -> None:
+    assert Cpu(200, 150).share_since(Cpu(100, 100)) == 0.5
+    assert Cpu(100, 90).share_since(Cpu(100, 90)) == 0.0
+    assert Cpu(50, 10).share_since(Cpu(100, 90)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("bound", "asked", "leads"),
+    [
+        ("127.0.0.1", "127.0.0.1", True),
+        ("0.0.0.0", "127.0.0.1", True),
+        ("127.0.0.2", "127.0.0.1", False),
+        ("::1", "::1", True),
+        ("::", "127.0.0.1", True),
+        ("0.0.0.0", "::1", False),
+        ("::ffff:127.0.0.1", "127.0.0.1", True),
+    ],
+)
+def test_a_listener_is_found_by_the_address_that_reaches_it(bound: str, asked: str, leads: bool) -> None:
+    family = socket.AF_INET6 if ":" in bound else socket.AF_INET
+    with socket.socket(family) as server:
+        if family is socket.AF_INET6:
+            server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        server.bind((bound, 0))
+        server.listen()
+        kind = socket.AF_INET6 if ":" in asked else socket.AF_INET
+        inodes = listeners([Endpoint(kind, asked, server.getsockname()[1])])
+        own = os.readlink(f"/proc/self/fd/{server.fileno()}")
+    assert [f"socket:[{inode.decode()}]" for inode in inodes] == ([own] if leads else [])

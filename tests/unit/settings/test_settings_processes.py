@@ -1,0 +1,98 @@
+"""Processes by themselves, and processes with each other."""
+
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from pulse_core.settings import DaemonSettings, ProcessSettings, RestartSettings, Settings
+from pulse_core.settings.settings import circles, disagreements, strangers
+
+
+def process(name: str, *needs: str) -> ProcessSettings:
+    return ProcessSettings(name=name, start=("sleep",), depends_on=needs)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"start": ()}, "nothing says how to start it"),
+        ({"command": ("x",)}, "start and command are two ways to start"),
+        ({"match": "a", "tcp": "a:1"}, "match and tcp are two ways to recognise"),
+        ({"start": (), "command": ("x",)}, "to be recognised by"),
+        ({"match": "("}, "no regular expression"),
+        ({"match": "a{99999999999}"}, "no regular expression"),
+        ({"tcp": "localhost"}, "write host:port"),
+        ({"tcp": "localhost:²"}, "write host:port"),
+        ({"tcp": "localhost:65536"}, "write host:port"),
+        ({"name": "a b"}, "no name"),
+        ({"name": "a\n"}, "no name"),
+        ({"start": ("",)}, "the program, is empty"),
+        ({"start": ("x", "\0")}, "NUL"),
+        ({"env": {"A=B": "1"}}, "can't be set"),
+        ({"cwd": ""}, "no path"),
+        ({"systemd_unit": "nginx", "start": ()}, "as 'nginx.service'"),
+    ],
+)
+def test_a_process_that_can_not_work_is_refused(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        ProcessSettings.model_validate({"name": "a", "start": ("sleep",), **wrong})
+
+
+def test_bounds_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(ValidationError, match="backoff_max is less than backoff"):
+        RestartSettings(backoff=2, backoff_max=1)
+    with pytest.raises(ValidationError, match=r"min_tick_ms \(500\) is more than tick_ms \(100\)"):
+        DaemonSettings(tick_ms=100, min_tick_ms=500)
+
+
+def test_a_doubled_name_is_told_at_the_second() -> None:
+    assert [
+        (fault.place, fault.key) for fault in disagreements([process("a"), process("b"), process("a")])
+    ] == [(2, "name")]
+
+
+def test_a_stranger_is_told_with_the_nearest_name_that_is_not_its_own() -> None:
+    (fault,) = strangers([process("workers", "worker"), process("work")])
+    assert (fault.place, fault.text) == (
+        0,
+        "process 'workers' depends_on unknown 'worker' (did you mean 'work'?)",
+    )
+
+
+def test_every_circle_is_told_once_with_its_way_round() -> None:
+    found = circles(
+        [process("x", "a"), process("a", "b"), process("b", "c"), process("c", "a"), process("self", "self")]
+    )
+    assert sorted((fault.place, fault.text) for fault in found) == [
+        (1, "depends_on goes in a circle: a -> b -> c -> a"),
+        (4, "depends_on goes in a circle: self -> self"),
+    ]
+
+
+def test_a_long_chain_is_no_circle_and_no_recursion() -> None:
+    assert circles([process(f"p{n}", f"p{n + 1}") for n in range(3000)]) == []
+
+
+@hypothesis.settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=20))
+def test_a_circle_is_found_exactly_when_following_the_needs_never_ends(edges: list[tuple[int, int]]) -> None:
+    needs = {n: {b for a, b in edges if a == n} for n in range(7)}
+    reach = {n: set(needs[n]) for n in needs}
+    for _ in needs:
+        reach = {n: reach[n].union(*(reach[m] for m in reach[n])) for n in reach}
+    found = circles([process(f"p{n}", *(f"p{m}" for m in sorted(needs[n]))) for n in needs])
+    assert bool(found) == any(n in reach[n] for n in reach)
+
+
+def test_settings_refuse_processes_that_do_not_agree() -> None:
+    with pytest.raises(ValidationError, match="goes in a circle"):
+        Settings(process=(process("a", "b"), process("b", "a")))
+
+
+def test_the_digest_names_the_decisions() -> None:
+    assert Settings().digest == Settings(process=()).digest
+    assert Settings().digest != Settings(process=(process("a"),)).digest

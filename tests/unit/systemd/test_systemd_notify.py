@@ -1,0 +1,87 @@
+"""What the notifier writes to a real socket, and that it never stands in the way."""
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.systemd import Notifier
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[socket.socket]:
+    """The manager's end of a notify socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+        end.bind(str(tmp_path / "notify"))
+        end.settimeout(5)
+        yield end
+
+
+def speaking_to(manager: socket.socket) -> Notifier:
+    return Notifier.from_environment({"NOTIFY_SOCKET": manager.getsockname()})
+
+
+def test_each_word_is_one_datagram(manager: socket.socket) -> None:
+    notifier = speaking_to(manager)
+    notifier.ready()
+    notifier.watchdog()
+    notifier.status("two\nlines")
+    notifier.extend(2.5)
+    notifier.stopping()
+    said = [manager.recv(4096).decode() for _ in range(5)]
+    assert said == [
+        "READY=1",
+        "WATCHDOG=1",
+        "STATUS=two lines",
+        "EXTEND_TIMEOUT_USEC=2500000",
+        "STOPPING=1",
+    ]
+
+
+def test_a_reload_says_when_it_began(manager: socket.socket) -> None:
+    before = time.monotonic_ns() // 1000
+    speaking_to(manager).reloading()
+    word, _, began = manager.recv(4096).decode().partition("\nMONOTONIC_USEC=")
+    assert word == "RELOADING=1"
+    assert before <= int(began) <= time.monotonic_ns() // 1000
+
+
+def test_an_abstract_socket_is_written_with_an_at_sign() -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+        end.bind(f"\0pulse-test-{os.getpid()}")
+        end.settimeout(5)
+        Notifier.from_environment({"NOTIFY_SOCKET": f"@pulse-test-{os.getpid()}"}).ready()
+        assert end.recv(4096) == b"READY=1"
+
+
+def test_the_variables_are_taken_away_from_what_is_started_later() -> None:
+    environ = {"NOTIFY_SOCKET": "/n", "WATCHDOG_USEC": "1", "WATCHDOG_PID": "1", "PATH": "/bin"}
+    Notifier.from_environment(environ)
+    assert environ == {"PATH": "/bin"}
+
+
+@pytest.mark.parametrize(
+    ("pid", "seconds"), [(str(os.getpid()), 30.0), ("", 30.0), ("1", None)], ids=["mine", "none", "another's"]
+)
+def test_the_watchdog_is_mine_unless_it_names_another(pid: str, seconds: float | None) -> None:
+    environ = {"NOTIFY_SOCKET": "/n", "WATCHDOG_USEC": "30000000", "WATCHDOG_PID": pid}
+    assert Notifier.from_environment(environ).watchdog_seconds() == seconds
+
+
+@pytest.mark.parametrize("environ", [{}, {"NOTIFY_SOCKET": "/no/such/socket"}, {"NOTIFY_SOCKET": "vsock:2"}])
+def test_nobody_to_speak_to_is_no_failure(environ: dict[str, str]) -> None:
+    notifier = Notifier.from_environment(environ | {"WATCHDOG_USEC": "soon"})
+    notifier.ready()
+    notifier.status("\udc80")
+    assert notifier.watchdog_seconds() is None
+
+
+def test_a_manager_that_does_not_read_holds_up_no_heartbeat(manager: socket.socket) -> None:
+    notifier = speaking_to(manager)
+    began = time.monotonic()
+    for _ in range(2_000):  # the queue takes a few hundred at most
+        notifier.watchdog()
+    assert time.monotonic() - began < 1

@@ -1,0 +1,157 @@
+"""Which adapters are real: the one place that joins the core to this machine."""
+
+import asyncio
+import os
+import pwd
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from pulse_adapters.config.file import load
+from pulse_adapters.config.home import Home
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.restart_process import RestartProcess
+from pulse_adapters.host.run_command import RunCommand
+from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.stop_process import StopProcess
+from pulse_adapters.host.system import SystemResource
+from pulse_adapters.host.table import LinuxProcessTable
+from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.ipc.peer import Peer
+from pulse_adapters.ipc.server import serve
+from pulse_adapters.notify.log_line import Notify
+from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
+from pulse_adapters.sqlite.events import SqliteEventLog, new_id
+from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_adapters.systemd.notify import Notifier
+from pulse_core import __version__
+from pulse_core.daemon import Caller, Daemon, Decisions, Desk, Parts
+from pulse_core.model.event import Draft
+from pulse_core.model.payload import Json, Role
+from pulse_core.ports import Executor, Found
+from pulse_core.record import Gate, Recorded
+from pulse_core.record.view import View, advanced, restored
+from upulse_cli.deep_check import deep_check
+from upulse_cli.logs import narrate
+
+
+@dataclass(frozen=True)
+class Hands:
+    """What acts on this machine, and the executors made of it."""
+
+    spawner: Spawner
+    table: LinuxProcessTable
+    executors: Mapping[str, Executor]
+
+
+def hands(home: Home, decisions: Decisions, view: View) -> Hands:
+    """Everything that can act on the processes of this machine."""
+    spawner = Spawner()
+    table = LinuxProcessTable(spawner)
+    boot = SystemClock().now().boot
+
+    def known() -> Mapping[str, Found]:
+        return {
+            name: Found(history.pid, history.started)
+            for name, history in view().processes.of.items()
+            if history.pid is not None and history.started is not None and history.boot == boot
+        }
+
+    made: Sequence[Executor] = (
+        RestartProcess(decisions, table, known, spawner, home.outputs),
+        StopProcess(decisions, table, known, spawner),
+        RunCommand(decisions, spawner),
+        Notify(),
+    )
+    return Hands(spawner, table, {executor.action: executor for executor in made})
+
+
+@asynccontextmanager
+async def real_daemon(home: Home, how: Opening) -> AsyncIterator[Daemon]:
+    """A daemon on this machine, its stores open. The caller holds the home's lock."""
+    clock, objects, view = SystemClock(), FileObjects(home.objects), View()
+    decisions = Decisions(lambda: load(home.config))
+    acting = hands(home, decisions, view)
+    daemon: Daemon
+    system = SystemResource(decisions, lambda: daemon.housekeeping.lateness() * 1000, acting.spawner)
+    async with AsyncExitStack() as stack:
+        stack.callback(acting.spawner.close)
+        stack.callback(acting.table.close)
+        opened = SqliteEventLog.open(home.events, clock=clock, objects=objects, reserve=home.reserve, how=how)
+        log = await stack.enter_async_context(opened)
+        await stack.enter_async_context(system)
+        log.listen(narrate)
+        daemon = Daemon(
+            Parts(
+                log=log,
+                vitals=await stack.enter_async_context(SqliteVitals.open(home.vitals)),
+                objects=objects,
+                checkpoints=SqliteCheckpoints(home.state),
+                clock=clock,
+                table=acting.table,
+                executors=acting.executors,
+                decisions=decisions,
+                view=view,
+                lifeline=Notifier.from_environment(),
+                new_id=new_id,
+                dice=Random(),
+                pid=os.getpid(),
+                version=__version__,
+                watchers=(system,),
+                services={
+                    "socket": lambda desk: answer(home, decisions, desk, daemon.reporter),
+                    "deep check": lambda desk: deep_check(home, log, acting.spawner),
+                },
+            )
+        )
+        yield daemon
+
+
+async def answer(home: Home, decisions: Decisions, desk: Desk, failed: Callable[[str, str], None]) -> None:
+    """Serve the socket until cancelled."""
+    settings = decisions().socket
+    path = Path(settings.directory) / "pulse.sock" if settings.directory else home.socket
+
+    def asked(peer: Peer, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
+        return desk.answer(Caller(peer.role, named(peer.uid)), request)
+
+    def failing(error: Exception) -> None:
+        failed("socket", f"{type(error).__name__}: {error}")
+
+    owner = os.stat(home.path).st_uid
+    async with serve(path, asked, owner=owner, on_error=failing, group=settings.group, sign=home.socket):
+        await asyncio.Event().wait()
+
+
+def named(uid: int) -> str:
+    """A user as the actor of events: its name, or its number if it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
+
+
+@asynccontextmanager
+async def quiet_gate(home: Home) -> AsyncIterator[Gate]:
+    """The gate of a home whose daemon is down. The caller holds the home's lock."""
+    view = View()
+    decisions = Decisions(lambda: load(home.config))
+    opened = SqliteEventLog.open(
+        home.events, clock=SystemClock(), objects=FileObjects(home.objects), reserve=home.reserve
+    )
+    async with opened as log:
+        state = await restored(log, await SqliteCheckpoints(home.state).load())
+        view.stand_at(await advanced(log, state, log.head.seq))
+        log.listen(view.hear)
+        yield Gate(log, view, decisions, hands(home, decisions, view).executors)
+
+
+async def append_quietly(home: Home, draft: Draft) -> Recorded:
+    """Record what a person asks for while no daemon runs; raises HomeBusy if one does."""
+    with HomeLock(home.lock, __version__, wait=2.0):
+        async with quiet_gate(home) as gate:
+            return (await gate.append(Role.PERSON, named(os.getuid()), [draft]))[0]
