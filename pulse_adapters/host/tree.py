@@ -21,7 +21,8 @@ async def end_tree(root: Found, marker: str = "") -> tuple[Found, ...]:
     killed: set[Found] = set()
     pause, quiet = 0.001, 0
     while True:
-        left = [one for one in family(root, known, marker) if one.found not in beyond | _asleep(killed)]
+        ended = beyond | _asleep(killed)
+        left = [one for one in family(root, known, marker) if one.found not in ended]
         # A process that is just being executed shows no environment: only the second empty search is believed.
         quiet = 0 if left else quiet + 1
         if quiet > (1 if marker else 0):
@@ -30,7 +31,7 @@ async def end_tree(root: Found, marker: str = "") -> tuple[Found, ...]:
         _end_group(root, left)
         beyond.update(one.found for one in left if not send(one.found, signal.SIGKILL))
         killed = known - beyond
-        await asyncio.sleep(pause)
+        await asyncio.sleep(pause if left else 0.02)
         pause = min(pause * 2, 0.05)
 
 

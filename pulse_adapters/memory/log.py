@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from hashlib import sha256
 
-from pulse_core.model.errors import Conflict
+from pulse_core.model.errors import Conflict, Refused
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
+from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
 from pulse_core.ports import Clock, Listener
 
@@ -15,14 +16,15 @@ BATCH = 2_000
 class MemoryLog:
     """Implements `pulse_core.ports.EventLog`.
 
-    commit: awaited before each commit, to take time, or raise LogUnavailable, as a disk would. While `deaf`
-    nothing is taken, as when the writer's process is dead.
+    commit: awaited before each commit, to take time, or raise LogUnavailable, as a disk would; committed:
+    awaited after it, before anybody is told. While `deaf` nothing is taken, as when the writer is dead.
     """
 
     def __init__(
         self, clock: Clock, host: str = "memory", commit: Callable[[], Awaitable[None]] | None = None
     ) -> None:
         self.clock, self.host, self.commit = clock, host, commit
+        self.committed: Callable[[], Awaitable[None]] | None = None
         self.events: list[Event] = []
         self._chain = [NO_CHAIN]
         self._ids: dict[str, int] = {}
@@ -48,7 +50,9 @@ class MemoryLog:
     async def append(self, *drafts: Draft) -> Sequence[Event]:
         if self.deaf:
             raise asyncio.CancelledError
-        texts = [encode(draft.payload) for draft in drafts]
+        if not drafts:
+            return ()
+        texts = [_written(draft) for draft in drafts]
         async with self._turn:
             known = [self._recorded(draft, text) for draft, text in zip(drafts, texts, strict=True)]
             if self.commit:
@@ -56,6 +60,8 @@ class MemoryLog:
             events = [
                 old or self._row(draft, text) for draft, text, old in zip(drafts, texts, known, strict=True)
             ]
+            if self.committed:
+                await self.committed()
             fresh = [event for event, old in zip(events, known, strict=True) if old is None]
             for listener in tuple(self._listeners) if fresh else ():
                 listener(fresh)
@@ -95,3 +101,19 @@ class MemoryLog:
 
     async def chain_at(self, seq: int) -> bytes | None:
         return self._chain[seq] if 0 <= seq < len(self._chain) else None
+
+
+def _written(draft: Draft) -> str:
+    """The payload's text; raises Refused for what a row on disk could not hold."""
+    text = encode(draft.payload)
+    columns = (draft.subject, draft.actor, draft.id, draft.cause or "")
+    moment = draft.moment or Moment(0, "", 0)
+    try:
+        broken = "\0" in "".join(columns).encode().decode()
+    except UnicodeError:
+        broken = True
+    if broken:
+        raise Refused(f"{draft.payload.kind}: its id, subject, cause or actor holds a NUL or half a character")
+    if not all(-(1 << 63) <= part < 1 << 63 for part in (moment.at, moment.mono)):
+        raise Refused(f"{draft.payload.kind}: its moment is beyond 64 bits")
+    return text

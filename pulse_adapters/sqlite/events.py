@@ -17,6 +17,7 @@ from pulse_adapters.sqlite.opening import Opening, Start, open_writer
 from pulse_adapters.sqlite.references import REDACTED, all_plain, is_reference, referred
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.rows import is_large, moved_out, prepare
+from pulse_adapters.sqlite.threads import connected
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
 from pulse_core.ports import Clock, Listener, Objects
@@ -76,8 +77,8 @@ class SqliteEventLog:
             return connection
 
         async with (
-            aiosqlite.Connection(connect, 64) as writer,
-            aiosqlite.Connection(lambda: connect_readonly(path), 64) as reader,
+            connected(connect) as writer,
+            connected(lambda: connect_readonly(path)) as reader,
         ):
             start = starts[0]
             commits = Commits(writer, path, Head(start.seq, start.chain), blocks)

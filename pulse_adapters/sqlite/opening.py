@@ -87,7 +87,7 @@ def _head(connection: sqlite3.Connection) -> tuple[int, bytes]:
 
 def _host(connection: sqlite3.Connection) -> str:
     """The home's own UUID, made once: host names change and repeat."""
-    connection.execute("INSERT OR IGNORE INTO meta VALUES ('host', ?)", (str(uuid.uuid4()),))
+    connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('host', ?)", (str(uuid.uuid4()),))
     return str(connection.execute("SELECT value FROM meta WHERE key = 'host'").fetchone()[0])
 
 

@@ -88,6 +88,11 @@ class LogReader:
         rows = self._rows("SELECT seq, chain FROM event ORDER BY seq DESC LIMIT 1", ())
         return rows[0] if rows else (0, START)
 
+    def chain_at(self, seq: int) -> bytes | None:
+        """The chain value of one row (of row 0: zeros), or None if there is no such row."""
+        rows = self._rows("SELECT chain FROM event WHERE seq = ?", (seq,)) if seq else [(START,)]
+        return rows[0][0] if rows else None
+
     def events(
         self, wanted: Wanted = ALL, *, limit: int | None = None, newest_first: bool = False
     ) -> Iterator[EventRow]:

@@ -4,14 +4,12 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from pulse_adapters.sqlite.chain import seal
 from pulse_adapters.sqlite.references import LARGE, reference
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.moment import Moment
-from pulse_core.model.payload import Payload, describe, encode
+from pulse_core.model.payload import encode
 from pulse_core.ports import Objects
 
 _INTEGER = 1 << 63
@@ -42,7 +40,7 @@ def content(columns: tuple[Any, ...]) -> tuple[Any, ...]:
 def prepare(draft: Draft, now: Moment, host: str, new_id: Callable[[], str]) -> Row:
     """The row of a draft; raises Refused for what cannot be recorded."""
     payload = draft.payload
-    data = checked(payload)
+    data = encode(payload)
     at, boot, mono = draft.moment or now
     if not (-_INTEGER <= at < _INTEGER and -_INTEGER <= mono < _INTEGER):
         raise Refused(f"{payload.kind}: its moment ({at}, {mono}) is beyond 64 bits")
@@ -68,13 +66,3 @@ async def moved_out(row: Row, objects: Objects) -> Row:
     stored = reference(await objects.put(raw), len(raw))
     digest = sha256(stored.encode()).digest()
     return Row((*row.columns[:9], stored, digest), seal(row.columns[:9], digest), row.data)
-
-
-def checked(payload: Payload) -> str:
-    """The payload as JSON, checked; raises Refused with what is wrong."""
-    try:
-        return encode(payload)
-    except ValidationError as error:
-        raise Refused(f"{payload.kind}: {describe(error)}") from error
-    except ValueError as error:
-        raise Refused(f"{payload.kind}: it cannot be written as JSON ({error})") from error

@@ -11,6 +11,7 @@ from typing import Any
 
 import aiosqlite
 
+from pulse_adapters.sqlite.threads import connected
 from pulse_adapters.sqlite.tick_rows import SAMPLE_COLUMNS, TICK_COLUMNS, tick_of, tick_row
 from pulse_adapters.sqlite.vitals_file import open_vitals
 from pulse_core.model.moment import Moment
@@ -44,7 +45,7 @@ class SqliteVitals:
             last.append(last_id)
             return connection
 
-        async with aiosqlite.Connection(connect, 64) as connection:
+        async with connected(connect) as connection:
             vitals = cls(connection, last[0])
             try:
                 yield vitals

@@ -73,7 +73,7 @@ def examine(wal: Buffer, path: Path, *, rebooted: bool = False, index: Index | N
     size, salt = header[2], header[4]
     committed, bad = _walk(wal, size, salt, _BIG[header[0]], header[5:])
     if index and index.salt == salt and index.frames > committed:
-        raise _damaged(path, _where(committed + 1, size) + f", and {index.frames} were acknowledged")
+        raise _damaged(path, _where(bad, size) + f", and {index.frames} frames were acknowledged")
     return _judge(wal, path, size, salt, committed, bad, rebooted)
 
 
@@ -158,7 +158,7 @@ def _offset(number: int, size: int) -> int:
 
 
 def _where(number: int, size: int) -> str:
-    return f"frame {number} of its -wal file (byte {_offset(number, size)}) is altered"
+    return f"frame {number} of its -wal file (byte {_offset(number, size)}) is altered or missing"
 
 
 def _damaged(path: Path, what: str) -> Damaged:

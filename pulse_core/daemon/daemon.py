@@ -80,7 +80,9 @@ class Daemon:
         now = p.clock.now()
         self._since = iso(now.at)
         self.watch.remember(await p.vitals.recent(now.at - WINDOW_US))
-        await self.journal.append_or_suppose(Draft(DaemonStarted(pid=p.pid, version=p.version)), p.decisions.loaded())
+        await self.journal.append_or_suppose(
+            Draft(DaemonStarted(pid=p.pid, version=p.version)), p.decisions.loaded()
+        )
 
     def _sources(self) -> Mapping[str, Awaitable[None]]:
         services = {name: service(self.desk) for name, service in self.parts.services.items()}

@@ -56,9 +56,17 @@ def decode(kind: str, data: str) -> Payload | None:
 
 
 def encode(payload: Payload) -> str:
-    """The payload as JSON text, checked again as if it had come from outside (a copy can hold anything)."""
-    text = payload.model_dump_json(exclude_defaults=True)
-    type(payload).model_validate_json(text)
+    """The payload as JSON text, checked as if it had come from outside (a copy can hold anything).
+
+    Raises Refused with what is wrong.
+    """
+    try:
+        text = payload.model_dump_json(exclude_defaults=True, warnings=False)
+        type(payload).model_validate_json(text)
+    except ValidationError as error:
+        raise Refused(f"{payload.kind}: {describe(error)}") from error
+    except ValueError as error:
+        raise Refused(f"{payload.kind}: it cannot be written as JSON ({error})") from error
     return text
 
 

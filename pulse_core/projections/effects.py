@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
-from itertools import islice
 from typing import NamedTuple
 
 from pulse_core.model.event import Event
@@ -156,7 +155,9 @@ class _Desk:
             wish = _wish(event.data)
             self.last_tick = max(self.last_tick, wish.tick or 0)
             if wish.action != "notify":
-                self.acted.append(event.moment)
+                # Pruned at each event, not at each batch: a fold must not depend on how it was cut.
+                recent = [then for then in self.acted if event.moment.since(then) < MINUTE]
+                self.acted = [*recent, event.moment][-REMEMBERED:]
 
     def _moved(self, effect: OpenEffect, event: Event) -> None:
         if event.kind == EffectCancelRequested.kind:
@@ -172,6 +173,8 @@ class _Desk:
         del self.open[effect.id], self.keys[effect.event.subject]
         self.settled_at.pop(effect.event.subject, None)  # so that the newest is last
         self.settled_at[effect.event.subject] = event.moment
+        if len(self.settled_at) > REMEMBERED:
+            del self.settled_at[next(iter(self.settled_at))]
 
     @staticmethod
     def _onward(effect: OpenEffect, phase: Phase, event: Event) -> OpenEffect:
@@ -182,13 +185,6 @@ class _Desk:
         return OpenEffect(effect.event, phase, event.moment, effect.attempt, failed.retry_us, effect.cancel)
 
     def state(self) -> Effects:
-        if len(self.settled_at) > 2 * REMEMBERED:
-            surplus = len(self.settled_at) - REMEMBERED
-            for key in list(islice(self.settled_at, surplus)):
-                del self.settled_at[key]
-        if self.acted:
-            newest = self.acted[-1]
-            self.acted = [then for then in self.acted[-REMEMBERED:] if newest.since(then) < MINUTE]
         before = self.before
         return replace(
             before,

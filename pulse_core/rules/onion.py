@@ -55,7 +55,7 @@ class Layer:
             stands = await asked.verdict()
             self._trace("error", (f"{type(error).__name__}: {error}",), began, asked)
             return stands
-        self._trace(outcome(asked.last, verdict), verdict.notes[len(asked.last.notes) :], began, asked)
+        self._trace(outcome(asked, verdict), verdict.notes[len(asked.last.notes) :], began, asked)
         return verdict
 
     def _signed(self, verdict: Verdict, inner: Verdict) -> Verdict:
@@ -81,11 +81,13 @@ class Asked:
     def __init__(self, inner: Inner, prev: Snapshot, curr: Snapshot, clock: Stopwatch) -> None:
         self.inner, self.prev, self.curr, self.clock = inner, prev, curr, clock
         self.last = Verdict()
+        self.times = 0
         self.took = 0
         self.plain: Verdict | None = None
 
     async def __call__(self, prev: Snapshot, curr: Snapshot) -> Verdict:
         began = self.clock()
+        self.times += 1
         self.last = await self.inner(prev, curr)
         self.took += self.clock() - began
         if prev is self.prev and curr is self.curr:
@@ -108,9 +110,11 @@ def as_verdict(answer: Answer) -> Verdict:
     raise TypeError(f"a rule answers a Verdict or (effects, tick_ms), not {type(answer).__name__}")
 
 
-def outcome(inner: Verdict, outer: Verdict) -> str:
+def outcome(asked: Asked, answer: Verdict) -> str:
     """What a layer did with its inner verdict, in one word."""
-    before, now = {id(effect) for effect in inner.effects}, {id(effect) for effect in outer.effects}
+    if not asked.times:
+        return "bypassed"
+    before, now = {id(effect) for effect in asked.last.effects}, {id(effect) for effect in answer.effects}
     if before - now:
         return "dropped"
     return "added" if now - before else "passed"

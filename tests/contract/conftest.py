@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.memory import MemoryCheckpoints, MemoryLog, MemoryObjects, MemoryVitals
 from pulse_adapters.objects import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
@@ -25,24 +26,30 @@ class SteppingClock:
         return Moment(1_700_000_000_000_000 + step * 1000, "boot-1", step * 1000)
 
 
-@pytest.fixture(params=["files"])
+@pytest.fixture(params=["files", "memory"])
 def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
-    return FileObjects(tmp_path / "objects")
+    return FileObjects(tmp_path / "objects") if request.param == "files" else MemoryObjects()
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", "memory"])
 async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EventLog]:
+    if request.param == "memory":
+        yield MemoryLog(SteppingClock())
+        return
     objects = FileObjects(tmp_path / "objects")
     async with SqliteEventLog.open(tmp_path / "events.db", clock=SteppingClock(), objects=objects) as log:
         yield log
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", "memory"])
 async def vitals(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Vitals]:
+    if request.param == "memory":
+        yield MemoryVitals()
+        return
     async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
         yield vitals
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", "memory"])
 def checkpoints(request: pytest.FixtureRequest, tmp_path: Path) -> Checkpoints:
-    return SqliteCheckpoints(tmp_path / "state.db")
+    return SqliteCheckpoints(tmp_path / "state.db") if request.param == "sqlite" else MemoryCheckpoints()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -19,6 +20,12 @@ def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     name = f"PULSE_TEST_{uuid.uuid4().hex}"
     monkeypatch.setenv(name, "1")
     yield name
+    end_marked(name)
+    time.sleep(0.02)  # what was just being executed had no environment to be known by
+    end_marked(name)
+
+
+def end_marked(name: str) -> None:
     for pid in pids():
         if pid != os.getpid() and name.encode() in (content(f"/proc/{pid}/environ") or b""):
             with suppress(ProcessLookupError):

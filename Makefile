@@ -1,0 +1,47 @@
+# make run: see Pulse at work on this machine.  make test: set up and pass all tests.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export UPULSE_HOME ?= $(HOME)/.upulse
+
+.PHONY: run test check bench campaign setup setup-dev docs clean
+
+run: setup ## set up, make a home if there is none, and run the daemon here in the foreground
+	@$(BIN)/upulse init --demo --home "$(UPULSE_HOME)"
+	@$(BIN)/upulse daemon start --foreground --home "$(UPULSE_HOME)"
+
+test: setup-dev ## set up and pass all tests
+	$(BIN)/pytest
+
+check: setup-dev ## everything CI checks: lint, format, types, imports, tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+
+bench: setup-dev ## how fast and how small, beside raw limits measured in the same run
+	$(BIN)/python -m tests.benchmarks
+
+campaign: setup-dev ## the long forms: simulation with many seeds, hundreds of kills
+	$(BIN)/python -m tests.campaign
+
+docs: setup-dev ## write the generated pages of docs/ anew
+	$(BIN)/python -m docs.generate
+
+setup: $(VENV)/run.stamp
+
+setup-dev: $(VENV)/dev.stamp
+
+$(VENV)/run.stamp: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/run.stamp
+
+clean: ## remove what setup made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

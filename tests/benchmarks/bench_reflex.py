@@ -1,0 +1,158 @@
+"""From SIGKILL of a guarded process to its replacement, through a real daemon."""
+
+import json
+import os
+import random
+import select
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import NamedTuple
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.ipc.client import Client
+from pulse_adapters.sqlite.connect import connect_readonly
+from tests.benchmarks.ground import ROW, boot_us, children_of, compiled, daemon, directory, made_home, raw_log
+from tests.benchmarks.table import Row, percentile, spread, times
+
+KILLS = 300
+BARE_EVERY = 3
+STAGES = ("process-died", "effect", "effect-executing", "effect-acked")
+
+
+class Kill(NamedTuple):
+    """Who was killed, and when (CLOCK_BOOTTIME, microseconds)."""
+
+    pid: int
+    at: int
+
+
+def victim() -> list[str]:
+    """An argv that no other process has."""
+    return ["sleep", f"{8_000_000 + os.getpid()}.{random.randrange(10_000)}"]
+
+
+def config(argv: Sequence[str]) -> str:
+    """Settings that restart it a thousand times without a pause."""
+    return f"""
+[budget]
+actions_per_minute = 0
+
+[[process]]
+name = "victim"
+start = {json.dumps(argv)}
+match = "^{argv[0]} {argv[1].replace(".", "[.]")}$"
+restart = {{ max = 1000, within = "10m", backoff = "0s", healthy_after = "0s", grace = "0s" }}
+"""
+
+
+class Bare:
+    """The same without Pulse: a victim held by a pidfd, and a log that is one table."""
+
+    def __init__(self, log: sqlite3.Connection) -> None:
+        self.log = log
+        self.argv = victim()
+        self.child = self._spawned()
+        self.without: list[float] = []
+        self.with_commits: list[float] = []
+
+    def _spawned(self) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(self.argv, stdout=subprocess.DEVNULL, start_new_session=True)
+
+    def rest_and_kill(self, commits: int) -> None:
+        """One kill after a pause; what it took, with so many commits between, is kept in milliseconds."""
+        time.sleep(random.uniform(0.03, 0.06))
+        handle = os.pidfd_open(self.child.pid)
+        with closing(select.epoll()) as death:
+            death.register(handle)
+            began = time.perf_counter()
+            os.kill(self.child.pid, signal.SIGKILL)
+            death.poll()
+            self.child.wait()
+            for _ in range(commits):
+                self.log.execute("INSERT INTO event (data) VALUES (?)", (ROW,))
+            self.child = self._spawned()
+            took = (time.perf_counter() - began) * 1000
+        os.close(handle)
+        (self.with_commits if commits else self.without).append(took)
+
+    def close(self) -> None:
+        """End the last one."""
+        self.child.kill()
+        self.child.wait()
+
+
+def kill_all(home: Home, number: int, bare: Bare) -> list[Kill]:
+    """Kill each incarnation some 30 to 60 ms after it was seen, and bare ones in turn: noise is shared."""
+    kills: list[Kill] = []
+    with Client(home.socket, timeout=30.0) as client:
+        for pid in incarnations(client):
+            if len(kills) == number:
+                return kills
+            time.sleep(random.uniform(0.03, 0.06))
+            kills.append(Kill(pid, boot_us()))
+            os.kill(pid, signal.SIGKILL)
+            if len(kills) % BARE_EVERY == 0:
+                bare.rest_and_kill(commits=0)
+                bare.rest_and_kill(commits=2)
+    return kills
+
+
+def incarnations(client: Client) -> Iterator[int]:
+    """The pid of each process that stands for the victim, as soon as the log has seen it up."""
+    for item in client.stream("follow", since=0, kinds=["process-up"]):
+        yield item["event"]["data"]["pid"]
+
+
+def stages(home: Home, kills: Sequence[Kill]) -> list[tuple[float, ...]]:
+    """For each kill the milliseconds from it to each stage's event."""
+    with closing(connect_readonly(home.events)) as log:
+        sql = "SELECT kind, mono, data FROM event WHERE kind IN (?, ?, ?, ?) ORDER BY seq"
+        rows = log.execute(sql, STAGES).fetchall()
+    at = {kill.pid: kill.at for kill in kills}
+    found: list[tuple[float, ...]] = []
+    for place, (kind, _, data) in enumerate(rows):
+        if kind == STAGES[0] and (began := at.get(json.loads(data)["pid"])):
+            life = rows[place : place + len(STAGES)]
+            if tuple(row[0] for row in life) == STAGES:
+                found.append(tuple((row[1] - began) / 1000 for row in life))
+    return found
+
+
+def run(number: int = KILLS) -> list[Row]:
+    """The whole arc, where its time goes, and what cannot be undercut."""
+    compiled()
+    argv = victim()
+    with directory() as place, closing(raw_log(place / "raw.db")) as log, closing(Bare(log)) as bare:
+        home = made_home(place / "home", config(argv))
+        with children_of(home), daemon(home):
+            time.sleep(5)  # the check of the log in the background shall be over
+            kills = kill_all(home, number, bare)
+            time.sleep(0.5)
+        found = stages(home, kills)
+    return rows(found, bare)
+
+
+def rows(found: Sequence[tuple[float, ...]], bare: Bare) -> list[Row]:
+    """The table's lines."""
+    arc, raw = [life[-1] for life in found], percentile(bare.with_commits, 50)
+    steps = [f"{name} {percentile([life[n] for life in found], 50):.2f}" for n, name in enumerate(STAGES)]
+    return [
+        Row(
+            f"SIGKILL -> replacement spawned, {len(found)} kills",
+            "p50 <= 4 ms, p99 <= 12 ms",
+            spread(arc),
+            f"{spread(bare.with_commits)} (pidfd, 2 commits, Popen)",
+            times(percentile(arc, 50), raw),
+        ),
+        Row("- when each event was made, p50 ms", "", ", ".join(steps), f"{spread(bare.without)} (no log)"),
+    ]
+
+
+if __name__ == "__main__":
+    from tests.benchmarks.table import markdown
+
+    print(markdown(run()))

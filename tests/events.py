@@ -1,0 +1,84 @@
+"""Events for tests, with as little to say as possible."""
+
+from hypothesis import strategies as st
+
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import (
+    SETTLING,
+    Effect,
+    EffectAcked,
+    EffectAttemptFailed,
+    EffectCancelled,
+    EffectCancelRequested,
+    EffectExecuting,
+    EffectFailed,
+    EffectUnknown,
+    Paused,
+    ProcessDied,
+    ProcessStartRequested,
+    ProcessStopped,
+    ProcessStopRequested,
+    ProcessUp,
+    Resumed,
+    SettingsLoaded,
+)
+from pulse_core.model.payload import Payload, encode
+
+SECOND = 1_000_000
+
+
+def event(seq: int, payload: Payload, subject: str = "", id_: str = "", at: int | None = None) -> Event:
+    """An event recorded `at` microseconds after boot (default: one second a row)."""
+    mono = seq * SECOND if at is None else at
+    return Event(
+        seq, id_ or f"id-{seq}", 10**15 + mono, "boot", mono, payload.kind, subject, "pulse", "host", None,
+        encode(payload),
+    )  # fmt: skip
+
+
+SUBJECTS = ("id-1", "id-2", "id-3", "gateway", "worker")
+OUTCOMES: tuple[Payload, ...] = (
+    EffectExecuting(),
+    EffectAttemptFailed(attempt=1, error="no", retry_us=5),
+    EffectAcked(took_us=1, result={"pid": 7, "started": 70}),
+    EffectFailed(error="no"),
+    EffectUnknown(why="dark"),
+    EffectCancelled(why="late"),
+    EffectCancelRequested(),
+)
+WISHES: tuple[Effect, ...] = (
+    Effect(action="note", key="note:1"),
+    Effect(action="restart-process", key="restart-process:gateway", params={"process": "gateway"}, tick=4),
+    Effect(action="stop-process", key="stop-process:gateway", params={"process": "gateway"}, tick=5),
+    Effect(action="notify", key="notify:flapping:gateway", params={}, tick=6),
+)
+NEWS: tuple[Payload, ...] = (
+    ProcessUp(pid=5, started=50, evidence="there"),
+    ProcessDied(pid=5, evidence="gone", healthy=True),
+    ProcessDied(pid=5, evidence="gone", healthy=False),
+    ProcessStopped(evidence="inactive", expires_us=SECOND),
+    ProcessStopRequested(expires_us=SECOND),
+    ProcessStartRequested(),
+    Paused(),
+    Resumed(),
+    SettingsLoaded(digest="d", processes=("gateway",)),
+)
+
+_said = st.one_of(
+    st.tuples(st.sampled_from(WISHES), st.none()),
+    st.tuples(st.sampled_from(OUTCOMES), st.sampled_from(SUBJECTS)),
+    st.tuples(st.sampled_from(NEWS), st.sampled_from(SUBJECTS)),
+)
+
+
+def _rows(said: list[tuple[Payload, str | None]]) -> list[Event]:
+    return [
+        event(seq, payload, payload.key if isinstance(payload, Effect) else subject or "")
+        for seq, (payload, subject) in enumerate(said, 1)
+    ]
+
+
+histories = st.lists(_said, max_size=60).map(_rows)
+"""Logs of built-in kinds in any order, sensible or not, about few subjects so that they meet."""
+
+__all__ = ["OUTCOMES", "SECOND", "SETTLING", "WISHES", "event", "histories"]

@@ -1,0 +1,120 @@
+"""Vitals, checkpoints and objects on real files: deletable at any time, and never the reason for a failed start."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.objects import FileObjects
+from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
+from pulse_adapters.sqlite.vitals import QUEUED, SqliteVitals
+from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_core.model.errors import Damaged
+from pulse_core.model.event import Head
+from pulse_core.model.moment import Moment
+from pulse_core.model.tick import TickRecord
+from pulse_core.ports import Checkpoint
+
+
+def at(second: int) -> Moment:
+    return Moment(second * 1_000_000, "boot", second)
+
+
+def tick(number: int) -> TickRecord:
+    return TickRecord(number, at(number), "timer", Head(), (3,), "d", "0.1", (), ("e",), 100, 20)
+
+
+async def test_ids_go_on_after_the_last_one_on_disk(tmp_path: Path) -> None:
+    async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
+        last = [vitals.sample("k", at(1), {}) for _ in range(3)][-1]
+    async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
+        assert vitals.sample("k", at(1), {}).id == last.id + 1
+        assert await vitals.samples([last.id]) == [last]
+
+
+@pytest.mark.parametrize("damage", [b"", b"no database" * 1000, None])
+async def test_unusable_vitals_are_begun_anew(tmp_path: Path, damage: bytes | None) -> None:
+    path = tmp_path / "vitals.db"
+    async with SqliteVitals.open(path) as vitals:
+        vitals.sample("k", at(1), {})
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(damage)
+    async with SqliteVitals.open(path) as vitals:
+        sample = vitals.sample("k", at(1), {})
+        assert await vitals.samples([sample.id]) == [sample]
+
+
+async def test_what_does_not_fit_is_dropped_oldest_first_and_counted(tmp_path: Path) -> None:
+    async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
+        samples = [vitals.sample("k", at(1), {}) for _ in range(QUEUED + 5)]
+        assert vitals.dropped == 5
+        assert await vitals.samples([samples[4].id]) == []
+        assert await vitals.samples([samples[5].id]) == [samples[5]]
+
+
+async def test_trim_deletes_only_what_is_older(tmp_path: Path) -> None:
+    async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
+        samples = [vitals.sample("k", at(second), {}) for second in range(4)]
+        for number in range(4):
+            vitals.record(tick(number))
+        await vitals.flush()
+        await vitals.trim(at(2).at)
+        assert await vitals.samples([sample.id for sample in samples]) == samples[2:]
+        assert await vitals.ticks(9) == [tick(2), tick(3)]
+
+
+async def test_the_reader_sees_what_was_flushed(tmp_path: Path) -> None:
+    with VitalsReader(tmp_path) as empty:
+        assert (empty.last_samples(), empty.ticks(5), empty.tick_count()) == ([], [], 0)
+    async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
+        vitals.sample("system", at(1), {"cpu": 1})
+        for number in range(3):
+            vitals.record(tick(number))
+        newest = [vitals.sample(key, at(2), {"cpu": 2}) for key in ("system", "processes")]
+        await vitals.flush()
+        with VitalsReader(tmp_path) as reader:
+            assert [(row.key, row.data, row.id) for row in reader.last_samples()] == [
+                ("processes", {"cpu": 2}, newest[1].id),
+                ("system", {"cpu": 2}, newest[0].id),
+            ]
+            assert [row.at for row in reader.samples([1])] == [at(1).at]
+            assert [row.tick for row in reader.ticks(2)] == [2, 1]
+            one = reader.tick(1)
+            assert one
+            assert (one.effects, one.samples, one.layers, one.took_us) == (["e"], [3], [], 20)
+            assert reader.tick(9) is None
+            assert reader.tick_count() == 2
+
+
+CHECKPOINT = Checkpoint(1, Head(7, b"c" * 32), '{"some": "state"}')
+
+
+async def test_an_altered_checkpoint_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    checkpoints = SqliteCheckpoints(path)
+    await checkpoints.save({"one": CHECKPOINT, "two": CHECKPOINT._replace(state="other")})
+    path.write_bytes(path.read_bytes().replace(b'"some"', b'"sane"'))
+    assert set(await checkpoints.load()) == {"two"}
+
+
+@pytest.mark.parametrize("damage", [b"", b"no database" * 1000])
+async def test_an_unreadable_cache_is_empty_and_begun_anew(tmp_path: Path, damage: bytes) -> None:
+    checkpoints = SqliteCheckpoints(tmp_path / "state.db")
+    await checkpoints.save({"one": CHECKPOINT})
+    (tmp_path / "state.db").write_bytes(damage)
+    assert await checkpoints.load() == {}
+    await checkpoints.save({"one": CHECKPOINT})
+    assert await checkpoints.load() == {"one": CHECKPOINT}
+
+
+async def test_an_altered_object_is_damage_until_it_is_put_again(tmp_path: Path) -> None:
+    objects = FileObjects(tmp_path)
+    name = await objects.put(b"hello")
+    objects.path(name).write_bytes(b"hallo")
+    with pytest.raises(Damaged, match=name[2:]):
+        await objects.get(name)
+    await objects.put(b"hello")
+    assert await objects.get(name) == b"hello"
+    assert os.listdir(tmp_path / name[:2]) == [name[2:]]

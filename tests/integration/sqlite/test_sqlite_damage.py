@@ -1,0 +1,183 @@
+"""Bytes are flipped in files that a real, killed writer left; what was acknowledged is there, or Pulse says so."""
+
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.sqlite.opening import Opening, open_writer
+from pulse_adapters.sqlite.reader import LogReader
+from pulse_adapters.sqlite.verify import verify
+from pulse_adapters.sqlite.wal import HEADER, examine, scan, set_aside
+from pulse_core.model.errors import Damaged, LogUnavailable, NewerFormat
+
+Killed = Callable[[Path, int], list[str]]
+
+
+@pytest.fixture(scope="module")
+def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("left")
+
+
+@pytest.fixture
+def acknowledged(left_behind: Path, killed_writer: Killed) -> set[str]:
+    """What the writer was told is on disk; its files lie in `left_behind` and are only ever copied."""
+    told = left_behind / "told"
+    if not told.exists():
+        told.write_text("\n".join(killed_writer(left_behind, 1_500)))
+    return set(told.read_text().split("\n"))
+
+
+def outcome(home: Path) -> str:
+    """What Pulse makes of the files: the words it says, or nothing if it finds all well."""
+    try:
+        connection, _ = open_writer(home / "events.db", Opening())
+    except (Damaged, NewerFormat, LogUnavailable) as error:
+        return str(error)
+    try:
+        return verify(home / "events.db", home / "objects").fault
+    finally:
+        connection.close()
+
+
+def everything_is_there(home: Path, acknowledged: set[str]) -> bool:
+    with LogReader(home) as log:
+        return acknowledged <= {event.id for event in log.events()}
+
+
+def flip(path: Path, place: int, bit: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(place)
+        byte = file.read(1)[0]
+        file.seek(place)
+        file.write(bytes([byte ^ 1 << bit]))
+
+
+def copied(source: Path, target: Path) -> Path:
+    shutil.copytree(source, target)
+    return target
+
+
+def test_a_kill_loses_nothing_that_was_acknowledged(
+    left_behind: Path, acknowledged: set[str], tmp_path: Path
+) -> None:
+    home = copied(left_behind, tmp_path / "home")
+    assert outcome(home) == ""
+    assert everything_is_there(home, acknowledged)
+
+
+def test_kill_after_kill_loses_nothing_and_looks_like_no_damage(
+    tmp_path: Path, killed_writer: Killed
+) -> None:
+    acknowledged: set[str] = set()
+    for turn in range(int(os.environ.get("PULSE_KILLS", "4"))):
+        acknowledged |= set(killed_writer(tmp_path, 1 + turn * 97 % 700))
+        if turn % 3 == 2:  # else the next writer finds the log of the killed one, frames and all
+            assert outcome(tmp_path) == ""
+        assert everything_is_there(tmp_path, acknowledged)
+
+
+@pytest.mark.parametrize("which", ["events.db", "events.db-wal"])
+def test_no_flipped_bit_is_passed_over_in_silence(
+    left_behind: Path, acknowledged: set[str], tmp_path: Path, which: str
+) -> None:
+    source = copied(left_behind, tmp_path / "source")
+    if which == "events.db":
+        open_writer(source / which, Opening())[0].close()  # moves all rows into the database
+    chance = random.Random(os.environ.get("PULSE_SEED", which))
+    size = (source / which).stat().st_size
+    told = 0
+    for turn in range(int(os.environ.get("PULSE_FLIPS", "40"))):
+        home = copied(source, tmp_path / f"{turn}")
+        place, bit = chance.randrange(size), chance.randrange(8)
+        flip(home / which, place, bit)
+        said = outcome(home)
+        told += bool(said)
+        assert said or everything_is_there(home, acknowledged), f"bit {bit} of byte {place}"
+        shutil.rmtree(home)
+    assert told > 0
+
+
+def test_a_flip_in_the_last_commit_is_known_from_the_index_of_the_killed_writer(
+    left_behind: Path, acknowledged: set[str], tmp_path: Path
+) -> None:
+    home = copied(left_behind, tmp_path / "home")
+    wal = (home / "events.db-wal").read_bytes()
+    last = examine(wal, home / "events.db").committed
+    assert last > 1
+    flip(home / "events.db-wal", HEADER + (last - 1) * 4120 + 100, 0)
+    with pytest.raises(Damaged, match=rf"frame {last} .* acknowledged"):
+        scan(home / "events.db")
+    assert scan(home / "events.db", rebooted=True).committed < last
+
+
+def test_a_lost_log_file_is_said(left_behind: Path, acknowledged: set[str], tmp_path: Path) -> None:
+    home = copied(left_behind, tmp_path / "home")
+    (home / "events.db-wal").unlink()
+    assert "is gone" in outcome(home)
+
+
+def test_a_log_file_cut_short_is_said(left_behind: Path, acknowledged: set[str], tmp_path: Path) -> None:
+    home = copied(left_behind, tmp_path / "home")
+    wal = home / "events.db-wal"
+    committed = examine(wal.read_bytes(), home / "events.db").committed
+    with wal.open("r+b") as file:
+        file.truncate(HEADER + committed * 4120 // 2)
+    assert "acknowledged" in outcome(home)
+
+
+def test_damage_that_a_person_accepts_is_kept_and_left_behind(
+    left_behind: Path, acknowledged: set[str], tmp_path: Path
+) -> None:
+    home = copied(left_behind, tmp_path / "home")
+    path = home / "events.db"
+    flip(home / "events.db-wal", HEADER + 2 * 4120 + 200, 3)
+    assert "--accept-damage" in outcome(home)
+    kept = set_aside(path, home / "damaged")
+    assert {part.name for part in kept.iterdir()} >= {"events.db", "events.db-wal"}
+    assert set_aside(path, home / "damaged") != kept
+
+    connection, _ = open_writer(path, Opening(accept_damage=True))
+    connection.close()
+    connection, _ = open_writer(path, Opening())
+    connection.close()
+    assert verify(path, home / "objects").fault == ""
+
+
+def test_an_altered_row_is_named_at_open_and_can_be_accepted(tmp_path: Path, killed_writer: Killed) -> None:
+    killed_writer(tmp_path, 50)
+    path = tmp_path / "events.db"
+    connection, start = open_writer(path, Opening())
+    connection.execute("DROP TRIGGER event_never_changes")
+    connection.execute("UPDATE event SET subject = 'forged' WHERE seq = 20")
+    connection.close()
+    with pytest.raises(Damaged, match="row 20 was altered"):
+        open_writer(path, Opening())
+    connection, accepted = open_writer(path, Opening(accept_damage=True))
+    assert accepted.seq == start.seq
+    connection.close()
+
+
+def test_verify_names_the_first_altered_or_missing_row(tmp_path: Path, killed_writer: Killed) -> None:
+    killed_writer(tmp_path, 50)
+    objects = tmp_path / "objects"
+    for statement, words in [
+        ("UPDATE event SET at = at + 1 WHERE seq IN (31, 40)", "row 31 was altered"),
+        ("UPDATE event SET data = '{}' WHERE seq = 30", "the data of row 30 was altered"),
+        ("UPDATE event SET chain = zeroblob(32) WHERE seq = 25", "row 25 was altered"),
+        ("DELETE FROM event WHERE seq BETWEEN 20 AND 22", "row 20 is missing"),
+        ("UPDATE event SET actor = 'root' WHERE seq = 1", "row 1 was altered"),
+    ]:
+        forger = sqlite3.connect(tmp_path / "events.db")
+        forger.execute("DROP TRIGGER IF EXISTS event_never_changes")
+        forger.execute("DROP TRIGGER IF EXISTS event_never_goes")
+        forger.execute(statement)
+        forger.commit()
+        forger.close()
+        verdict = verify(tmp_path / "events.db", objects)
+        assert verdict.fault.startswith(words)
+        assert verdict.rows == int(words.split("row ")[1].split()[0]) - 1

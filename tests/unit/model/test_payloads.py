@@ -1,0 +1,75 @@
+"""Kinds of events: found by being defined, checked on the way in."""
+
+import pytest
+
+from pulse_core.model.errors import Refused, UnknownName
+from pulse_core.model.kinds import Effect, EffectAcked, ErrorReported
+from pulse_core.model.payload import KINDS, Payload, Role, decode, encode, parse
+
+
+def test_a_kind_is_known_by_being_defined() -> None:
+    class Tested(Payload, kind="only-in-this-test"):
+        """A kind of this test."""
+
+    try:
+        assert decode("only-in-this-test", "{}") == Tested()
+    finally:
+        del KINDS["only-in-this-test"]
+
+
+def test_two_kinds_cannot_share_a_name() -> None:
+    with pytest.raises(TypeError, match="taken by EffectAcked"):
+        type("Twin", (Payload,), {}, kind="effect-acked")  # type: ignore[call-overload]
+
+
+def test_every_kind_is_kebab_case_and_says_what_it_is() -> None:
+    for kind, model in KINDS.items():
+        assert kind == kind.lower()
+        assert "_" not in kind
+        assert model.__doc__
+
+
+def test_what_is_stored_comes_back_the_same() -> None:
+    wish = Effect(action="note", key="k", params={"a": [1, {"b": None}]}, samples=(3, 4))
+    assert decode("effect", encode(wish)) == wish
+
+
+def test_an_unknown_kind_decodes_to_nothing() -> None:
+    assert decode("from-the-future", "{}") is None
+
+
+def test_an_unknown_kind_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'effect-acked'"):
+        parse("effect-aked", {})
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [({}, "took_us: Field required"), ({"took_us": 1, "x": 2}, "x: Extra"), ({"took_us": "soon"}, "took_us")],
+)
+def test_a_payload_from_outside_is_told_what_is_wrong(data: dict[str, object], complaint: str) -> None:
+    with pytest.raises(Refused, match=complaint):
+        parse("effect-acked", data)
+
+
+def test_a_copy_that_holds_nonsense_is_not_recorded() -> None:
+    nonsense = EffectAcked(took_us=1).model_copy(update={"took_us": "late"})
+    with pytest.raises(Refused, match="took_us"):
+        encode(nonsense)
+
+
+def test_a_message_of_any_length_is_cut_rather_than_refused() -> None:
+    assert len(ErrorReported(message="x" * 100_000).message) == 2_000
+
+
+def test_only_the_daemon_may_say_how_an_effect_went() -> None:
+    said = {kind for kind, model in KINDS.items() if model.by < Role.DAEMON}
+    assert said == {
+        "effect",
+        "effect-cancel-requested",
+        "paused",
+        "process-start-requested",
+        "process-stop-requested",
+        "reload-requested",
+        "resumed",
+    }

@@ -1,0 +1,67 @@
+"""The life of an effect: every state with every event that could befall it."""
+
+import pytest
+
+from pulse_core.model.kinds import Effect
+from pulse_core.model.payload import Payload
+from pulse_core.projections import Effects, Phase
+from pulse_core.projections.effects import MOVES, OPEN, after
+from tests.events import OUTCOMES, event
+
+WISH = event(1, Effect(action="note", key="k"), "k")
+REACHING: dict[Phase, list[int]] = {Phase.PENDING: [], Phase.EXECUTING: [0], Phase.RETRYING: [0, 1]}
+SETTLED = (Phase.ACKED, Phase.FAILED, Phase.UNKNOWN, Phase.CANCELLED)
+
+
+def brought_to(phase: Phase) -> Effects:
+    rows = [WISH, *(event(seq, OUTCOMES[index], WISH.id) for seq, index in enumerate(REACHING[phase], 2))]
+    return after(Effects(), rows)
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.kind)
+@pytest.mark.parametrize("phase", REACHING, ids=lambda phase: phase.value)
+def test_an_effect_moves_as_the_table_says_and_not_otherwise(phase: Phase, outcome: Payload) -> None:
+    before = brought_to(phase)
+    now = after(before, [event(9, outcome, WISH.id)])
+    target = MOVES.get((phase, outcome.kind), phase)
+    if target in OPEN:
+        assert now.open[WISH.id].phase is target
+    else:
+        assert WISH.id not in now.open
+        assert getattr(now, target.value) == getattr(before, target.value) + 1
+
+
+@pytest.mark.parametrize("second", OUTCOMES, ids=lambda outcome: outcome.kind)
+def test_what_is_settled_stays_settled(second: Payload) -> None:
+    settled = after(brought_to(Phase.EXECUTING), [event(9, OUTCOMES[2], WISH.id)])
+    assert after(settled, [event(10, second, WISH.id)]) == settled
+
+
+def test_every_open_phase_can_be_left_for_good() -> None:
+    for phase in OPEN:
+        assert any(start is phase and end in SETTLED for (start, _), end in MOVES.items())
+
+
+def test_attempts_are_counted() -> None:
+    assert brought_to(Phase.RETRYING).open[WISH.id].attempt == 1
+    again = after(brought_to(Phase.RETRYING), [event(9, OUTCOMES[0], WISH.id)])
+    assert again.open[WISH.id].attempt == 2
+
+
+def test_the_keys_that_were_settled_longest_ago_are_forgotten_first() -> None:
+    state = Effects()
+    for number in range(2_500):
+        wish = event(2 * number + 1, Effect(action="note", key=f"k{number}"), f"k{number}")
+        rows = [wish, event(2 * number + 2, OUTCOMES[5], wish.id)]
+        state = after(state, rows)
+    assert "k2499" in state.settled_at
+    assert "k0" not in state.settled_at
+    assert len(state.settled_at) == 1_000
+
+
+def test_only_what_rules_emitted_counts_as_acted_and_only_for_a_minute() -> None:
+    by_hand = Effect(action="note", key="by-hand")
+    by_rule = [Effect(action="note", key=f"k{number}", tick=1) for number in range(3)]
+    rows = [event(1, by_hand, "by-hand")]
+    rows += [event(seq, wish, wish.key, at=seq * 40_000_000) for seq, wish in enumerate(by_rule, 2)]
+    assert len(after(Effects(), rows).acted) == 2

@@ -1,0 +1,122 @@
+"""How a guarded process is judged, from its history alone."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulse_core.model.moment import Moment
+from pulse_core.projections import Intent, ProcessHistory, Processes, Projected, Snapshot
+from pulse_core.rules.survival.condition import HALF_OPEN_MAX, Condition, State, exhausted, judge, rough
+from pulse_core.settings import ProcessSettings, RestartSettings, Settings
+
+SECOND = 1_000_000
+
+
+def at(seconds: float) -> Moment:
+    return Moment(10**15 + round(seconds * SECOND), "boot", round(seconds * SECOND))
+
+
+def judged(history: ProcessHistory, now: float, **restart: object) -> Condition:
+    process = ProcessSettings(name="p", start=("p",), restart=RestartSettings.model_validate(restart))
+    facts = Projected(processes=Processes({"p": history}))
+    return judge(process, Snapshot(1, at(now), Settings(process=(process,)), {}, facts))
+
+
+DEAD = ProcessHistory(pid=1, started=1, down=at(100), evidence="gone")
+
+
+def test_before_the_first_look_nothing_is_known() -> None:
+    assert judged(ProcessHistory(), 1).state is State.UNKNOWN
+
+
+def test_a_live_process_is_up_however_often_it_was_restarted() -> None:
+    busy = ProcessHistory(up=at(1), attempts=tuple(at(second) for second in range(50)))
+    assert judged(busy, 60).state is State.UP
+
+
+def test_the_first_restart_is_due_at_once() -> None:
+    assert judged(DEAD, 100).state is State.DUE
+
+
+@pytest.mark.parametrize(("tried", "pause"), [(1, 1), (2, 2), (3, 4), (4, 8)])
+def test_each_further_restart_waits_twice_as_long(tried: int, pause: int) -> None:
+    history = replace(DEAD, attempts=tuple(at(100 - number) for number in range(tried)))
+    assert judged(history, 100 + pause - 0.01).state is State.BACKING_OFF
+    assert judged(history, 100 + pause).state is State.DUE
+
+
+def test_backoff_never_exceeds_its_maximum() -> None:
+    history = replace(DEAD, attempts=tuple(at(number) for number in range(-10_000, 0, 1_000)))
+    assert judged(history, 100.5, backoff_max="3s").wait_us == 2.5 * SECOND
+
+
+def test_no_backoff_means_at_once() -> None:
+    history = replace(DEAD, attempts=(at(99), at(98)))
+    assert judged(history, 100, backoff="0s").state is State.DUE
+
+
+def test_a_spent_budget_is_flapping_and_stays_so_until_it_is_healthy() -> None:
+    history = replace(DEAD, attempts=tuple(at(90 + number) for number in range(5)))
+    for later in (101, 200, 399):
+        assert judged(history, later) == judged(history, later)._replace(state=State.FLAPPING, spent=True)
+    assert judged(history, 400).state is State.DUE
+    assert judged(history, 400).spent
+
+
+def test_slow_deaths_do_not_spend_the_budget() -> None:
+    history = replace(DEAD, attempts=tuple(at(-number * 500) for number in range(5, 0, -1)))
+    assert not judged(history, 100).spent
+
+
+@given(st.integers(0, 60))
+def test_half_open_tries_come_less_often_but_never_stop(extra: int) -> None:
+    attempts = tuple(at(90 + number / 100) for number in range(5 + extra))
+    left = judged(replace(DEAD, attempts=attempts), 100).wait_us
+    assert left is not None
+    assert 0 < left <= HALF_OPEN_MAX
+
+
+@given(st.lists(st.integers(0, 2_000), max_size=30), st.integers(1, 10))
+def test_a_budget_is_spent_by_max_attempts_within_its_window_and_not_before(
+    gaps: list[int], most: int
+) -> None:
+    moments, second = [], 0
+    for gap in gaps:
+        second += gap
+        moments.append(at(second))
+    restart = RestartSettings.model_validate({"max": most, "within": "10m"})
+    windows = [
+        moments[last].since(moments[last - most + 1]) < 600 * SECOND for last in range(most - 1, len(moments))
+    ]
+    expected = windows.index(True) + most if True in windows else None
+    assert exhausted(restart, moments) == expected
+
+
+def test_a_started_process_has_its_grace() -> None:
+    history = replace(DEAD, attempts=(at(101),), starting=at(101))
+    assert judged(history, 110.9).state is State.STARTING
+    assert judged(history, 111).state is State.DUE
+
+
+def test_a_stop_outlasts_everything_but_its_expiry() -> None:
+    stopped = replace(DEAD, stop=Intent(at(100), 50 * SECOND, "ada"))
+    assert judged(stopped, 149).state is State.STOPPED
+    assert "ada" in judged(stopped, 149).why
+    assert judged(stopped, 150).state is State.DUE
+
+
+def test_a_wanted_stop_of_a_live_process_is_carried_out_once() -> None:
+    stopping = ProcessHistory(up=at(1), stop=Intent(at(100), 50 * SECOND, "ada"))
+    assert judged(stopping, 101).state is State.STOPPING
+    tried = replace(stopping, stop=Intent(at(100), 50 * SECOND, "ada", tried=True))
+    assert judged(tried, 101).state is State.UP
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "words"),
+    [(5, "a moment"), (400_000, "400ms"), (3 * SECOND, "3s"), (90 * SECOND, "2m"), (7_300 * SECOND, "2h")],
+)
+def test_durations_are_told_roughly(microseconds: int, words: str) -> None:
+    assert rough(microseconds) == words

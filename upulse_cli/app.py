@@ -1,0 +1,54 @@
+"""The command tree: which words there are, and what the exit codes mean."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from upulse_cli.commands import config, control, daemon, effect, events, init, process, status, verify, why
+from upulse_cli.options import group
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 not done, and the words on stderr say why; 2 the command line was not understood;"
+    " 130 interrupted. Data goes to stdout, words to stderr."
+)
+
+app = group("The autonomic nervous system of a machine that runs AI agents.", epilog=EXIT_CODES)
+
+
+@app.callback()
+def common(
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show a traceback with every error; or set UPULSE_DEBUG=1.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and leave.", callback=lambda asked: tell_version(asked)
+        ),
+    ] = False,
+) -> None:
+    """Sense, decide and act on this machine, all the time, and explain every step."""
+    if debug:
+        os.environ["UPULSE_DEBUG"] = "1"
+
+
+def tell_version(asked: bool) -> None:
+    """Print the version, if asked."""
+    if asked:
+        from pulse_core import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+init.add_to(app)
+app.add_typer(daemon.app, name="daemon")
+status.add_to(app)
+events.add_to(app)
+app.add_typer(effect.app, name="effect")
+app.add_typer(process.app, name="process")
+why.add_to(app)
+control.add_to(app)
+verify.add_to(app)
+app.add_typer(config.app, name="config")

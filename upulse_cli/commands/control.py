@@ -1,0 +1,34 @@
+"""`upulse pause` and `resume`: the kill switch for everything but watching."""
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir, Why
+from upulse_cli.speech import put_json, say
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add both commands."""
+    app.command()(pause)
+    app.command()(resume)
+
+
+def pause(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Stop acting: from now on Pulse only watches, until `upulse resume`."""
+    turn(home, "paused", why, as_json, "Paused: Pulse only watches now. Go on with: upulse resume")
+
+
+def resume(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Act again after `upulse pause`."""
+    turn(home, "resumed", why, as_json, "Resumed: Pulse acts again.")
+
+
+def turn(option: str | None, kind: str, why: str, as_json: bool, words: str) -> None:
+    """Record the turn and say it."""
+    from upulse_cli.access import Wish, append, found_home, say_when
+
+    answer = append(found_home(option), Wish(kind, data={"why": why}))
+    if as_json:
+        put_json(answer.event)
+    else:
+        say(words)
+    say_when(answer)

@@ -1,0 +1,191 @@
+"""`upulse effect`: what Pulse wishes to do, by hand too."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir, Why, group
+from upulse_cli.speech import console, put, put_json, say
+
+if TYPE_CHECKING:
+    from pulse_adapters.config.home import Home
+    from upulse_cli.lives import Life
+
+app = group("Show, add, cancel and retry effects: descriptions of actions, which executors carry out.")
+
+EffectId = Annotated[str, typer.Argument(metavar="ID", help="Its id, or enough of its beginning or end.")]
+Params = Annotated[
+    list[str] | None,
+    typer.Option("--param", metavar="NAME=JSON", help="A parameter; text that is no JSON is taken as it is."),
+]
+
+
+@app.command("list")
+def list_(
+    everything: Annotated[bool, typer.Option("--all", help="Settled ones too.")] = False,
+    last: Annotated[
+        int, typer.Option("-n", metavar="COUNT", min=1, help="With --all: the newest so many.")
+    ] = 50,
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """List the effects that are open, or the newest of all."""
+    from pulse_adapters.sqlite.reader import EventRow, LogReader
+    from upulse_cli.access import found_home
+    from upulse_cli.lives import life
+    from upulse_cli.reading import facts_of, last_effects
+
+    where = found_home(home)
+    with LogReader(where.path) as log:
+        if everything:
+            wishes = list(reversed(last_effects(log, last)))
+        else:
+            wishes = [EventRow(*effect.event) for effect in facts_of(where).effects.open.values()]
+        effects = [life(log, wish).told() for wish in wishes]
+    if as_json:
+        return put_json(effects)
+    from upulse_cli.views.effects import table
+
+    if effects:
+        return console().print(table(effects))
+    return say("There are no open effects; --all lists the settled ones." if not everything else "None yet.")
+
+
+@app.command()
+def show(effect: EffectId, as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Show one effect and everything that happened to it."""
+    from upulse_cli.reading import spelled
+
+    one = find(home, effect)
+    events = [spelled(row) for row in (one.wish, *one.about)]
+    if as_json:
+        return put_json({**one.told(), "events": events})
+    from upulse_cli.views.effects import details
+
+    return console().print(details(one.told(), events))
+
+
+@app.command()
+def add(
+    action: Annotated[str, typer.Argument(help="What to do, as run-command.")],
+    key: Annotated[str, typer.Option("--key", help="Its key, unique among open effects.")],
+    param: Params = None,
+    not_after: Annotated[
+        str | None, typer.Option("--not-after", metavar="DURATION", help="Don't begin it later than this.")
+    ] = None,
+    reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; kept in the log.")] = "",
+    idempotent: Annotated[
+        bool, typer.Option("--idempotent", help="It may be done twice without harm.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until it is settled; exits 1 unless acked.")
+    ] = False,
+    home: HomeDir = None,
+) -> None:
+    """Wish for an action, and print the effect's id once it is on disk.
+
+    If an effect with this key is open already, its id is printed instead.
+    """
+    from upulse_cli.access import found_home
+
+    wish: dict[str, Any] = {"action": action, "key": key, "params": parameters(param or ()), "reason": reason}
+    if idempotent:
+        wish["params"]["idempotent"] = True
+    if not_after is not None:
+        wish["not_after"] = deadline(not_after)
+    record(found_home(home), wish, None, wait)
+
+
+@app.command()
+def cancel(effect: EffectId, why: Why = "", home: HomeDir = None) -> None:
+    """Cancel an effect that is pending, or stop one that is executing."""
+    from pulse_core.model.errors import PulseError
+    from upulse_cli.access import Wish, append, found_home, say_when
+
+    one = find(home, effect)
+    if not one.is_open:
+        raise PulseError(f"effect {one.wish.id} is {one.phase.value} already; there is nothing to cancel")
+    answer = append(found_home(home), Wish("effect-cancel-requested", one.wish.id, {"why": why}))
+    say(f"Asked to cancel {one.wish.subject}.")
+    say_when(answer)
+
+
+@app.command()
+def retry(
+    effect: EffectId,
+    force: Annotated[bool, typer.Option("--force", help="Also one that was done.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until it is settled; exits 1 unless acked.")
+    ] = False,
+    home: HomeDir = None,
+) -> None:
+    """Wish once more for what failed, is unknown or was cancelled, and print the new effect's id."""
+    from pulse_core.model.errors import PulseError
+    from upulse_cli.access import found_home
+
+    one = find(home, effect)
+    if one.is_open:
+        raise PulseError(f"effect {one.wish.id} is {one.phase.value} still; wait for its end, or cancel it")
+    if one.phase.value == "acked" and not force:
+        raise PulseError(f"effect {one.wish.id} was done; to do it again all the same, give --force")
+    wish = {name: one.data[name] for name in ("action", "key", "params") if name in one.data}
+    record(found_home(home), {**wish, "reason": f"retry of {one.wish.id}"}, one.wish.id, wait)
+
+
+def find(option: str | None, name: str) -> "Life":
+    """The effect of this id in the home that is meant."""
+    from pulse_adapters.sqlite.reader import LogReader
+    from upulse_cli.access import found_home
+    from upulse_cli.lives import life
+    from upulse_cli.reading import effect_called
+
+    with LogReader(found_home(option).path) as log:
+        return life(log, effect_called(log, name))
+
+
+def record(home: "Home", data: Mapping[str, Any], cause: str | None, wait: bool) -> None:
+    """Have the effect recorded, print its id, and wait for its end if asked to."""
+    from pulse_core.model.errors import PulseError
+    from upulse_cli.access import Wish, append, say_when
+    from upulse_cli.standing import is_running
+
+    if wait and not is_running(home):
+        raise PulseError("no daemon runs, so nobody would do it: upulse daemon start, or leave out --wait")
+    answer = append(home, Wish("effect", str(data["key"]), data, cause))
+    put(str(answer.event["id"]))
+    if answer.existing:
+        say(f"The key {data['key']!r} is open already: this is the id of that effect.")
+    say_when(answer)
+    if wait:
+        from upulse_cli.following import settled  # and with it pydantic, which only waiting needs
+
+        outcome = settled(home, str(answer.event["id"]))
+        say(f"{outcome['kind']}: {json.dumps(outcome['data'])}")
+        raise typer.Exit(0 if outcome["kind"] == "effect-acked" else 1)
+
+
+def parameters(given: list[str] | tuple[str, ...]) -> dict[str, Any]:
+    """`name=JSON` words as one object; a usage error for a word without `=` or a name given twice."""
+    found: dict[str, Any] = {}
+    for word in given:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"{word!r} is not NAME=JSON, as 'argv=[\"true\"]'", param_hint="--param")
+        if name in found:
+            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--param")
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found
+
+
+def deadline(text: str) -> int:
+    """UTC microseconds so long from now."""
+    import time
+
+    from upulse_cli.moments import duration
+
+    return time.time_ns() // 1000 + duration(text, "--not-after")

@@ -1,0 +1,77 @@
+"""`upulse events`: what happened."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.speech import clean, put, put_line
+
+if TYPE_CHECKING:
+    from pulse_adapters.config.home import Home
+    from upulse_cli.choosing import Choice
+
+LAST = 50
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(events)
+
+
+def events(
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what happens from now on.")
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="WHEN", help="10m ago, a time in ISO 8601, or after a row's number."),
+    ] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option("--kind", metavar="KIND", help="Only this kind; may be given often.")
+    ] = None,
+    subject: Annotated[
+        str | None, typer.Option("--subject", metavar="NAME", help="Only about this process or effect.")
+    ] = None,
+    last: Annotated[
+        int | None,
+        typer.Option("-n", metavar="COUNT", min=0, help="Only the newest so many.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Print events, oldest first: all that match, or on a terminal the newest 50 if nothing says which."""
+    import sys
+
+    from upulse_cli.access import found_home
+    from upulse_cli.choosing import Choice
+    from upulse_cli.moments import since as parsed
+
+    where = found_home(home)
+    if last is None and since is None and sys.stdout.isatty():
+        last = LAST
+    choice = Choice.made(kind or (), subject, parsed(since) if since else None, last)
+    for event in chosen(where, choice, follow):
+        put_line(event) if as_json else put(clean(words(event)))
+
+
+def chosen(home: "Home", choice: "Choice", follow: bool) -> Iterator[Mapping[str, Any]]:
+    """The events that are there, and then those that come, if they are wanted too."""
+    from pulse_adapters.sqlite.reader import LogReader
+    from upulse_cli import following
+    from upulse_cli.reading import spelled
+
+    with LogReader(home.path) as log:
+        head = log.head()[0]
+        yield from map(spelled, choice.recorded(log))
+    if follow:
+        coming = following.follow(home, max(head, choice.since.seq), choice.streamed)
+        yield from filter(choice.concerns, coming)
+
+
+def words(event: Mapping[str, Any]) -> str:
+    """The event as a line for people."""
+    from upulse_cli.views.events import line
+
+    return line(event)

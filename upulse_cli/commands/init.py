@@ -1,0 +1,72 @@
+"""`upulse init`: a new home."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from upulse_cli.options import HomeDir
+from upulse_cli.speech import say
+
+if TYPE_CHECKING:
+    from pulse_adapters.config.home import Home
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(init)
+
+
+def init(
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Guard one harmless process, to see Pulse work.")
+    ] = False,
+    home: HomeDir = None,
+) -> None:
+    """Make a home: its directory, commented settings, and an empty log. What is there already is kept."""
+    from pulse_adapters.config.home import Home
+
+    made = Home.resolve(home)
+    made.create()
+    wrote = write_settings(made, demo)
+    make_log(made)
+    say(f"{made.path} is a Pulse home.")
+    if not wrote:
+        say(f"{made.config} was there already and is left as it is.")
+    if not demo:
+        say(f"Next: say what to guard in {made.config}, then check it: upulse config check")
+    say(f"Start the daemon: upulse daemon start{'' if home is None else f' --home {home}'}")
+
+
+def write_settings(home: "Home", demo: bool) -> bool:
+    """Write the commented settings; False if there are some."""
+    if home.config.exists():
+        return False
+    from pulse_adapters.config.template import template
+    from pulse_core.model.errors import PulseError
+
+    try:
+        with home.config.open("x") as file:
+            file.write(template(demo))
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise PulseError(f"{home.config} can't be written: {error.strerror}") from error
+    return True
+
+
+def make_log(home: "Home") -> None:
+    """Open the log once, so that the home has its id; a home in use has one."""
+    if home.events.exists():
+        return
+    import asyncio
+
+    from pulse_adapters.ipc.lock import HomeLock
+    from pulse_core import __version__
+    from upulse_cli.wiring import quiet_gate
+
+    async def opened() -> None:
+        with HomeLock(home.lock, __version__, wait=2.0):
+            async with quiet_gate(home):
+                pass
+
+    asyncio.run(opened())

@@ -1,0 +1,64 @@
+"""`upulse process`: what is guarded, and what a person wants of it."""
+
+from typing import Annotated
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir, Why, group
+from upulse_cli.speech import console, put_json, say
+
+app = group("List the guarded processes, and stop or start them on purpose.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name in the settings.")]
+
+
+@app.command("list")
+def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
+    """List the guarded processes and how they stand."""
+    from upulse_cli.access import found_home
+    from upulse_cli.standing import standing
+
+    processes = standing(found_home(home))["processes"]
+    if as_json:
+        return put_json(processes)
+    if not processes:
+        return say("No process is guarded; add [[process]] to the settings (upulse config path).")
+    from upulse_cli.views.status import process_table
+
+    return console().print(process_table(processes))
+
+
+@app.command()
+def stop(
+    name: Name,
+    lasting: Annotated[
+        str | None,
+        typer.Option("--for", metavar="DURATION", help="How long it stays down; else [intent] expires."),
+    ] = None,
+    why: Why = "",
+    home: HomeDir = None,
+) -> None:
+    """End a guarded process and keep it down for a while: the watchdog doesn't fight it."""
+    from pulse_adapters.config.file import load
+    from pulse_core.settings.durations import spell_duration
+    from upulse_cli.access import Wish, append, found_home, say_when
+    from upulse_cli.moments import duration
+
+    where = found_home(home)
+    expires = load(where.config).intent.expires if lasting is None else duration(lasting, "--for")
+    if expires <= 0:
+        raise typer.BadParameter("give a duration longer than 0", param_hint="--for")
+    wish = Wish("process-stop-requested", name, {"expires_us": expires, "why": why})
+    answer = append(where, wish)
+    say(f"{name} is to stay down for {spell_duration(expires)}; end that with: upulse process start {name}")
+    say_when(answer)
+
+
+@app.command()
+def start(name: Name, why: Why = "", home: HomeDir = None) -> None:
+    """Bring a process up again: ends `process stop`, and gives it a fresh budget of restarts."""
+    from upulse_cli.access import Wish, append, found_home, say_when
+
+    answer = append(found_home(home), Wish("process-start-requested", name, {"why": why}))
+    say(f"{name} is to be up.")
+    say_when(answer)

@@ -1,0 +1,36 @@
+"""`upulse status`: how everything stands."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.speech import console, put_json
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(status)
+
+
+def status(
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="A live screen; ends with q.")] = False,
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Show the daemon, the guarded processes, the effects and the ticks."""
+    from upulse_cli.access import found_home
+    from upulse_cli.standing import standing
+
+    where = found_home(home)
+    if as_json:
+        put_json(standing(where))
+    elif watch:
+        from upulse_cli.watching import show
+
+        show(where, live=sys.stdout.isatty() and sys.stdin.isatty())
+    else:
+        from upulse_cli.views.status import overview
+
+        console().print(overview(standing(where)))

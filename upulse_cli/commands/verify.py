@@ -1,0 +1,65 @@
+"""`upulse verify`: is the log what was written?"""
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.speech import clean, put, put_json
+
+if TYPE_CHECKING:
+    from pulse_adapters.config.home import Home
+    from pulse_adapters.sqlite.verify import Verdict
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(verify)
+
+
+def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Read the whole log and name the first row that was altered or is missing; exits 1 if there is one."""
+    from upulse_cli.access import found_home
+
+    verdict = watched(found_home(home))
+    if as_json:
+        put_json({"rows": verdict.rows, "took_ms": verdict.took_ms, "fault": verdict.fault})
+    elif verdict.fault:
+        put(clean(f"damaged: {verdict.fault}; {verdict.rows} rows before it are good"))
+    else:
+        put(f"good: {verdict.rows} rows, read in {verdict.took_ms} ms")
+    raise typer.Exit(1 if verdict.fault else 0)
+
+
+def watched(home: "Home") -> "Verdict":
+    """The verdict, with a sign of life on a terminal: a million rows take seconds."""
+    from pulse_adapters.sqlite.verify import verify as read_all
+
+    expect = last_known(home)
+    if not sys.stderr.isatty():
+        return read_all(home.events, home.objects, expect=expect)
+    from rich.console import Console
+
+    with Console(stderr=True).status("reading the log …"):
+        return read_all(home.events, home.objects, expect=expect)
+
+
+def last_known(home: "Home") -> tuple[int, bytes] | None:
+    """A row that was there at the last checkpoint, which shows a log that was cut short.
+
+    Not if damage was accepted before that row: then the checkpoint may be of the log before it.
+    """
+    from pulse_adapters.sqlite.checkpoints import read_checkpoints
+    from pulse_adapters.sqlite.reader import LogReader, Wanted
+    from pulse_core.model.errors import PulseError
+
+    heads = [checkpoint.head for checkpoint in read_checkpoints(home.state).values()]
+    if not heads:
+        return None
+    try:
+        with LogReader(home.path) as log:
+            accepted = next(log.events(Wanted(kinds=("damage-accepted",)), newest_first=True), None)
+    except PulseError:  # it will be said in full
+        return None
+    return None if accepted and accepted.seq <= max(heads).seq else max(heads)

@@ -1,0 +1,50 @@
+"""Waiting for news: through the daemon while it answers, else by looking at the file now and then."""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.ipc.client import Client
+from pulse_adapters.ipc.protocol import NotAnswering
+from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_core.model.kinds import SETTLING
+from upulse_cli.reading import spelled
+
+LOOK = 0.25
+"""Seconds between two looks at the file."""
+
+Spelled = Mapping[str, Any]
+
+
+def follow(home: Home, seq: int, kinds: Collection[str] = ()) -> Iterator[Spelled]:
+    """Events after row `seq` as they come, for ever; daemons may come and go meanwhile."""
+    while True:
+        try:
+            with Client(home.socket) as client:
+                for item in client.stream("follow", since=seq, kinds=sorted(kinds)):
+                    event: Spelled = item["event"]
+                    seq = int(event["seq"])
+                    yield event
+        except NotAnswering:
+            for event in _written(home, seq, kinds):
+                seq = int(event["seq"])
+                yield event
+            time.sleep(LOOK)
+
+
+def _written(home: Home, seq: int, kinds: Collection[str]) -> Iterator[Spelled]:
+    with LogReader(home.path) as log:
+        yield from map(spelled, log.events(Wanted(since_seq=seq, kinds=tuple(kinds))))
+
+
+def settled(home: Home, effect: str) -> Spelled:
+    """The event that settles this effect, when it has come."""
+    with LogReader(home.path) as log:
+        wish = log.event(effect)
+    return first(follow(home, wish.seq, SETTLING), lambda event: event["subject"] == effect)
+
+
+def first(events: Iterator[Spelled], wanted: Callable[[Spelled], bool]) -> Spelled:
+    """The first event that is wanted, of a stream without end."""
+    return next(event for event in events if wanted(event))

@@ -1,0 +1,68 @@
+"""Moments and durations as people write them on a command line, and as they read them."""
+
+import re
+import time
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import typer
+
+US = 1_000_000
+
+
+class Since(NamedTuple):
+    """From where on: after a row of the log, or not before a time (UTC microseconds)."""
+
+    seq: int = 0
+    at: int | None = None
+
+
+def since(text: str) -> Since:
+    """`10m` ago, a time in ISO 8601 (local if it names no zone), or a row's number; else a usage error."""
+    if text.isascii() and text.isdigit():
+        return Since(seq=int(text))
+    if re.fullmatch(r"[0-9.]+[a-z]+", text):
+        return Since(at=time.time_ns() // 1000 - duration(text, "--since"))
+    try:
+        return Since(at=round(datetime.fromisoformat(text).timestamp() * US))
+    except (ValueError, OverflowError, OSError) as error:
+        raise typer.BadParameter(
+            f"{text!r} is neither a duration ('10m'), nor a time ('2026-01-31T08:15'), nor a row's number",
+            param_hint="--since",
+        ) from error
+
+
+def duration(text: str, option: str) -> int:
+    """Microseconds of `10m`, `1.5h`; else a usage error that names the option."""
+    from pulse_core.settings.durations import parse_duration  # pydantic, 100 ms
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error
+
+
+def local(at: str | None, *, date: bool = False) -> str:
+    """An ISO 8601 time as the local clock of today, or with its date if it is of another day."""
+    if not at:
+        return "-"
+    then = datetime.fromisoformat(at).astimezone()
+    today = then.date() == datetime.now().astimezone().date()
+    return then.strftime("%H:%M:%S" if today and not date else "%Y-%m-%d %H:%M:%S")
+
+
+def ago(at: str | None) -> str:
+    """How long ago an ISO 8601 time was, roughly."""
+    if not at:
+        return "-"
+    return took(max(0, round((datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds() * US)))
+
+
+def took(microseconds: float) -> str:
+    """A measured duration with about three digits: `340 us`, `2.4 ms`, `1.2 s`, `3 min`, `5 h`, `2 days`."""
+    for size, unit in ((86_400 * US, "days"), (3_600 * US, "h"), (60 * US, "min")):
+        if microseconds >= 2 * size:
+            return f"{microseconds / size:.0f} {unit}"
+    if microseconds >= US:
+        return f"{microseconds / US:.1f} s"
+    return f"{microseconds / 1000:.1f} ms" if microseconds >= 1000 else f"{microseconds:.0f} us"

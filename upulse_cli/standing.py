@@ -1,0 +1,87 @@
+"""How everything stands: the daemon's own answer, or what the files say while it is silent."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.ipc.client import Client
+from pulse_adapters.ipc.lock import Holder, holder
+from pulse_adapters.ipc.protocol import NotAnswering
+from pulse_core.model.moment import iso
+
+if TYPE_CHECKING:
+    from pulse_core.projections import Projected
+    from pulse_core.settings import Settings
+
+SOON = 2.0
+"""Seconds after which a daemon counts as not answering."""
+
+LAST_TICKS = 1_000
+Standing = Mapping[str, Any]
+
+
+def standing(home: Home) -> Standing:
+    """The value of `pulse_core.daemon.status`, as the daemon says it or else read from the files.
+
+    `daemon.state` is `running`, `not-answering` (the lock is held, the rest is from files) or `stopped`.
+    """
+    try:
+        with Client(home.socket, SOON) as client:
+            return client.ask("status")
+    except NotAnswering:
+        return from_files(home, holder(home.lock))
+
+
+def is_running(home: Home) -> bool:
+    """Whether a daemon answers."""
+    return bool(standing_of_daemon(home)["state"] == "running")
+
+
+def standing_of_daemon(home: Home) -> Mapping[str, Any]:
+    """The daemon's own part, without reading the log."""
+    try:
+        with Client(home.socket, SOON) as client:
+            daemon: Mapping[str, Any] = client.ask("status")["daemon"]
+            return daemon
+    except NotAnswering:
+        return silent(holder(home.lock), "")
+
+
+def silent(held: Holder | None, stopped: str) -> Mapping[str, Any]:
+    """A daemon that does not answer: stuck or just starting if it holds the lock, else stopped since then."""
+    if held is None:
+        return {"state": "stopped", "pid": None, "since": stopped or None, "version": None}
+    return {"state": "not-answering", "pid": held.pid, "since": iso(held.since_at), "version": held.version}
+
+
+def from_files(home: Home, held: Holder | None) -> Standing:
+    """Everything but the daemon's own word: the projections folded anew, the last samples and ticks."""
+    from pulse_adapters.host.clock import SystemClock
+    from pulse_adapters.sqlite.vitals_reader import VitalsReader
+    from pulse_core.daemon.status import Beat, status
+    from upulse_cli.reading import facts_of
+
+    facts = facts_of(home)
+    settings, faults = decided(home, facts)
+    control = facts.control
+    quiet = control.stopped or control.started
+    with VitalsReader(home.path) as vitals:
+        took = [tick.took_us for tick in reversed(vitals.ticks(LAST_TICKS))]
+        beat = Beat(vitals.tick_count(), took)
+        newest = {sample.key: sample.data for sample in vitals.last_samples()}
+    daemon = silent(held, iso(quiet.at) if quiet else "")
+    whole = status(settings, facts, SystemClock().now(), beat, daemon, newest)
+    return {**whole, "settings_faults": faults} if faults else whole
+
+
+def decided(home: Home, facts: "Projected") -> tuple["Settings", tuple[str, ...]]:
+    """The settings and their faults; where they can't be used, just the names that were guarded last."""
+    from pulse_adapters.config.file import load
+    from pulse_core.model.errors import SettingsRefused
+    from pulse_core.settings import ProcessSettings, Settings
+
+    try:
+        return load(home.config), ()
+    except SettingsRefused as refused:
+        known = tuple(ProcessSettings(name=name, start=("?",)) for name in facts.control.processes)
+        return Settings(process=known), refused.faults

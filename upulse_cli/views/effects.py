@@ -1,0 +1,65 @@
+"""Effects as a table, and one of them in full."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from upulse_cli.moments import local, took
+from upulse_cli.speech import clean
+from upulse_cli.views.events import line, short
+
+COLOURS = {
+    "pending": "yellow",
+    "retrying": "yellow",
+    "executing": "cyan",
+    "acked": "green",
+    "failed": "red",
+    "unknown": "bold red",
+    "cancelled": "dim",
+}
+
+
+def table(effects: Sequence[Mapping[str, Any]]) -> Table:
+    """One line an effect."""
+    drawn = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("id", "time", "state", "took", "key", "reason"):
+        drawn.add_column(name, no_wrap=name != "reason", overflow="fold" if name == "reason" else "ellipsis")
+    for effect in effects:
+        drawn.add_row(
+            short(effect["id"]),
+            local(effect["at"]),
+            state(effect),
+            duration(effect),
+            clean(effect["key"]),
+            clean(effect["reason"] or f"by {effect['actor']}"),
+        )
+    return drawn
+
+
+def state(effect: Mapping[str, Any]) -> Text:
+    """The state in its colour."""
+    return Text(effect["state"], style=COLOURS.get(effect["state"], ""))
+
+
+def duration(effect: Mapping[str, Any]) -> str:
+    """From the wish to its outcome."""
+    return "" if effect["took_ms"] is None else took(effect["took_ms"] * 1000)
+
+
+def details(effect: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """Everything about one effect, then its events."""
+    drawn = Table(box=None, pad_edge=False, show_header=False)
+    drawn.add_column(style="dim")
+    drawn.add_column(overflow="fold")
+    drawn.add_row("state", state(effect))
+    for name in ("id", "action", "key", "reason", "rule", "tick", "actor", "cause"):
+        if effect[name] not in ("", None):
+            drawn.add_row(name, clean(effect[name]))
+    drawn.add_row("params", clean(json.dumps(effect["params"], ensure_ascii=False)))
+    drawn.add_row("attempts", str(effect["attempts"]))
+    drawn.add_row("took", duration(effect) or "-")
+    return Group(drawn, Text(), *(Text(clean(line(event))) for event in events))

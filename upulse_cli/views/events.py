@@ -1,0 +1,53 @@
+"""An event as one line for people."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from upulse_cli.moments import local, took
+
+Spelled = Mapping[str, Any]
+UNSAID: Sequence[Any] = ("", None, [], {}, False)
+
+
+def line(event: Spelled) -> str:
+    """Row, local time, kind, what it is about, what it says."""
+    when = local(event["at"])
+    about = short(event["subject"]) if event["kind"].startswith("effect-") else event["subject"]
+    who = "" if event["actor"] == "pulse" else f"by {event['actor']}"
+    parts = (f"{event['seq']:>6}  {when}  {event['kind']:<22}", about, said(event), who)
+    return "  ".join(part for part in parts if part)
+
+
+def said(event: Spelled) -> str:
+    """What its data says, in words where there are better ones than names and values."""
+    data = event["data"]
+    if not isinstance(data, Mapping):
+        return "(redacted)"
+    match event["kind"]:
+        case "effect":
+            return f"{short(event['id'])}  {data.get('reason') or 'asked for by hand'}"
+        case "effect-acked":
+            return f"after {took(data['took_us'])}  {pairs(data.get('result', {}))}".rstrip()
+        case "effect-attempt-failed":
+            return f"attempt {data['attempt']}: {data['error']}; again in {took(data['retry_us'])}"
+        case "process-died" | "process-up":
+            return str(data["evidence"])
+        case "process-stop-requested":
+            return f"for {took(data['expires_us'])}  {data.get('why', '')}".rstrip()
+        case _:
+            return pairs(data)
+
+
+def pairs(data: Mapping[str, Any]) -> str:
+    """`name=value` for whatever says something; several values as JSON."""
+    return " ".join(f"{name}={_plain(value)}" for name, value in data.items() if value not in UNSAID)
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def short(name: str) -> str:
+    """The end of an id, which tells it from others; its beginning is only the time."""
+    return f"…{name[-8:]}" if len(name) == 36 and name.count("-") == 4 else name

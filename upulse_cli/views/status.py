@@ -1,0 +1,96 @@
+"""How everything stands, for people: the daemon, the processes, the effects, the ticks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from upulse_cli.moments import ago, local
+from upulse_cli.speech import clean
+
+COLOURS = {
+    "running": "bold green",
+    "stopped": "dim",
+    "not-answering": "bold red",
+    "up": "green",
+    "stopping": "yellow",
+    "restarting": "cyan",
+    "starting": "cyan",
+    "waiting": "yellow",
+    "backing-off": "yellow",
+    "flapping": "bold red",
+    "due": "red",
+}
+Standing = Mapping[str, Any]
+
+
+def overview(standing: Standing) -> RenderableType:
+    """Everything, warnings first."""
+    parts: list[RenderableType] = [*banners(standing), daemon_line(standing["daemon"])]
+    if processes := standing["processes"]:
+        parts += [Text(), process_table(processes), Text()]
+    else:
+        parts.append(Text("no process is guarded"))
+    return Group(*parts, effects_line(standing["effects"]), tick_line(standing["tick"]))
+
+
+def banners(standing: Standing) -> Iterator[Text]:
+    """What must not be overlooked: paused, damaged, settings that don't load."""
+    if paused := standing["paused"]:
+        why = f": {paused['why']}" if paused["why"] else ""
+        since = f"since {local(paused['since'])} by {paused['by']}{why}"
+        yield Text(clean(f" PAUSED {since}; go on with: upulse resume "), style="black on yellow")
+    if damage := standing["log"]["damage"]:
+        yield Text(clean(f" DAMAGED LOG {damage} "), style="white on red")
+    for fault in standing.get("settings_faults", ()):
+        yield Text(clean(f"settings: {fault}"), style="red")
+
+
+def daemon_line(daemon: Mapping[str, Any]) -> Text:
+    """State, pid, since when."""
+    state = daemon["state"]
+    text = Text.assemble("daemon    ", (state, COLOURS.get(state, "")))
+    if daemon["pid"]:
+        text.append(f"  pid {daemon['pid']}")
+    if daemon["since"]:
+        text.append(f"  since {local(daemon['since'])} ({ago(daemon['since'])})")
+    if state == "stopped":
+        text.append("  what follows is what was known last", style="dim")
+    return text
+
+
+def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:
+    """One line a process, with why it stands so."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name, justify in (("process", "left"), ("state", "left"), ("pid", "right"), ("for", "right")):
+        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]  # both are literals
+    table.add_column("restarts", justify="right")
+    table.add_column("why", overflow="fold")
+    for process in processes:
+        table.add_row(
+            process["name"],
+            Text(process["state"], style=COLOURS.get(process["state"], "")),
+            str(process["pid"] or "-"),
+            ago(process.get("since")),
+            str(process["restarts"]),
+            clean(process.get("why", "")),
+        )
+    return table
+
+
+def effects_line(effects: Mapping[str, int]) -> Text:
+    """The counts; what needs a person in red."""
+    text = Text("effects   ")
+    for name, count in effects.items():
+        bad = count and name in ("failed", "unknown")
+        text.append(f"{count} {name}  ", style="red" if bad else "" if count else "dim")
+    return text
+
+
+def tick_line(tick: Mapping[str, Any]) -> Text:
+    """How many ticks, and how long they take."""
+    if tick["last_ms"] is None:
+        return Text(f"ticks     {tick['count']}")
+    return Text(f"ticks     {tick['count']}  last {tick['last_ms']:.2f} ms  p99 {tick['p99_ms']:.2f} ms")
