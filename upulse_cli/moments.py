@@ -55,7 +55,8 @@ def ago(at: str | None) -> str:
     """How long ago an ISO 8601 time was, roughly."""
     if not at:
         return "-"
-    return took(max(0, round((datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds() * US)))
+    seconds = max(0, round((datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds()))
+    return took(seconds * US) if seconds >= 120 else f"{seconds} s"
 
 
 def took(microseconds: float) -> str:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pulse_adapters.config.home import Home
@@ -116,5 +115,3 @@ def replace_by(argv: Argv) -> None:
     """Become this command, so that nothing of the command line stays in memory."""
     sys.stdout.flush()
     os.execv(argv[0], argv)
-
-

@@ -5,6 +5,7 @@ import asyncio
 import faulthandler
 import logging
 import os
+import shutil
 import signal
 import sys
 import time
@@ -15,9 +16,14 @@ from pathlib import Path
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.wal import set_aside
 from pulse_core import __version__
-from pulse_core.model.errors import NoHome, PulseError
+from pulse_core.model.errors import Damaged, NoHome, PulseError
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import DamageAccepted
 from upulse_cli.logs import speak
 from upulse_cli.wiring import real_daemon
 
@@ -61,13 +67,32 @@ async def live(home: Home, options: argparse.Namespace) -> None:
     with HomeLock(home.lock, __version__) as lock, own_pid(home.pid):
         boot = SystemClock().now().boot
         rebooted = lock.previous is not None and lock.previous.boot != boot
-        async with real_daemon(home, Opening(rebooted, options.accept_damage)) as daemon:
+        how = Opening(rebooted)
+        news: tuple[Draft, ...] = ()
+        if options.accept_damage:
+            how, news = await accepting(home, how)
+        async with real_daemon(home, how, news) as daemon:
             stop = asyncio.Event()
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, stop.set)
             loop.add_signal_handler(signal.SIGHUP, daemon.request_reload)
             await daemon.run(stop)
+
+
+async def accepting(home: Home, how: Opening) -> tuple[Opening, tuple[Draft, ...]]:
+    """Set a damaged log aside, if it is damaged: how to open it all the same, and what to record of that."""
+    kept = set_aside(home.events, home.damaged)
+    try:
+        async with SqliteEventLog.open(
+            home.events, clock=SystemClock(), objects=FileObjects(home.objects), how=how
+        ):
+            shutil.rmtree(kept)
+            return how, ()
+    except Damaged as damage:
+        LOG.warning("going on without what is damaged; a copy is kept in %s", kept)
+        told = Draft(DamageAccepted(what=str(damage), kept_at=str(kept)))
+        return how._replace(accept_damage=True), (told,)
 
 
 @contextmanager

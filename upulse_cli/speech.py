@@ -28,6 +28,12 @@ def say(words: str) -> None:
     print(clean(words), file=sys.stderr)
 
 
+def count(number: int, noun: str) -> str:
+    """`1 process`, `3 processes`, `1 row`, `3 rows`."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
 def clean(text: object) -> str:
     """Text from elsewhere, with control characters made visible: a log must not steer a terminal."""
     return "".join(char if char.isprintable() or char == "\n" else _shown(char) for char in str(text))

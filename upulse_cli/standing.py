@@ -59,7 +59,7 @@ def from_files(home: Home, held: Holder | None) -> Standing:
     from pulse_adapters.host.clock import SystemClock
     from pulse_adapters.sqlite.vitals_reader import VitalsReader
     from pulse_core.daemon.status import Beat, status
-    from upulse_cli.reading import facts_of
+    from upulse_cli.facts import facts_of
 
     facts = facts_of(home)
     settings, faults = decided(home, facts)

@@ -59,6 +59,31 @@ def coming_lines(path: Path) -> Iterator[str]:
             time.sleep(LOOK)
 
 
+def lines(path: Path, count: int, follow: bool) -> Iterator[str]:
+    """The last lines of a log, and then what comes, if that is wanted."""
+    yield from last_lines(path, count)
+    if follow:
+        yield from coming_lines(path)
+
+
+def journal(user: bool, count: int, follow: bool) -> Iterator[str]:
+    """The same from the journal of our unit, the system's or this user's."""
+    import subprocess
+
+    from pulse_adapters.systemd import UNIT_NAME
+    from pulse_core.model.errors import PulseError
+
+    command = ["journalctl", "--user-unit" if user else "-u", UNIT_NAME, "-o", "cat", "--no-pager"]
+    command += ["-n", str(count), *(["--follow"] if follow else [])]
+    try:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as reader:
+            yield from (spoken(line.rstrip("\n")) for line in reader.stdout or ())
+    except FileNotFoundError as error:
+        raise PulseError("there is no journalctl on this machine") from error
+    if reader.returncode:
+        raise PulseError(f"journalctl ended with exit {reader.returncode}")
+
+
 def _end(path: Path) -> tuple[int, int, bytes]:
     try:
         found = path.stat()

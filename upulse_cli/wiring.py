@@ -31,6 +31,7 @@ from pulse_adapters.systemd.notify import Notifier
 from pulse_core import __version__
 from pulse_core.daemon import Caller, Daemon, Decisions, Desk, Parts
 from pulse_core.model.event import Draft
+from pulse_core.model.kinds import ErrorReported
 from pulse_core.model.payload import Json, Role
 from pulse_core.ports import Executor, Found
 from pulse_core.record import Gate, Recorded
@@ -71,8 +72,8 @@ def hands(home: Home, decisions: Decisions, view: View) -> Hands:
 
 
 @asynccontextmanager
-async def real_daemon(home: Home, how: Opening) -> AsyncIterator[Daemon]:
-    """A daemon on this machine, its stores open. The caller holds the home's lock."""
+async def real_daemon(home: Home, how: Opening, news: Sequence[Draft] = ()) -> AsyncIterator[Daemon]:
+    """A daemon on this machine, its stores open, with what the start has to say. The caller holds the lock."""
     clock, objects, view = SystemClock(), FileObjects(home.objects), View()
     decisions = Decisions(lambda: load(home.config))
     acting = hands(home, decisions, view)
@@ -102,6 +103,7 @@ async def real_daemon(home: Home, how: Opening) -> AsyncIterator[Daemon]:
                 pid=os.getpid(),
                 version=__version__,
                 watchers=(system,),
+                news=(*news, *torn(log)),
                 services={
                     "socket": lambda desk: answer(home, decisions, desk, daemon.reporter),
                     "deep check": lambda desk: deep_check(home, log, acting.spawner),
@@ -109,6 +111,11 @@ async def real_daemon(home: Home, how: Opening) -> AsyncIterator[Daemon]:
             )
         )
         yield daemon
+
+
+def torn(log: SqliteEventLog) -> Sequence[Draft]:
+    """The torn end of a log after a power cut, to be said."""
+    return [Draft(ErrorReported(message=log.torn), subject="log")] if log.torn else []
 
 
 async def answer(home: Home, decisions: Decisions, desk: Desk, failed: Callable[[str, str], None]) -> None:
@@ -141,7 +148,11 @@ async def quiet_gate(home: Home) -> AsyncIterator[Gate]:
     view = View()
     decisions = Decisions(lambda: load(home.config))
     opened = SqliteEventLog.open(
-        home.events, clock=SystemClock(), objects=FileObjects(home.objects), reserve=home.reserve
+        home.events,
+        clock=SystemClock(),
+        objects=FileObjects(home.objects),
+        reserve=home.reserve,
+        how=Opening(may_migrate=False),
     )
     async with opened as log:
         state = await restored(log, await SqliteCheckpoints(home.state).load())

@@ -5,7 +5,7 @@ import re
 import sqlite3
 from pathlib import Path
 
-from pulse_core.model.errors import Damaged, NewerFormat
+from pulse_core.model.errors import Damaged, NewerFormat, OlderFormat
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -19,14 +19,20 @@ def steps(directory: Path = MIGRATIONS) -> list[tuple[int, str]]:
     return found
 
 
-def migrate(connection: sqlite3.Connection, path: Path, directory: Path = MIGRATIONS) -> None:
-    """Apply what is missing. Raises NewerFormat if a newer Pulse wrote the file."""
+def migrate(
+    connection: sqlite3.Connection, path: Path, directory: Path = MIGRATIONS, may_change: bool = True
+) -> None:
+    """Apply what is missing, to an old file only if it `may_change`; raises NewerFormat for a newer Pulse's file."""
     known = steps(directory)
     version = format_of(connection)
     if version > len(known):
         raise NewerFormat(
             f"{path} has format {version}, this Pulse knows formats up to {len(known)};"
             " install the newer Pulse again, or use another home"
+        )
+    if 0 < version < len(known) and not may_change:
+        raise OlderFormat(
+            f"{path} has the older format {version}; start the daemon, which brings it up to date"
         )
     if 0 < version < len(known):
         keep_copy(connection, path.with_name(f"{path.name}.before-{len(known)}"))

@@ -25,10 +25,14 @@ _PRAGMAS = (
 
 
 class Opening(NamedTuple):
-    """How to open: what the caller knows of the past (`rebooted`), and what a person decided."""
+    """How to open: what the caller knows of the past (`rebooted`), what a person decided, and who it is.
+
+    Only the daemon may bring an older file up to date (`may_migrate`), not a client that holds the lock.
+    """
 
     rebooted: bool = False
     accept_damage: bool = False
+    may_migrate: bool = True
     migrations: Path = MIGRATIONS
 
 
@@ -70,7 +74,7 @@ def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Star
         if torn or how.accept_damage:
             # Frames that are left out must not lie there under the same salt at the next start.
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        migrate(connection, path, how.migrations)
+        migrate(connection, path, how.migrations, how.may_migrate)
         seq, chain = _head(connection)
         if not how.accept_damage:
             check_tail(connection, path, seq)

@@ -18,7 +18,7 @@ from pulse_core.model.payload import Json
 from pulse_core.model.vitals import WINDOW_US
 from pulse_core.record import Gate, Journal
 from pulse_core.rules.survival import SURVIVAL
-from pulse_core.tick import Folding, Sources, Ticker
+from pulse_core.tick import Folding, Sources, Stores, Ticker
 from pulse_core.watch import ProcessAlive, WatchLoop
 
 
@@ -48,7 +48,7 @@ class Daemon:
         submit = Submission(self.gate, self.journal, self.executor, p.executors, p.new_id, self.reporter)
         folding = Folding(SURVIVAL, p.inside, submit, lambda: round(asyncio.get_running_loop().time() * 1e6))
         sources = Sources(p.view, lambda: self.watch.windows, p.decisions, p.clock)
-        return Ticker(sources, folding, p.vitals, p.objects, self.reporter, p.version)
+        return Ticker(sources, folding, Stores(p.vitals, p.objects, p.version), self.reporter)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Live until `stop` is set; then drain, in the direction in which data flows."""

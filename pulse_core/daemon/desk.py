@@ -1,6 +1,7 @@
 """Who talks to the daemon from outside talks to this desk: append, follow, status."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from pulse_core.record import Gate
 
 OPERATIONS = ("append", "follow", "status")
 MOST = 1_000
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Caller(NamedTuple):
@@ -86,12 +88,12 @@ def drafts_in(request: Mapping[str, Json]) -> Sequence[Draft]:
 
 def draft_in(row: Mapping[str, Json]) -> Draft:
     """One draft from JSON."""
-    data, cause = row.get("data", {}), row.get("cause")
+    data, cause, id_ = row.get("data", {}), row.get("cause"), str(row.get("id", ""))
     if not isinstance(data, dict) or not isinstance(cause, str | None):
         raise Refused("a draft's data is an object and its cause an event id or nothing")
-    return Draft(
-        parse(str(row.get("kind", "")), data), str(row.get("subject", "")), cause, str(row.get("id", ""))
-    )
+    if id_ and not UUID.fullmatch(id_):
+        raise Refused(f"{id_!r} is no event id; give a UUIDv7 in lower case, or leave it out")
+    return Draft(parse(str(row.get("kind", "")), data), str(row.get("subject", "")), cause, id_)
 
 
 async def once(answer: Awaitable[Mapping[str, Json]]) -> AsyncIterator[Mapping[str, Json]]:

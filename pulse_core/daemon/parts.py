@@ -6,6 +6,7 @@ from random import Random
 
 from pulse_core.daemon.decisions import Decisions
 from pulse_core.daemon.desk import Desk
+from pulse_core.model.event import Draft
 from pulse_core.ports import (
     Checkpoints,
     Clock,
@@ -28,7 +29,7 @@ Service = Callable[[Desk], Awaitable[None]]
 class Parts:
     """Everything a daemon needs. `view` and `decisions` are shared with what was built around them.
 
-    inside: the rules inside the survival layer, outermost first.
+    inside: the rules inside the survival layer, outermost first; news: what is to be recorded first of all.
     """
 
     log: EventLog
@@ -48,3 +49,4 @@ class Parts:
     watchers: Sequence[Watcher] = ()
     services: Mapping[str, Service] = field(default_factory=dict)
     inside: Sequence[Rule] = ()
+    news: Sequence[Draft] = ()

@@ -44,6 +44,10 @@ class NewerFormat(PulseError):
     """The home was written by a newer Pulse than this one."""
 
 
+class OlderFormat(PulseError):
+    """The home was written by an older Pulse, and only the daemon may bring it up to date."""
+
+
 class HomeBusy(PulseError):
     """Another process holds the home's lock."""
 

@@ -8,7 +8,7 @@ from pulse_core.model.moment import Moment
 
 @dataclass(frozen=True, slots=True)
 class LayerOutcome:
-    """What one rule did: its name, `passed` | `added` | `dropped` | `bypassed` | `error`, its notes, its own microseconds."""
+    """What one rule did: its name, passed, added, dropped, bypassed or error; its notes; its own microseconds."""
 
     rule: str
     outcome: str

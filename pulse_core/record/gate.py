@@ -1,5 +1,6 @@
 """The gate: checks a draft against its caller's role and the state of the log, then has it recorded."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -39,15 +40,19 @@ class Gate:
         executors: Mapping[str, Executor],
     ) -> None:
         self.log, self.facts, self.settings, self.executors = log, facts, settings, executors
-        self._under_way: set[str] = set()
+        self._under_way: dict[str, asyncio.Event] = {}
 
     async def append(self, role: Role, actor: str, drafts: Sequence[Draft]) -> Sequence[Recorded]:
         """Record what a caller from outside asks for; raises Refused with the reason, recording nothing."""
         for draft in drafts:
             self._check(role, draft)
+        await self._others(drafts)
         open_ = [self._open(draft) for draft in drafts]
         if len(drafts) == 1 and open_[0] is not None:
             return [Recorded(open_[0], existing=True)]
+        keys = [draft.payload.key for draft in drafts if isinstance(draft.payload, Effect)]
+        if doubled := {key for key in keys if keys.count(key) > 1}:
+            raise Refused(f"the key {doubled.pop()!r} is wished twice at once; a key has one open effect")
         if taken := [event.subject for event in open_ if event]:
             raise Refused(f"the key {taken[0]!r} is open already; add its effect by itself to be told its id")
         signed = [_signed(draft, actor) for draft in drafts]
@@ -61,14 +66,21 @@ class Gate:
 
     async def record(self, drafts: Sequence[Draft]) -> Sequence[Event]:
         """Record together what the daemon itself has to say, keeping keys unique meanwhile."""
-        keys = {draft.subject for draft in drafts if isinstance(draft.payload, Effect)}
-        if doubled := keys & self._under_way:
-            raise Refused(f"the key {doubled.pop()!r} is being recorded at this moment; ask again")
-        self._under_way |= keys
+        done = asyncio.Event()
+        keys = [draft.subject for draft in drafts if isinstance(draft.payload, Effect)]
+        self._under_way.update(dict.fromkeys(keys, done))
         try:
             return await self.log.append(*drafts)
         finally:
-            self._under_way -= keys
+            for key in keys:
+                self._under_way.pop(key, None)
+            done.set()
+
+    async def _others(self, drafts: Sequence[Draft]) -> None:
+        """Wait until nobody else is having one of these keys recorded, so that what is open can be told."""
+        keys = [draft.payload.key for draft in drafts if isinstance(draft.payload, Effect)]
+        while under_way := [self._under_way[key] for key in keys if key in self._under_way]:
+            await under_way[0].wait()
 
     def _check(self, role: Role, draft: Draft) -> None:
         payload = draft.payload

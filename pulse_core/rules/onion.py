@@ -63,9 +63,7 @@ class Layer:
         return replace(
             verdict,
             effects=tuple(
-                effect
-                if effect.rule or id(effect) in known
-                else effect.model_copy(update={"rule": self.name})
+                effect if id(effect) in known else effect.model_copy(update={"rule": self.name})
                 for effect in verdict.effects
             ),
         )

@@ -4,7 +4,7 @@ It never waits for an executor, and nothing inside the onion can delay the survi
 """
 
 from pulse_core.tick.folding import Folding, Submit
-from pulse_core.tick.ticker import Sources, Ticker
+from pulse_core.tick.ticker import Sources, Stores, Ticker
 from pulse_core.tick.wake import Waker
 
-__all__ = ["Folding", "Sources", "Submit", "Ticker", "Waker"]
+__all__ = ["Folding", "Sources", "Stores", "Submit", "Ticker", "Waker"]

@@ -1,4 +1,4 @@
-"""The two folds of a tick: the reflex, which nothing outside the package can delay, then the whole onion."""
+"""The two folds of a snapshot: the reflex, which nothing outside the package can delay, and the whole onion."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ Submit = Callable[[Sequence[Effect]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What came of a tick's folds: the verdict, the effects that were recorded, and what each layer did."""
+    """What came of a fold: the verdict, the effects that were recorded, and what each layer did."""
 
     verdict: Verdict
-    emitted: tuple[Effect, ...]
-    layers: tuple[LayerOutcome, ...]
+    emitted: tuple[Effect, ...] = ()
+    layers: tuple[LayerOutcome, ...] = ()
 
 
 class Folding:
@@ -32,30 +32,45 @@ class Folding:
         self.survival, self.inside = tuple(survival), tuple(inside)
         self.submit, self.stopwatch = submit, stopwatch
 
-    async def __call__(self, prev: Snapshot, curr: Snapshot) -> Folded:
-        """Fold the survival rules around a quiet heart and record; then, if there is more, the whole."""
-        reflex = await self._fold(self.survival, prev, curr, frozenset())
-        if not self.inside:
-            return reflex
-        answered = frozenset(effect.key for effect in reflex.emitted)
-        whole = await self._fold((*self.survival, *self.inside), prev, curr, answered)
-        verdict = whole.verdict.within(reflex.verdict.tick_ms)
-        return Folded(verdict, (*reflex.emitted, *whole.emitted), whole.layers)
-
-    async def _fold(
-        self, rules: Sequence[Rule], prev: Snapshot, curr: Snapshot, answered: frozenset[str]
-    ) -> Folded:
+    async def reflex(self, prev: Snapshot, curr: Snapshot) -> Folded:
+        """Fold the survival rules around a quiet heart, and record what they wish."""
         trace: Trace = []
-        verdict = await compose(rules, trace=trace, clock=self.stopwatch)(prev, curr)
-        news = tuple(effect for effect in news_in(verdict, curr) if effect.key not in answered)
+        verdict = await compose(self.survival, trace=trace, clock=self.stopwatch)(prev, curr)
+        return Folded(verdict, await self._submitted(verdict.effects, curr), tuple(trace))
+
+    async def whole(self, prev: Snapshot, curr: Snapshot) -> Folded:
+        """Fold the survival rules around the others, and record what those wish and the survival rules let pass.
+
+        What the survival rules themselves wish is left out: the reflex of this snapshot has seen to it.
+        """
+        trace: Trace = []
+        core = compose(self.inside, trace=trace, clock=self.stopwatch)
+        theirs: set[int] = set()
+
+        async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
+            verdict = tamed(await core(prev, curr))
+            theirs.update(id(effect) for effect in verdict.effects)
+            return verdict
+
+        verdict = await compose(self.survival, heart, trace, self.stopwatch)(prev, curr)
+        passed = [effect for effect in verdict.effects if id(effect) in theirs]
+        return Folded(verdict, await self._submitted(passed, curr), tuple(trace))
+
+    async def _submitted(self, effects: Sequence[Effect], curr: Snapshot) -> tuple[Effect, ...]:
+        """The effects that are not open yet, each with the tick that wished it, recorded."""
+        keys = curr.effects.keys
+        news = tuple(
+            effect.model_copy(update={"tick": curr.tick}) for effect in effects if effect.key not in keys
+        )
         if news:
             await self.submit(news)
-        return Folded(verdict, news, tuple(trace))
+        return news
 
 
-def news_in(verdict: Verdict, curr: Snapshot) -> tuple[Effect, ...]:
-    """The effects that are not open yet, each marked with the tick that wished it. Pure."""
-    keys = curr.effects.keys
-    return tuple(
-        effect.model_copy(update={"tick": curr.tick}) for effect in verdict.effects if effect.key not in keys
+def tamed(verdict: Verdict) -> Verdict:
+    """The verdict of rules from outside the package: none of their effects is survival's."""
+    effects = tuple(
+        effect.model_copy(update={"survival": False}) if effect.survival else effect
+        for effect in verdict.effects
     )
+    return Verdict(effects, verdict.tick_ms, verdict.notes)

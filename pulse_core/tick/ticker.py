@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from pulse_core.model.errors import LogUnavailable, PulseError
@@ -19,6 +19,7 @@ from pulse_core.tick.portrait import portrait
 from pulse_core.tick.wake import Waker
 
 Failed = Callable[[str, str], None]
+Fold = Callable[[Snapshot, Snapshot], Awaitable[Folded]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,33 +32,39 @@ class Sources:
     clock: Clock
 
 
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where ticks are kept, and the version that they bear."""
+
+    vitals: Vitals
+    objects: Objects
+    version: str
+
+
 class Ticker:
     """Folds a snapshot whenever it is time; `prev` is the one before, across restarts too.
 
-    failed(whose, message) hears of rules that raise and of ticks that could not be recorded.
+    The whole onion is folded beside the loop, so that rules that take their time delay no reflex; while it
+    is busy, the newest snapshot waits for it. failed(whose, message) hears of rules that raise and of ticks
+    that could not be recorded.
     """
 
-    def __init__(
-        self,
-        sources: Sources,
-        folding: Folding,
-        vitals: Vitals,
-        objects: Objects,
-        failed: Failed,
-        version: str,
-    ) -> None:
-        self.sources, self.folding = sources, folding
-        self.vitals, self.objects, self.failed, self.version = vitals, objects, failed, version
+    def __init__(self, sources: Sources, folding: Folding, stores: Stores, failed: Failed) -> None:
+        self.sources, self.folding, self.stores, self.failed = sources, folding, stores, failed
         self.waker = Waker()
         self.prev: Snapshot | None = None
         self.number = 0
         self.beats = 0
         self.took_us: deque[int] = deque(maxlen=1_000)
+        self._whole_prev: Snapshot | None = None
+        self._handed: tuple[Snapshot, TickRecord] | None = None
+        self._news = asyncio.Event()
+        self._due = 0.0
         self._stopping = False
 
     def resume(self, prev: Snapshot | None) -> None:
         """Go on from the last snapshot of an earlier daemon."""
-        self.prev = prev
+        self.prev = self._whole_prev = prev
         self.number = prev.tick if prev else 0
 
     def stop(self) -> None:
@@ -67,39 +74,34 @@ class Ticker:
 
     async def run(self) -> None:
         """Tick until stopped, the first time at once."""
-        now = asyncio.get_running_loop().time
-        due = now() + await self.tick("start") / 1000
-        while not self._stopping:
-            gap = self.sources.settings().daemon.min_tick_ms / 1000
-            reason = await self.waker.wait(gap, max(0.0, due - now()))
-            self.beats += 1
-            if reason and not self._stopping:
-                due = now() + await self.tick(reason) / 1000
+        async with asyncio.TaskGroup() as group:
+            whole = group.create_task(self._fold_wholes(), name="whole fold")
+            await self.tick("start")
+            while not self._stopping:
+                await self._turn()
+            whole.cancel()
 
-    async def tick(self, reason: str) -> int:
-        """One tick; the milliseconds until the next one at the latest."""
-        now = asyncio.get_running_loop().time
-        began = now()
+    async def _turn(self) -> None:
+        gap = self.sources.settings().daemon.min_tick_ms / 1000
+        reason = await self.waker.wait(gap, max(0.0, self._due - _now()))
+        self.beats += 1
+        if reason and not self._stopping:
+            await self.tick(reason)
+
+    async def tick(self, reason: str) -> None:
+        """One tick: the reflex at once, the whole onion as soon as it is free."""
+        began = _now()
         curr = self._snapshot()
-        folded = await self._fold(curr)
-        daemon = self.sources.settings().daemon
-        record = TickRecord(
-            tick=curr.tick,
-            moment=curr.now,
-            woken_by=reason,
-            head=Head(curr.projected.seq),
-            samples=curr.samples(),
-            settings=curr.settings.digest,
-            version=self.version,
-            layers=folded.layers,
-            effects=tuple(effect.key for effect in folded.emitted),
-            tick_ms=max(1, min(folded.verdict.tick_ms, daemon.tick_ms)),
-            took_us=round((now() - began) * 1e6),
-        )
+        folded = await self._fold(self.folding.reflex, self.prev or curr, curr)
         self.prev = curr
+        self._due = began + self._bounded(folded.verdict.tick_ms) / 1000
+        record = self._record(curr, reason, folded, began)
         self.took_us.append(record.took_us)
-        self.vitals.record(await self._with_portrait(record, curr))
-        return record.tick_ms
+        record = await self._with_portrait(record, curr)
+        self.stores.vitals.record(record)
+        if self.folding.inside:
+            self._handed = (curr, record)
+            self._news.set()
 
     def _snapshot(self) -> Snapshot:
         facts = self.sources.facts()
@@ -107,24 +109,71 @@ class Ticker:
         windows = self.sources.windows()
         return Snapshot(self.number, self.sources.clock.now(), self.sources.settings(), windows, facts)
 
-    async def _fold(self, curr: Snapshot) -> Folded:
+    async def _fold_wholes(self) -> None:
+        """Fold the newest snapshot whenever there is one that the whole onion has not seen."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            if handed := self._handed:
+                await self._fold_whole(*handed)
+
+    async def _fold_whole(self, curr: Snapshot, reflex: TickRecord) -> None:
+        began = _now()
+        folded = await self._fold(self.folding.whole, self._whole_prev or curr, curr)
+        self._whole_prev = curr
+        tick_ms = min(reflex.tick_ms, self._bounded(folded.verdict.tick_ms))
+        both = (*reflex.effects, *(effect.key for effect in folded.emitted))
+        record = replace(
+            reflex,
+            layers=folded.layers,
+            effects=both,
+            tick_ms=tick_ms,
+            took_us=reflex.took_us + round((_now() - began) * 1e6),
+        )
+        self.stores.vitals.record(await self._with_portrait(record, curr))
+        if (due := began + tick_ms / 1000) < self._due:
+            self._due = due
+            self.waker.ping()  # the loop waits for a later time
+
+    async def _fold(self, fold: Fold, prev: Snapshot, curr: Snapshot) -> Folded:
         try:
-            folded = await self.folding(self.prev or curr, curr)
+            folded = await fold(prev, curr)
         except LogUnavailable as error:
             self.failed("tick", f"its effects could not be recorded: {error}")
-            retry = self.sources.settings().daemon.min_tick_ms * 4
-            return Folded(Verdict(tick_ms=retry), (), ())
+            return Folded(Verdict(tick_ms=self.sources.settings().daemon.min_tick_ms * 4))
         for layer in folded.layers:
             if layer.outcome == "error":
                 self.failed(f"rule:{layer.rule}", layer.notes[0])
         return folded
 
+    def _bounded(self, tick_ms: int) -> int:
+        return max(1, min(tick_ms, self.sources.settings().daemon.tick_ms))
+
+    def _record(self, curr: Snapshot, reason: str, folded: Folded, began: float) -> TickRecord:
+        return TickRecord(
+            tick=curr.tick,
+            moment=curr.now,
+            woken_by=reason,
+            head=Head(curr.projected.seq),
+            samples=curr.samples(),
+            settings=curr.settings.digest,
+            version=self.stores.version,
+            layers=folded.layers,
+            effects=tuple(effect.key for effect in folded.emitted),
+            tick_ms=self._bounded(folded.verdict.tick_ms),
+            took_us=round((_now() - began) * 1e6),
+        )
+
     async def _with_portrait(self, record: TickRecord, curr: Snapshot) -> TickRecord:
         """The record, naming the kept snapshot if effects were emitted; they are on their way already."""
-        if not record.effects:
+        if not record.effects or record.snapshot:
             return record
         try:
-            return replace(record, snapshot=await self.objects.put(portrait(curr)))
+            return replace(record, snapshot=await self.stores.objects.put(portrait(curr)))
         except (PulseError, OSError) as error:
             self.failed("tick", f"its snapshot could not be kept: {error}")
             return record
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

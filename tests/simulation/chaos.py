@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -71,10 +72,8 @@ class Chaos:
         self.world.host.doomed.add(self.dice.choice(NAMES))
 
     async def ask(self, payload: Any, subject: str = "") -> None:
-        try:
+        with suppress(PulseError):
             self.acknowledged.append(await self.world.ask(payload, subject))
-        except PulseError:
-            pass
 
     async def wish(self) -> None:
         self.asked += 1

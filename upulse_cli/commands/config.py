@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, group
-from upulse_cli.speech import put, put_json, say
+from upulse_cli.speech import count, put, put_json, say
 
 app = group("Check, show and find the settings.")
 
@@ -16,7 +16,10 @@ def check(
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
-    """Say every fault in the settings at once, each with its line; exits 1 if there is one."""
+    """Say every fault in the settings.
+
+    All at once, each with its line; exits 1 if there is one.
+    """
     from pathlib import Path
 
     from pulse_adapters.config.file import load
@@ -34,12 +37,12 @@ def check(
     if as_json:
         put_json({"path": str(path), "faults": []})
     else:
-        say(f"{path} is good; it guards {len(settings.process)} processes.")
+        say(f"{path} is good; it guards {count(len(settings.process), 'process')}.")
 
 
 @app.command()
 def show(as_json: AsJson = False, home: HomeDir = None) -> None:
-    """Print the settings as the file says them, every default filled in."""
+    """Print the settings, defaults filled in."""
     from pulse_adapters.config.file import load
     from pulse_adapters.config.writing import show as written
     from upulse_cli.access import found_home

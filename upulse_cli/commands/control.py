@@ -13,7 +13,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def pause(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None:
-    """Stop acting: from now on Pulse only watches, until `upulse resume`."""
+    """Only watch, don't act, until `upulse resume`."""
     turn(home, "paused", why, as_json, "Paused: Pulse only watches now. Go on with: upulse resume")
 
 

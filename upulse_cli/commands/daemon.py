@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, group
-from upulse_cli.speech import put, put_json, say
+from upulse_cli.speech import count, put, put_json, say
 
 if TYPE_CHECKING:
     from pulse_adapters.config.home import Home
 
 app = group("Start and stop the daemon, or hand it to systemd.")
-
-STOP_MARGIN = 5.0
-"""Seconds beyond the settings' stop_grace that a stop may take."""
 
 
 @app.command()
@@ -27,9 +24,12 @@ def start(
     ] = False,
     home: HomeDir = None,
 ) -> None:
-    """Start the daemon and return when it is ready; through systemctl where its unit is installed."""
+    """Start the daemon.
+
+    Returns when it is ready. Where its unit is installed, this goes through systemctl, as stop and restart do.
+    """
     from pulse_adapters.config.file import load
-    from upulse_cli import running
+    from upulse_cli import managing, running
     from upulse_cli.access import found_home
 
     where = found_home(home)
@@ -38,17 +38,18 @@ def start(
     more = ("--accept-damage",) if accept_damage else ()
     if foreground:
         running.replace_by(running.serving(where, *more))
-    launch(where, *more)
+    managing.launch(where, *more)
 
 
 @app.command()
 def stop(home: HomeDir = None) -> None:
-    """Stop the daemon; the processes it guards go on running."""
+    """Stop the daemon, not what it guards."""
+    from upulse_cli import managing
     from upulse_cli.access import found_home
 
     where = found_home(home)
-    guarded = up_now(where)
-    if halt(where):
+    guarded = managing.up_now(where)
+    if managing.halt(where):
         say(left_running(guarded))
 
 
@@ -56,22 +57,20 @@ def stop(home: HomeDir = None) -> None:
 def restart(home: HomeDir = None) -> None:
     """Stop the daemon if it runs, and start it."""
     from pulse_adapters.config.file import load
-    from pulse_adapters.systemd import manager
+    from upulse_cli import managing
     from upulse_cli.access import found_home
 
     where = found_home(home)
     load(where.config)
-    if unit := manager.installed(where.path):
-        manager.restart(unit)
-        say("Restarted through systemctl.")
-    else:
-        halt(where)
-        launch(where)
+    managing.relaunch(where)
 
 
 @app.command()
 def reload(home: HomeDir = None) -> None:
-    """Have the daemon read its settings again; ones with faults are refused whole, and the old ones stay."""
+    """Take changed settings into force.
+
+    The daemon reads them again without missing a tick; with a fault they are refused and the old ones stay.
+    """
     from pulse_adapters.config.file import load
     from pulse_core.model.errors import PulseError
     from upulse_cli.access import Wish, append, found_home
@@ -86,7 +85,7 @@ def reload(home: HomeDir = None) -> None:
 
 @app.command()
 def status(as_json: AsJson = False, home: HomeDir = None) -> None:
-    """Show whether the daemon runs, and since when."""
+    """Show whether it runs, and since when."""
     from pulse_adapters.systemd import manager
     from upulse_cli.access import found_home
     from upulse_cli.standing import standing_of_daemon
@@ -108,29 +107,29 @@ def install(
     user: Annotated[bool, typer.Option("--user", help="In this user's systemd, not the machine's.")] = False,
     home: HomeDir = None,
 ) -> None:
-    """Have systemd run the daemon from now on, and from each boot on."""
+    """Have systemd run it, now and at each boot."""
     from pulse_adapters.config.file import load
-    from pulse_adapters.systemd import manager
+    from pulse_adapters.systemd import lingers
+    from upulse_cli import managing
     from upulse_cli.access import found_home
 
     where = found_home(home)
     load(where.config)
-    unit = manager.install(where.path, user)
-    if manager.is_active(unit):
-        manager.restart(unit)
-    else:
-        halt_background(where)
-        manager.start(unit)
+    unit = managing.hand_over(where, user)
     say(f"Installed and started: {unit.path}")
-    if user and not manager.lingers():
+    if user and not lingers():
         say("It ends with your last login; to keep it running and start it at boot: loginctl enable-linger")
 
 
 @app.command()
 def uninstall(home: HomeDir = None) -> None:
-    """Stop the daemon and take its unit from systemd; the home and the guarded processes stay."""
+    """Stop it, and take its unit from systemd.
+
+    The home stays as it is, and the guarded processes go on running.
+    """
     from pulse_adapters.systemd import manager
     from upulse_cli.access import found_home
+    from upulse_cli.managing import up_now
 
     where = found_home(home)
     guarded = up_now(where)
@@ -142,95 +141,27 @@ def uninstall(home: HomeDir = None) -> None:
 @app.command()
 def logs(
     last: Annotated[int, typer.Option("-n", metavar="COUNT", min=0, help="The last so many lines.")] = 50,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is said from now on.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what is said from now on.")
+    ] = False,
     home: HomeDir = None,
 ) -> None:
-    """Print what the daemon says: from the journal where its unit is installed, else from its file."""
+    """Print what the daemon says.
+
+    From the journal where its unit is installed, else from its file.
+    """
     from pulse_adapters.systemd import manager
     from pulse_core.model.errors import PulseError
     from upulse_cli import tail
     from upulse_cli.access import found_home
 
     where = found_home(home)
-    if unit := manager.installed(where.path):
-        return journal(unit.user, last, follow)
-    if not where.daemon_log.exists():
+    unit = manager.installed(where.path)
+    if unit is None and not where.daemon_log.exists():
         raise PulseError(f"nothing was said yet: there is no {where.daemon_log}")
-    for line in tail.last_lines(where.daemon_log, last):
+    lines = tail.journal(unit.user, last, follow) if unit else tail.lines(where.daemon_log, last, follow)
+    for line in lines:
         put(line)
-    for line in tail.coming_lines(where.daemon_log) if follow else ():
-        put(line)
-    return None
-
-
-def launch(home: "Home", *more: str) -> None:
-    """Start the daemon, by systemd if it has the unit."""
-    from pulse_adapters.systemd import manager
-    from pulse_core.model.errors import PulseError
-    from upulse_cli import running
-
-    unit = manager.installed(home.path)
-    if unit and more:
-        raise PulseError(
-            f"systemd starts this daemon and can't pass {more[0]}; do it once by hand, then stop that: "
-            f"upulse daemon start --foreground {more[0]}"
-        )
-    if unit:
-        manager.start(unit)
-        say("Started through systemctl.")
-    else:
-        daemon = running.begin(home, *more)
-        say(f"Started, process {daemon['pid']}.")
-
-
-def halt(home: "Home") -> bool:
-    """Stop the daemon, by systemd if that runs it; False if none ran."""
-    from pulse_adapters.systemd import manager
-
-    unit = manager.installed(home.path)
-    if unit and manager.is_active(unit):
-        manager.stop(unit)
-        say("Stopped through systemctl.")
-        return True
-    return halt_background(home)
-
-
-def halt_background(home: "Home") -> bool:
-    """Stop a daemon that nobody else manages; False if none ran."""
-    from upulse_cli import running
-
-    pid = running.end(home, grace(home) + STOP_MARGIN)
-    say(f"Stopped, it was process {pid}." if pid else "No daemon runs.")
-    return pid is not None
-
-
-def grace(home: "Home") -> float:
-    """Seconds that a stop waits for running effects, as far as the settings can be read."""
-    from pulse_adapters.config.file import load
-    from pulse_core.model.errors import SettingsRefused
-    from pulse_core.settings import Settings
-
-    try:
-        return load(home.config).daemon.stop_grace / 1e6
-    except SettingsRefused:
-        return Settings().daemon.stop_grace / 1e6
-
-
-def up_now(home: "Home") -> list[str]:
-    """The guarded processes that are up, in words; none if no daemon can say."""
-    from pulse_adapters.ipc.client import Client
-    from pulse_adapters.ipc.protocol import NotAnswering
-
-    try:
-        with Client(home.socket, timeout=2.0) as client:
-            processes = client.ask("status")["processes"]
-    except NotAnswering:
-        return []
-    return [
-        f"{process['name']} (process {process['pid']})" if process["pid"] else process["name"]
-        for process in processes
-        if process["state"] == "up"
-    ]
 
 
 def left_running(guarded: list[str]) -> str:
@@ -240,31 +171,15 @@ def left_running(guarded: list[str]) -> str:
 
 def answered(home: "Home", request: Mapping[str, Any]) -> None:
     """Wait for the daemon's answer to a reload and say it; raises SettingsRefused with every fault."""
+    from pulse_adapters.ipc.client import Client
     from pulse_core.model.errors import SettingsRefused
-    from upulse_cli.following import first, follow
 
-    coming = follow(home, request["seq"], ("settings-loaded", "settings-refused"))
-    answer = first(coming, lambda event: event["cause"] == request["id"])
+    kinds = ["settings-loaded", "settings-refused"]
+    with Client(home.socket) as client:
+        coming = (item["event"] for item in client.stream("follow", since=request["seq"], kinds=kinds))
+        answer = next(event for event in coming if event["cause"] == request["id"])
     if answer["kind"] == "settings-refused":
         raise SettingsRefused([*answer["data"]["faults"], "The old settings stay in force."])
-    say(f"The new settings are in force; they guard {len(answer['data'].get('processes', ()))} processes.")
-
-
-def journal(user: bool, last: int, follow: bool) -> None:
-    """Print what the unit wrote to the journal."""
-    import subprocess
-
-    from pulse_adapters.systemd import UNIT_NAME
-    from pulse_core.model.errors import PulseError
-    from upulse_cli.tail import spoken
-
-    command = ["journalctl", "--user-unit" if user else "-u", UNIT_NAME, "-o", "cat", "--no-pager"]
-    command += ["-n", str(last), *(["--follow"] if follow else [])]
-    try:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as reader:
-            for line in reader.stdout or ():
-                put(spoken(line.rstrip("\n")))
-    except FileNotFoundError as error:
-        raise PulseError("there is no journalctl on this machine") from error
-    if reader.returncode:
-        raise PulseError(f"journalctl ended with exit {reader.returncode}")
+    say(
+        f"The new settings are in force; they guard {count(len(answer['data'].get('processes', ())), 'process')}."
+    )

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from pulse_adapters.config.home import Home
     from upulse_cli.lives import Life
 
-app = group("Show, add, cancel and retry effects: descriptions of actions, which executors carry out.")
+app = group("Show, add, cancel and retry effects.")
 
-EffectId = Annotated[str, typer.Argument(metavar="ID", help="Its id, or enough of its beginning or end.")]
+EffectId = Annotated[
+    str, typer.Argument(metavar="EFFECT", help="Its id, enough of its beginning or end, or its key.")
+]
 Params = Annotated[
     list[str] | None,
     typer.Option("--param", metavar="NAME=JSON", help="A parameter; text that is no JSON is taken as it is."),
@@ -31,11 +33,12 @@ def list_(
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
-    """List the effects that are open, or the newest of all."""
+    """List open effects, or the newest of all."""
     from pulse_adapters.sqlite.reader import EventRow, LogReader
     from upulse_cli.access import found_home
+    from upulse_cli.facts import facts_of
     from upulse_cli.lives import life
-    from upulse_cli.reading import facts_of, last_effects
+    from upulse_cli.reading import last_effects
 
     where = found_home(home)
     with LogReader(where.path) as log:
@@ -55,7 +58,7 @@ def list_(
 
 @app.command()
 def show(effect: EffectId, as_json: AsJson = False, home: HomeDir = None) -> None:
-    """Show one effect and everything that happened to it."""
+    """Show an effect and its events."""
     from upulse_cli.reading import spelled
 
     one = find(home, effect)
@@ -84,7 +87,9 @@ def add(
     ] = False,
     home: HomeDir = None,
 ) -> None:
-    """Wish for an action, and print the effect's id once it is on disk.
+    """Wish for an action and print the id.
+
+    The id of the effect is printed once it is on disk.
 
     If an effect with this key is open already, its id is printed instead.
     """
@@ -100,7 +105,7 @@ def add(
 
 @app.command()
 def cancel(effect: EffectId, why: Why = "", home: HomeDir = None) -> None:
-    """Cancel an effect that is pending, or stop one that is executing."""
+    """Cancel one that is pending, stop one that runs."""
     from pulse_core.model.errors import PulseError
     from upulse_cli.access import Wish, append, found_home, say_when
 
@@ -121,7 +126,10 @@ def retry(
     ] = False,
     home: HomeDir = None,
 ) -> None:
-    """Wish once more for what failed, is unknown or was cancelled, and print the new effect's id."""
+    """Wish again for what did not work.
+
+    That is: what failed, is unknown or was cancelled. Prints the new effect's id.
+    """
     from pulse_core.model.errors import PulseError
     from upulse_cli.access import found_home
 
@@ -139,10 +147,10 @@ def find(option: str | None, name: str) -> "Life":
     from pulse_adapters.sqlite.reader import LogReader
     from upulse_cli.access import found_home
     from upulse_cli.lives import life
-    from upulse_cli.reading import effect_called
+    from upulse_cli.reading import effect_meant
 
     with LogReader(found_home(option).path) as log:
-        return life(log, effect_called(log, name))
+        return life(log, effect_meant(log, name))
 
 
 def record(home: "Home", data: Mapping[str, Any], cause: str | None, wait: bool) -> None:

@@ -41,7 +41,10 @@ def events(
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
-    """Print events, oldest first: all that match, or on a terminal the newest 50 if nothing says which."""
+    """Print what happened, oldest first.
+
+    All that matches; on a terminal the newest 50, if nothing says since when or how many.
+    """
     import sys
 
     from upulse_cli.access import found_home

@@ -22,7 +22,10 @@ def init(
     ] = False,
     home: HomeDir = None,
 ) -> None:
-    """Make a home: its directory, commented settings, and an empty log. What is there already is kept."""
+    """Make a home for Pulse.
+
+    Its directory, commented settings and an empty log; what is there already is kept.
+    """
     from pulse_adapters.config.home import Home
 
     made = Home.resolve(home)

@@ -7,14 +7,14 @@ import typer
 from upulse_cli.options import AsJson, HomeDir, Why, group
 from upulse_cli.speech import console, put_json, say
 
-app = group("List the guarded processes, and stop or start them on purpose.")
+app = group("List guarded processes, stop and start them.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name in the settings.")]
 
 
 @app.command("list")
 def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
-    """List the guarded processes and how they stand."""
+    """List what is guarded, and how it stands."""
     from upulse_cli.access import found_home
     from upulse_cli.standing import standing
 
@@ -38,7 +38,10 @@ def stop(
     why: Why = "",
     home: HomeDir = None,
 ) -> None:
-    """End a guarded process and keep it down for a while: the watchdog doesn't fight it."""
+    """End a process and keep it down for a while.
+
+    The watchdog doesn't fight it until the time is over, or `upulse process start`.
+    """
     from pulse_adapters.config.file import load
     from pulse_core.settings.durations import spell_duration
     from upulse_cli.access import Wish, append, found_home, say_when
@@ -56,7 +59,10 @@ def stop(
 
 @app.command()
 def start(name: Name, why: Why = "", home: HomeDir = None) -> None:
-    """Bring a process up again: ends `process stop`, and gives it a fresh budget of restarts."""
+    """Bring a process up again.
+
+    Ends `upulse process stop`, and gives it a fresh budget of restarts.
+    """
     from upulse_cli.access import Wish, append, found_home, say_when
 
     answer = append(found_home(home), Wish("process-start-requested", name, {"why": why}))

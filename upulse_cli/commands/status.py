@@ -19,7 +19,10 @@ def status(
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
-    """Show the daemon, the guarded processes, the effects and the ticks."""
+    """Show how everything stands.
+
+    The daemon, the guarded processes with why they stand so, the effects and the ticks.
+    """
     from upulse_cli.access import found_home
     from upulse_cli.standing import standing
 

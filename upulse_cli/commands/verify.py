@@ -19,7 +19,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
-    """Read the whole log and name the first row that was altered or is missing; exits 1 if there is one."""
+    """Check the whole log.
+
+    Names the first row that was altered or is missing, and exits 1 if there is one.
+    """
     from upulse_cli.access import found_home
 
     verdict = watched(found_home(home))

@@ -33,6 +33,8 @@ def said(event: Spelled) -> str:
             return f"attempt {data['attempt']}: {data['error']}; again in {took(data['retry_us'])}"
         case "process-died" | "process-up":
             return str(data["evidence"])
+        case "settings-loaded":
+            return f"guarding {', '.join(data.get('processes', ())) or 'nothing'}"
         case "process-stop-requested":
             return f"for {took(data['expires_us'])}  {data.get('why', '')}".rstrip()
         case _:

@@ -1,6 +1,6 @@
 """Callers who mean harm, or are broken, cost little and disturb nobody."""
 
-# ruff: noqa: ASYNC110 - real files and real peers: a look at them blocks nobody, and they set no event
+
 
 import asyncio
 import json

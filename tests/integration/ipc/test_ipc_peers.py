@@ -1,6 +1,6 @@
 """Who calls is what the kernel says: owner and root are persons, members of the group agents, the rest nobody."""
 
-# ruff: noqa: ASYNC240 - real files and real peers: a look at them blocks nobody, and they set no event
+
 
 import asyncio
 import grp

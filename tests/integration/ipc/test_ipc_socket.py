@@ -1,6 +1,6 @@
 """The daemon answers over its socket: answers, streams, errors, places."""
 
-# ruff: noqa: ASYNC110, ASYNC240 - real files and real peers: a look at them blocks nobody, and they set no event
+
 
 import asyncio
 import os

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulse_core.model.moment import Moment
-from pulse_core.projections import Intent, ProcessHistory, Processes, Projected, Snapshot
+from pulse_core.projections import Intent, Processes, ProcessHistory, Projected, Snapshot
 from pulse_core.rules.survival.condition import HALF_OPEN_MAX, Condition, State, exhausted, judge, rough
 from pulse_core.settings import ProcessSettings, RestartSettings, Settings
 

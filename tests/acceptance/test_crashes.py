@@ -1,0 +1,14 @@
+"""A real daemon, killed at every named point and at random moments; the long form is `make campaign`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.campaign.crash import BACK_WITHIN, POINTS, run
+
+
+@pytest.mark.timeout(300)
+def test_nothing_acknowledged_is_lost_and_nothing_runs_twice(tmp_path: Path) -> None:
+    seen = run(tmp_path / "home", kills=2 * len(POINTS), seed=1)
+    assert seen["promised"] > 50
+    assert seen["slowest_start_s"] < BACK_WITHIN

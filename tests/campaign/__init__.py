@@ -1,0 +1,1 @@
+"""Long campaigns (`make campaign`); their short forms run in `make check`."""

@@ -1,0 +1,87 @@
+"""`make campaign`: lives of bad luck from many seeds, hundreds of kills, thousands of flipped bytes."""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from multiprocessing import Pool
+from pathlib import Path
+
+from tests.campaign.crash import BACK_WITHIN, run
+from tests.simulation.chaos import live
+
+
+def main() -> int:
+    """Run every campaign; the exit code says whether all laws held."""
+    parser = argparse.ArgumentParser(prog="tests.campaign", description=main.__doc__)
+    parser.add_argument("--seeds", type=int, default=3_000, help="simulated lives")
+    parser.add_argument(
+        "--first", type=int, default=0, help="the first seed; a failing one can be lived again"
+    )
+    parser.add_argument("--kills", type=int, default=500, help="kills of a real daemon")
+    parser.add_argument("--flips", type=int, default=2_000, help="flipped bytes in the log and its WAL")
+    options = parser.parse_args()
+    sound = [simulations(options.first, options.seeds), kills(options.kills), flips(options.flips)]
+    return 0 if all(sound) else 1
+
+
+def simulations(first: int, seeds: int) -> bool:
+    """Live every seed; say which ones broke a law."""
+    began, ticks, bad = time.monotonic(), 0, []
+    with Pool() as pool:
+        for seed, lived, fault in pool.imap_unordered(attempt, range(first, first + seeds)):
+            ticks += lived
+            if fault:
+                bad.append(seed)
+                print(
+                    f"seed {seed}: {fault}\n  again: python -m tests.campaign --first {seed} --seeds 1 --kills 0",
+                    flush=True,
+                )
+    print(
+        f"simulation: {seeds} lives, {ticks:,} ticks, {len(bad)} broke a law, {time.monotonic() - began:.0f} s",
+        flush=True,
+    )
+    return not bad
+
+
+def attempt(seed: int) -> tuple[int, int, str]:
+    """One life: the seed, its ticks, and what went wrong."""
+    try:
+        daemon = live(seed, deeds=60).daemon
+        return seed, daemon.ticker.number if daemon else 0, ""
+    except Exception as error:  # noqa: BLE001 - any failure belongs to its seed
+        return seed, 0, f"{type(error).__name__}: {error}"
+
+
+def kills(count: int) -> bool:
+    """Kill a real daemon so often, in homes of their own, a hundred kills each."""
+    for home in range(0, count, 100):
+        with tempfile.TemporaryDirectory(prefix="pulse-campaign-") as path:
+            seen = run(Path(path) / "home", min(100, count - home), seed=home)
+        print(f"crash: {seen}", flush=True)
+        if seen["slowest_start_s"] > BACK_WITHIN:
+            print(f"crash: slower back than {BACK_WITHIN} s")
+            return False
+    return True
+
+
+def flips(count: int) -> bool:
+    """Flip bytes in the log and its WAL; none may lose an acknowledged row in silence."""
+    if not count:
+        return True
+    env = {**os.environ, "PULSE_FLIPS": str(count)}
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--timeout=3000",
+        "tests/integration/sqlite/test_sqlite_damage.py",
+    ]
+    return subprocess.run(argv, env=env, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,325 @@
+"""The executor loop as the daemon runs it: begun once, settled once, whatever happens between."""
+
+import asyncio
+import json
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from pulse_adapters.memory import MemoryExecutor
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect, EffectCancelRequested, Paused, Resumed
+from pulse_core.ports import Policy, Safety, Unsure
+from tests.simulation.world import World, simulate
+
+NOTHING: dict[str, Any] = {}
+NOTE = Effect(action="note", key="k")
+
+
+def life(world: World, id_: str) -> list[str]:
+    return [event.kind.removeprefix("effect-") for event in world.events(subject=id_)]
+
+
+def told(world: World, kind: str) -> dict[str, Any]:
+    return dict(json.loads(world.events(kind)[-1].data))
+
+
+def with_note(world: World, deed: Any = None, **policy: Any) -> MemoryExecutor:
+    rule = Policy(**{"safety": Safety.IDEMPOTENT, **policy})
+    executor = MemoryExecutor("note", rule, **({"deed": deed} if deed else {}))
+    world.executors["note"] = executor
+    return executor
+
+
+async def never(_event: Event) -> None:
+    await asyncio.sleep(10**9)
+
+
+async def failing(_event: Event) -> None:
+    raise PulseError("the thing is broken")
+
+
+def test_an_effect_is_said_to_begin_before_it_does() -> None:
+    async def story(world: World) -> None:
+        seen: list[list[str]] = []
+
+        async def looking(event: Event) -> None:
+            seen.append(life(world, event.id))
+
+        with_note(world, looking)
+        await world.start()
+        wish = await world.ask(NOTE)
+        await asyncio.sleep(1)
+        assert seen == [["executing"]]
+        assert life(world, wish.id) == ["executing", "acked"]
+
+    simulate(story, NOTHING)
+
+
+def test_a_failure_is_tried_again_and_then_settled() -> None:
+    async def story(world: World) -> None:
+        with_note(world, failing, retries=2)
+        await world.start()
+        wish = await world.ask(NOTE)
+        await asyncio.sleep(60)
+        failed = ["executing", "attempt-failed", "executing", "attempt-failed", "executing", "failed"]
+        assert life(world, wish.id) == failed
+        assert told(world, "effect-failed")["error"] == "the thing is broken"
+
+    simulate(story, NOTHING)
+
+
+def test_pauses_between_attempts_grow() -> None:
+    async def story(world: World) -> None:
+        with_note(world, failing, retries=3, backoff=10.0)
+        await world.start()
+        wish = await world.ask(NOTE)
+        await asyncio.sleep(300)
+        starts = [event.mono for event in world.events("effect-executing", subject=wish.id)]
+        gaps = [(later - earlier) / 1e6 for earlier, later in pairwise(starts)]
+        for gap, least in zip(gaps, (10, 20, 40), strict=True):
+            assert least <= gap <= 1.3 * least + 0.1
+
+    simulate(story, NOTHING)
+
+
+def test_what_must_not_run_twice_is_never_retried() -> None:
+    async def story(world: World) -> None:
+        executor = with_note(world, failing, safety=Safety.AT_MOST_ONCE, retries=5)
+        await world.start()
+        wish = await world.ask(NOTE)
+        await asyncio.sleep(600)
+        assert life(world, wish.id) == ["executing", "failed"]
+        assert executor.began == [wish.id]
+
+    simulate(story, NOTHING)
+
+
+def test_a_deed_that_takes_too_long_is_ended() -> None:
+    async def story(world: World) -> None:
+        with_note(world, never, timeout=7.0)
+        await world.start()
+        await world.ask(NOTE)
+        await asyncio.sleep(10)
+        assert "not done within 7 s" in told(world, "effect-failed")["error"]
+
+    simulate(story, NOTHING)
+
+
+def test_an_executor_that_cannot_tell_leaves_the_effect_unknown() -> None:
+    async def unsure(_event: Event) -> None:
+        raise Unsure("the line went dead")
+
+    async def story(world: World) -> None:
+        with_note(world, unsure, retries=5)
+        await world.start()
+        wish = await world.ask(NOTE)
+        await asyncio.sleep(60)
+        assert life(world, wish.id) == ["executing", "unknown"]
+
+    simulate(story, NOTHING)
+
+
+def test_a_bug_in_an_executor_is_the_outcome_of_its_effect_alone() -> None:
+    async def buggy(_event: Event) -> None:
+        raise ZeroDivisionError("oh")
+
+    async def story(world: World) -> None:
+        with_note(world, buggy)
+        await world.start()
+        await world.ask(NOTE)
+        await asyncio.sleep(1)
+        assert told(world, "effect-failed")["error"] == "ZeroDivisionError: oh"
+        assert world.lifeline.told == ["ready"]
+
+    simulate(story, NOTHING)
+
+
+def test_no_more_run_at_a_time_than_there_are_slots() -> None:
+    async def story(world: World) -> None:
+        now, most = [0], [0]
+
+        async def counted(_event: Event) -> None:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+            await asyncio.sleep(1)
+            now[0] -= 1
+
+        executor = with_note(world, counted)
+        await world.start()
+        for number in range(20):
+            await world.ask(NOTE.model_copy(update={"key": f"k{number}"}))
+        await asyncio.sleep(60)
+        assert most == [4]
+        assert len(executor.done) == 20
+
+    simulate(story, {"daemon": {"concurrency": 4}})
+
+
+def test_a_cooldown_keeps_actions_of_one_key_apart() -> None:
+    async def story(world: World) -> None:
+        with_note(world, cooldown=100.0)
+        await world.start()
+        await world.ask(NOTE)
+        await asyncio.sleep(10)
+        await world.ask(NOTE)
+        await asyncio.sleep(80)
+        assert len(world.events("effect-executing")) == 1
+        await asyncio.sleep(20)
+        assert len(world.events("effect-executing")) == 2
+
+    simulate(story, NOTHING)
+
+
+def test_a_stale_effect_is_cancelled_and_not_begun() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await world.ask(Paused())
+        wish = await world.ask(NOTE.model_copy(update={"not_after": world.clock.now().at + 5_000_000}))
+        await asyncio.sleep(10)
+        await world.ask(Resumed())
+        await asyncio.sleep(1)
+        assert life(world, wish.id) == ["cancelled"]
+        assert "its time was over" in told(world, "effect-cancelled")["why"]
+
+    simulate(story, NOTHING)
+
+
+def test_a_jump_of_the_clock_makes_nothing_stale() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await world.ask(Paused())
+        wish = await world.ask(NOTE.model_copy(update={"not_after": world.clock.now().at + 60_000_000}))
+        world.clock.jump(10**13)
+        await world.ask(Resumed())
+        await asyncio.sleep(5)
+        assert life(world, wish.id) == ["executing", "acked"]
+
+    simulate(story, NOTHING)
+
+
+def test_a_pending_effect_can_be_cancelled() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await world.ask(Paused())
+        wish = await world.ask(NOTE)
+        await world.ask(EffectCancelRequested(), wish.id, actor="ada")
+        await asyncio.sleep(2)
+        assert told(world, "effect-cancelled")["why"] == "cancelled by ada"
+
+    simulate(story, NOTHING)
+
+
+def test_an_executing_effect_can_be_cancelled() -> None:
+    async def story(world: World) -> None:
+        with_note(world, never, timeout=10**6)
+        await world.start()
+        wish = await world.ask(NOTE)
+        await asyncio.sleep(1)
+        await world.ask(EffectCancelRequested(), wish.id, actor="ada")
+        await asyncio.sleep(2)
+        assert life(world, wish.id) == ["executing", "cancel-requested", "cancelled"]
+
+    simulate(story, NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("safety", "fate"),
+    [
+        (Safety.IDEMPOTENT, ["executing", "executing", "acked"]),
+        (Safety.VERIFY_FIRST, ["executing", "executing", "acked"]),
+        (Safety.AT_MOST_ONCE, ["executing", "unknown"]),
+    ],
+)
+def test_what_a_crash_interrupted_is_settled_by_its_class(safety: Safety, fate: list[str]) -> None:
+    async def story(world: World) -> None:
+        executor = with_note(world, never, safety=safety, timeout=10**6)
+        await world.start()
+        wish = await world.ask(NOTE)
+        await asyncio.sleep(1)
+        await world.crash()
+        world.executors["note"] = replace(executor, deed=MemoryExecutor("x").deed)
+        await world.start()
+        await asyncio.sleep(1)
+        assert life(world, wish.id) == fate
+
+    simulate(story, NOTHING)
+
+
+def test_what_happened_before_a_crash_is_seen_and_not_done_again() -> None:
+    async def story(world: World) -> None:
+        executor = with_note(world, never, safety=Safety.VERIFY_FIRST, timeout=10**6)
+        await world.start()
+        wish = await world.ask(NOTE)
+        await asyncio.sleep(1)
+        await world.crash()
+        executor.done.append(wish.id)
+        await world.start()
+        await asyncio.sleep(1)
+        assert life(world, wish.id) == ["executing", "acked"]
+        assert executor.began == [wish.id]
+
+    simulate(story, NOTHING)
+
+
+def test_an_effect_that_kills_the_daemon_is_given_up() -> None:
+    async def story(world: World) -> None:
+        with_note(world, never, timeout=10**6)
+        await world.start()
+        wish = await world.ask(NOTE)
+        for _ in range(15):
+            await asyncio.sleep(1)
+            await world.crash()
+            await world.start()
+        assert life(world, wish.id)[-1] == "failed"
+        assert "interrupted 11 times" in told(world, "effect-failed")["error"]
+
+    simulate(story, NOTHING)
+
+
+def test_an_effect_nobody_can_carry_out_any_more_is_settled() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await world.ask(Paused())
+        wish = await world.ask(NOTE)
+        await world.end()
+        del world.executors["note"]
+        await world.start()
+        await world.ask(Resumed())
+        await asyncio.sleep(2)
+        assert life(world, wish.id) == ["failed"]
+
+    simulate(story, NOTHING)
+
+
+def test_a_graceful_stop_lets_running_effects_end() -> None:
+    async def some_seconds(_event: Event) -> None:
+        await asyncio.sleep(5)
+
+    async def story(world: World) -> None:
+        with_note(world, some_seconds)
+        await world.start()
+        wish = await world.ask(NOTE)
+        await asyncio.sleep(1)
+        await world.end()
+        assert life(world, wish.id) == ["executing", "acked"]
+        assert world.log.events[-1].kind == "daemon-stopped"
+
+    simulate(story, NOTHING)
+
+
+def test_a_stop_does_not_wait_longer_than_its_grace() -> None:
+    async def story(world: World) -> None:
+        with_note(world, never, timeout=10**6)
+        await world.start()
+        await world.ask(NOTE)
+        await asyncio.sleep(1)
+        before = asyncio.get_running_loop().time()
+        await world.end()
+        assert asyncio.get_running_loop().time() - before < 4
+        assert world.log.events[-1].kind == "daemon-stopped"
+
+    simulate(story, {"daemon": {"stop_grace": "3s"}})

@@ -1,0 +1,281 @@
+"""Ticks: when they come, what they see, what is kept of them."""
+
+import asyncio
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from pulse_core.model.kinds import Effect, Paused
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules import Inner, Rule
+from tests.simulation.world import World, simulate
+
+ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
+
+
+def wishing(key: str, **more: Any) -> Rule:
+    async def rule(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        return (await inner(prev, curr)).plus(Effect(action="note", key=key, **more))
+
+    rule.__name__ = f"wishes_{key}"
+    return rule
+
+
+def seeing(seen: list[tuple[Snapshot, Snapshot]]) -> Rule:
+    async def rule(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        seen.append((prev, curr))
+        return await inner(prev, curr)
+
+    return rule
+
+
+def test_a_quiet_machine_is_looked_at_every_tick_ms() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(10)
+        before = daemon.ticker.number
+        await asyncio.sleep(100)
+        assert daemon.ticker.number - before == 10
+
+    simulate(story, {"daemon": {"tick_ms": 10_000}})
+
+
+def test_a_rule_may_ask_for_an_earlier_tick() -> None:
+    async def hurried(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        return (await inner(prev, curr)).within(1_000)
+
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(1)
+        before = daemon.ticker.number
+        await asyncio.sleep(100)
+        assert daemon.ticker.number - before == 100
+
+    simulate(story, {}, inside=(hurried,))
+
+
+def test_an_append_wakes_the_tick() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(100)
+        before = daemon.ticker.number
+        await world.ask(Paused())
+        await asyncio.sleep(0.01)
+        assert daemon.ticker.number == before + 1
+        assert (await world.vitals.ticks(1))[0].woken_by == "paused"
+
+    simulate(story, {})
+
+
+def test_a_storm_of_events_is_not_a_storm_of_ticks() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(100)
+        before = daemon.ticker.number
+        for number in range(500):
+            await world.ask(Effect(action="note", key=f"k{number}"))
+            await asyncio.sleep(0.002)
+        assert daemon.ticker.number - before <= 30
+
+    simulate(story, {})
+
+
+def test_the_previous_snapshot_is_the_one_of_the_last_tick_even_across_restarts() -> None:
+    seen: list[tuple[Snapshot, Snapshot]] = []
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(200)
+        last, count = seen[-1][1], len(seen)
+        await world.crash()
+        world.host.kill("gateway")
+        await asyncio.sleep(100)
+        await world.start()
+        await asyncio.sleep(1)
+        first = seen[count][0]
+        assert (first.tick, first.now, first.projected) == (last.tick, last.now, last.projected)
+        assert first.process("gateway").up is not None
+
+    simulate(story, ONE, inside=(seeing(seen),))
+
+
+def test_without_vitals_the_first_tick_compares_with_itself() -> None:
+    seen: list[tuple[Snapshot, Snapshot]] = []
+
+    async def story(world: World) -> None:
+        await world.start()
+        assert seen[0][0] is seen[0][1]
+
+    simulate(story, {}, inside=(seeing(seen),))
+
+
+def test_an_effect_that_is_open_is_not_emitted_again() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await world.ask(Paused())
+        await asyncio.sleep(100)
+        assert len(world.events("effect")) <= 1
+
+    simulate(story, {}, inside=(wishing("once"),))
+
+
+def test_one_effect_wished_by_both_folds_is_recorded_once() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        assert len(world.events("effect", subject="restart-process:gateway")) == 1
+
+    simulate(story, ONE, inside=(wishing("other"),))
+
+
+def test_a_rule_from_outside_cannot_pass_its_effects_off_as_survival() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        wish = json.loads(world.events("effect", subject="sly")[0].data)
+        assert (wish["rule"], wish.get("survival", False)) == ("wishes_sly", False)
+
+    simulate(story, {}, inside=(wishing("sly", survival=True, rule="process_watchdog"),))
+
+
+def test_survival_wishes_are_not_repeated_by_a_whole_fold_that_comes_late() -> None:
+    async def slow(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        await asyncio.sleep(3)
+        return (await inner(prev, curr)).plus(Effect(action="note", key="late"))
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(20)
+        assert len(world.host.starts) == 1
+        assert world.events("effect", subject="late")
+
+    simulate(story, ONE, inside=(slow,))
+
+
+def test_a_late_fold_sees_every_change_between_two_of_its_snapshots() -> None:
+    seen: list[tuple[Snapshot, Snapshot]] = []
+
+    async def slow(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        seen.append((prev, curr))
+        await asyncio.sleep(3)
+        return await inner(prev, curr)
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(60)
+        assert all(later[0] is earlier[1] for earlier, later in pairwise(seen))
+
+    simulate(story, ONE, inside=(slow,))
+
+
+def test_rules_inside_that_hang_do_not_delay_the_reflex() -> None:
+    async def hanging(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        await asyncio.sleep(5)
+        return await inner(prev, curr)
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(0.05)
+        assert "gateway" in world.host.bodies
+
+    simulate(story, ONE, inside=(hanging,))
+
+
+def test_a_rule_that_raises_is_reported_and_the_others_go_on() -> None:
+    async def broken(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        raise ValueError("oh")
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(120)
+        assert [event.subject for event in world.events("error")] == ["rule:broken"]
+        assert world.events("effect", subject="inner")
+
+    simulate(story, {}, inside=(broken, wishing("inner")))
+
+
+@pytest.mark.parametrize(
+    "wish", [{"action": "no-such-action"}, {"action": "restart-process", "params": "nonsense"}]
+)
+def test_an_effect_nobody_could_carry_out_is_reported_and_left_out(wish: dict[str, Any]) -> None:
+    async def confused(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        effect = Effect.model_construct(key="bad", **{"params": {}, **wish})
+        return (await inner(prev, curr)).plus(effect)
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        assert not world.events("effect", subject="bad")
+
+    simulate(story, {}, inside=(confused, wishing("good")))
+
+
+def test_a_tick_record_says_what_was_seen_and_done() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        records = await world.vitals.ticks(100)
+        emitting = next(record for record in records if record.effects)
+        assert emitting.effects == ("restart-process:gateway",)
+        assert emitting.settings == world.settings.digest
+        assert [(layer.rule, layer.outcome) for layer in emitting.layers] == [
+            ("process_watchdog", "added"),
+            ("blast_radius", "passed"),
+            ("kill_switch", "passed"),
+        ]
+        assert emitting.snapshot is not None
+        kept = await world.objects.get(emitting.snapshot)
+        assert kept is not None
+        assert json.loads(kept)["tick"] == emitting.tick
+
+    simulate(story, ONE)
+
+
+def test_an_effect_names_its_rule_tick_and_samples() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(200)
+        world.host.kill("gateway")
+        await asyncio.sleep(1)
+        wish = json.loads(world.events("effect")[-1].data)
+        assert (wish["rule"], wish["survival"]) == ("process_watchdog", True)
+        (sample,) = await world.vitals.samples(wish["samples"])
+        assert sample.data["gateway"]["up"] is False
+
+    simulate(story, ONE)
+
+
+def test_tick_numbers_go_on_when_vitals_are_deleted() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(100)
+        await world.end()
+        last = max(json.loads(event.data)["tick"] for event in world.events("effect"))
+        world.vitals = type(world.vitals)()
+        daemon = await world.start()
+        assert daemon.ticker.number > last
+
+    simulate(story, ONE)
+
+
+def test_the_watchdog_hears_of_life_only_while_the_loops_turn() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(60)
+        heard = world.lifeline.told.count("watchdog")
+        assert heard >= 20
+        daemon.executor.beats = -(10**9)
+        stuck = asyncio.Event()
+        daemon.executor._round = lambda _group: stuck.wait()  # type: ignore[method-assign,assignment,return-value]
+        await asyncio.sleep(60)
+        assert world.lifeline.told.count("watchdog") <= heard + 2
+        stuck.set()
+
+    async def told(world: World) -> None:
+        world.lifeline._seconds = 8.0
+        await story(world)
+
+    simulate(told, {})

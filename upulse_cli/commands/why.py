@@ -1,0 +1,38 @@
+"""`upulse why`: how an effect came about, and what came of it."""
+
+from typing import Annotated
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.speech import console, put_json
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(why)
+
+
+def why(
+    effect: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="EFFECT", help="Its id or enough of it, its key, or a process; else the last."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Explain an effect, from sample to outcome.
+
+    What was sensed, in which tick, which rule wished it and why, what was done, and what followed.
+    """
+    from upulse_cli.access import found_home
+    from upulse_cli.story import story
+
+    told = story(found_home(home), effect).told()
+    if as_json:
+        return put_json(told)
+    from upulse_cli.views.why import tree
+
+    return console().print(tree(told))

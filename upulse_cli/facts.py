@@ -1,0 +1,45 @@
+"""The projections as of now, folded from the files: what a daemon would say if one ran."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.sqlite.checkpoints import read_checkpoints
+from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
+from pulse_core.model.event import Event, Head
+from pulse_core.projections import BUILT_IN, Projected, fold
+from pulse_core.projections.projected import WANTED
+
+BATCH = 2_000
+
+
+def facts_of(home: Home) -> Projected:
+    """The projections at the head of the log, from the last checkpoint on if it is of this log."""
+    with LogReader(home.path) as log:
+        head = log.head()[0]
+        state = _checkpointed(home, log)
+        wanted = Wanted(since_seq=state.seq, kinds=tuple(WANTED))
+        for batch in _batches(log.events(wanted)):
+            state = fold(state, [Event(*row) for row in batch])
+        return fold(state, (), upto=max(head, state.seq))
+
+
+def _checkpointed(home: Home, log: LogReader) -> Projected:
+    found = read_checkpoints(home.state)
+    fits = all(
+        name in found and found[name].version == projection.version for name, projection in BUILT_IN.items()
+    )
+    heads: set[Head] = {found[name].head for name in BUILT_IN} if fits else set()
+    if len(heads) != 1 or log.chain_at(next(iter(heads)).seq) != next(iter(heads)).chain:
+        return Projected()
+    try:
+        states: dict[str, Any] = {name: one.load(found[name].state) for name, one in BUILT_IN.items()}
+    except ValueError:  # a cache that can't be read is no cache
+        return Projected()
+    return Projected(heads.pop().seq, **states)
+
+
+def _batches(rows: Iterator[EventRow]) -> Iterator[Sequence[EventRow]]:
+    while batch := list(islice(rows, BATCH)):
+        yield batch

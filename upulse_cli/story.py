@@ -1,0 +1,147 @@
+"""Why an effect came about and what became of it, gathered from the log, the vitals and the objects."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
+from pulse_adapters.sqlite.references import object_path
+from pulse_adapters.sqlite.vitals_reader import SampleRow, TickRow, VitalsReader
+from pulse_core.model.event import Event
+from pulse_core.model.moment import Moment, iso
+from pulse_core.projections.effects import Phase
+from upulse_cli.lives import Life, life
+from upulse_cli.reading import effect_explained, spelled
+
+NEWS = ("process-died", "process-up", "process-stopped", "process-stop-requested", "process-start-requested")
+"""What a rule may have seen of a process."""
+
+FOLLOWED = ("process-up", "process-died")
+Told = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Story:
+    """Everything that is still known about one effect. process: the one it concerns, if any."""
+
+    life: Life
+    process: str | None
+    samples: Sequence[SampleRow]
+    seen: EventRow | None
+    tick: TickRow | None
+    snapshot_kept: bool
+    origin: EventRow | None
+    followed: EventRow | None
+
+    @property
+    def began(self) -> Moment:
+        """The first moment in it, which all times are told relative to."""
+        moments = [Moment(*sample[2:5]) for sample in self.samples]
+        rows = [row for row in (self.seen, self.life.wish) if row]
+        return min((*moments, *(Event(*row).moment for row in rows)), key=lambda moment: moment.at)
+
+    def told(self) -> Told:
+        """The story as nested JSON, in the order in which it happened; `ms` counts from its beginning."""
+        return {
+            "effect": self.life.told(),
+            "origin": self._event(self.origin) if self.origin else None,
+            "samples": [self._sample(sample) for sample in self.samples],
+            "seen": self._event(self.seen) if self.seen else None,
+            "tick": self._tick(self.tick) if self.tick else None,
+            "wish": self._event(self.life.wish),
+            "attempts": list(self._attempts()),
+            "outcome": self._event(self.life.outcome) if self.life.outcome else None,
+            "followed": self._event(self.followed) if self.followed else None,
+            "missing": list(self._missing()),
+        }
+
+    def _ms(self, moment: Moment) -> float:
+        return moment.since(self.began) / 1000
+
+    def _event(self, row: EventRow) -> Told:
+        return {**spelled(row), "ms": self._ms(Event(*row).moment)}
+
+    def _sample(self, sample: SampleRow) -> Told:
+        data = sample.data.get(self.process, {}) if self.process else sample.data
+        moment = Moment(sample.at, sample.boot, sample.mono)
+        return {
+            "id": sample.id,
+            "key": sample.key,
+            "at": iso(sample.at),
+            "data": data,
+            "ms": self._ms(moment),
+        }
+
+    def _tick(self, tick: TickRow) -> Told:
+        names = ("rule", "outcome", "notes", "took_us")
+        return {
+            "number": tick.tick,
+            "at": iso(tick.at),
+            "ms": self._ms(Moment(tick.at, tick.boot, tick.mono)),
+            "woken_by": tick.woken_by,
+            "took_ms": tick.took_us / 1000,
+            "seq": tick.seq,
+            "layers": [dict(zip(names, layer, strict=True)) for layer in tick.layers],
+            "snapshot": tick.snapshot,
+            "snapshot_kept": self.snapshot_kept,
+        }
+
+    def _attempts(self) -> Iterator[Told]:
+        """Each attempt from its beginning to its end."""
+        begun: EventRow | None = None
+        for row, phase in self.life.steps:
+            if phase is Phase.EXECUTING:
+                begun = row
+            elif begun:
+                yield self._attempt(begun, row)
+                begun = None
+        if begun:
+            yield self._attempt(begun, None)
+
+    def _attempt(self, begun: EventRow, ended: EventRow | None) -> Told:
+        start = Event(*begun).moment
+        took = Event(*ended).moment.since(start) / 1000 if ended else None
+        return {"ms": self._ms(start), "took_ms": took, "end": self._event(ended) if ended else None}
+
+    def _missing(self) -> Iterator[str]:
+        """What is not there any more, or not yet."""
+        tick, wanted = self.life.data.get("tick"), self.life.data.get("samples", ())
+        gone = len(wanted) - len(self.samples)
+        if gone > 0:
+            yield f"{gone} of its {len(wanted)} samples: not written yet, or vitals.db was trimmed or deleted"
+        if tick is not None and self.tick is None:
+            yield f"the record of tick {tick}: not written yet, or vitals.db was trimmed or deleted"
+        if self.tick and self.tick.snapshot and not self.snapshot_kept:
+            yield f"the snapshot of tick {tick}: its object was deleted"
+
+
+def story(home: Home, name: str | None) -> Story:
+    """The story of the effect that this id, key or process means; without a name, of the last effect."""
+    with LogReader(home.path) as log, VitalsReader(home.path) as vitals:
+        one = life(log, effect_explained(log, name))
+        process = one.data.get("params", {}).get("process")
+        tick = _tick_of(vitals, one.data.get("tick"))
+        kept = bool(tick and tick.snapshot and object_path(home.objects, tick.snapshot).exists())
+        samples = vitals.samples(list(one.data.get("samples", ())))
+        origin = log.event(one.wish.cause) if one.wish.cause else None
+        seen = _before(log, process, one.wish) if process else None
+        after = _after(log, process, one) if process else None
+        return Story(one, process, samples, seen, tick, kept, origin, after)
+
+
+def _tick_of(vitals: VitalsReader, number: int | None) -> TickRow | None:
+    return vitals.tick(number) if number is not None else None
+
+
+def _before(log: LogReader, process: str, wish: EventRow) -> EventRow | None:
+    """The last news of the process before the wish."""
+    rows = log.events(Wanted(subject=process, kinds=NEWS), newest_first=True)
+    return next((row for row in rows if row.seq < wish.seq), None)
+
+
+def _after(log: LogReader, process: str, one: Life) -> EventRow | None:
+    """The first news of the process after the outcome."""
+    if one.outcome is None:
+        return None
+    return next(log.events(Wanted(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq), limit=1), None)

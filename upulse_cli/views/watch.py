@@ -1,0 +1,133 @@
+"""The live screen: vital signs, guarded processes, recent effects, last ticks; fits into 80 x 24."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from upulse_cli.moments import local, took
+from upulse_cli.speech import clean
+from upulse_cli.views.effects import duration, state
+from upulse_cli.views.status import COLOURS, banners, daemon_line, effects_line
+
+FIXED = 11
+"""Lines that are always there: headings, vital signs, counts, and those that are empty."""
+
+WIDEST = 30
+"""Characters that a column but the last one may claim for itself."""
+
+Value = Mapping[str, Any]
+
+
+def screen(value: Value, height: int = 24) -> RenderableType:
+    """Everything, each list cut so that the whole has at most `height` lines."""
+    warnings = list(banners(value))
+    room = max(6, height - FIXED - len(warnings))
+    processes = sorted(value["processes"], key=lambda one: bool(one["state"] == "up"))[: max(2, room // 2)]
+    left = room - len(processes)
+    effects, ticks = value["recent"][: max(2, left // 2)], value["ticks"][: max(2, left - left // 2)]
+    return Group(
+        *warnings,
+        daemon_line(value["daemon"]),
+        *vital_lines(value["vitals"].get("system-resource", {})),
+        Text(),
+        process_lines(processes, len(value["processes"])),
+        Text(),
+        effects_line(value["effects"]),
+        effect_lines(effects),
+        Text(),
+        tick_lines(ticks, value["tick"]),
+    )
+
+
+def vital_lines(data: Value) -> Iterator[Text]:
+    """The machine in two lines, the daemon itself in one."""
+    if not data:
+        yield Text("vitals    no sample yet", style="dim")
+        return
+    yield _line(
+        "machine   ",
+        share("cpu", data.get("cpu")),
+        share("memory", data.get("memory")),
+        share("swap", data.get("swap")),
+        *(share(path, disk.get("used")) for path, disk in data.get("disks", {}).items()),
+    )
+    waits = (share(name, lines.get("some")) for name, lines in data.get("psi", {}).items())
+    load = Text(f"load {data.get('load1', '-')} {data.get('load5', '-')} {data.get('load15', '-')}")
+    yield _line("pressure  ", *waits, load)
+    own = f"cpu {data.get('self_cpu', 0):.2%}  memory {data.get('self_rss', 0) / 2**20:.0f} MiB  "
+    yield Text(f"pulse     {own}late {data.get('loop_late_ms', 0):.1f} ms", no_wrap=True)
+
+
+def share(name: str, value: float | None) -> Text:
+    """A fraction in percent, coloured by how full that is."""
+    if value is None:
+        return Text(f"{clean(name)} -", style="dim")
+    style = "red" if value >= 0.9 else "yellow" if value >= 0.75 else ""
+    return Text(f"{clean(name)} {value:.0%}", style=style)
+
+
+def process_lines(processes: Sequence[Value], count: int) -> Table:
+    """Guarded processes, one line each; those that are up last, since they may be cut."""
+    more = f"process ({len(processes)} of {count})" if len(processes) < count else "process"
+    rows = [
+        (
+            Text(one["name"]),
+            Text(one["state"], style=COLOURS.get(one["state"], "")),
+            Text(str(one["pid"] or "-")),
+            Text(str(one["restarts"])),
+            Text(clean(one.get("why", ""))),
+        )
+        for one in processes
+    ]
+    return _table((more, "state", "pid", "restarts", "why"), rows)
+
+
+def effect_lines(effects: Sequence[Value]) -> Table:
+    """The newest effects first, with what came of them."""
+    rows = [
+        (
+            Text(local(one["at"])),
+            state(one),
+            Text(duration(one)),
+            Text(clean(one["key"])),
+            Text(clean(one["reason"] or f"by {one['actor']}")),
+        )
+        for one in effects
+    ]
+    return _table(("time", "state", "took", "effect", "reason"), rows)
+
+
+def tick_lines(ticks: Sequence[Value], beat: Value) -> Table:
+    """The last ticks, newest first."""
+    p99 = "" if beat["p99_ms"] is None else f" (p99 {beat['p99_ms']:.1f} ms)"
+    rows = [
+        (
+            Text(str(one["tick"])),
+            Text(took(one["took_us"])),
+            Text(clean(one["woken_by"])),
+            Text(clean(", ".join(one["effects"]))),
+        )
+        for one in ticks
+    ]
+    return _table(("tick", f"took{p99}", "woken by", "effects"), rows)
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[Text]]) -> Table:
+    """Columns that are cut rather than wrapped, the last one first, so that lines can be counted."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for place, name in enumerate(names):
+        longest = max((len(row[place]) for row in rows), default=0)
+        least = min(WIDEST, max(longest, len(name))) if place < len(names) - 1 else None
+        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=least)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _line(name: str, *parts: Text) -> Text:
+    text = Text.assemble(name, *(piece for part in parts for piece in (part, "  ")))
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text

@@ -1,0 +1,81 @@
+"""The story of an effect as a tree with times."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.text import Text
+from rich.tree import Tree
+
+from upulse_cli.moments import local
+from upulse_cli.speech import clean
+from upulse_cli.views.effects import COLOURS
+from upulse_cli.views.events import pairs, said
+
+Told = Mapping[str, Any]
+
+
+def tree(story: Told) -> Tree:
+    """From the first sample to what followed, each with its milliseconds since the beginning."""
+    effect = story["effect"]
+    head = Text.assemble(
+        (clean(effect["key"]), "bold"), "  ", (effect["state"], COLOURS[effect["state"]]), f"  {effect['id']}"
+    )
+    drawn = Tree(head, guide_style="dim")
+    for line in _lines(story):
+        drawn.add(line)
+    for words in story["missing"]:
+        drawn.add(Text(f"missing  {clean(words)}", style="yellow"))
+    return drawn
+
+
+def _lines(story: Told) -> Iterator[Text | Tree]:
+    if origin := story["origin"]:
+        yield Text(clean(f"follows  {origin['kind']} {origin['subject']}  {origin['id']}"), style="dim")
+    for sample in story["samples"]:
+        yield _at(sample["ms"], "sample", f"{sample['key']} #{sample['id']}  {pairs(sample['data'])}")
+    if seen := story["seen"]:
+        yield _at(seen["ms"], seen["kind"], f"{seen['subject']}: {said(seen)}  (row {seen['seq']})")
+    if tick := story["tick"]:
+        yield _tick(tick)
+    yield _wish(story["wish"], story["effect"])
+    for number, attempt in enumerate(story["attempts"], start=1):
+        yield _attempt(number, attempt)
+    if (outcome := story["outcome"]) and not story["attempts"]:
+        yield _at(outcome["ms"], outcome["kind"], said(outcome))
+    if followed := story["followed"]:
+        yield _at(followed["ms"], followed["kind"], f"{followed['subject']}: {said(followed)}")
+
+
+def _at(ms: float, what: str, words: str) -> Text:
+    colour = COLOURS.get(what.removeprefix("effect-"), "")
+    return Text.assemble((f"{ms:>9.1f} ms  ", "dim"), (f"{what:<14}", colour or "bold"), clean(words))
+
+
+def _tick(tick: Told) -> Tree:
+    snapshot = "snapshot kept" if tick["snapshot_kept"] else "snapshot not kept"
+    words = f"{tick['number']}, woken by {tick['woken_by']}, took {tick['took_ms']:.1f} ms, {snapshot}"
+    drawn = Tree(_at(tick["ms"], "tick", words))
+    for layer in reversed(tick["layers"]):
+        notes = f"  {'; '.join(layer['notes'])}" if layer["notes"] else ""
+        style = "dim" if layer["outcome"] == "passed" and not notes else ""
+        drawn.add(Text(clean(f"{layer['rule']} {layer['outcome']}{notes}"), style=style))
+    return drawn
+
+
+def _wish(wish: Told, effect: Told) -> Tree:
+    who = f"rule {effect['rule']}" if effect["rule"] else f"{wish['actor']} by hand"
+    drawn = Tree(_at(wish["ms"], "effect", f"{effect['action']}, wished by {who} at {local(wish['at'])}"))
+    if effect["reason"]:
+        drawn.add(Text(clean(f"because {effect['reason']}")))
+    drawn.add(Text(clean(f"params {json.dumps(effect['params'], ensure_ascii=False)}"), style="dim"))
+    return drawn
+
+
+def _attempt(number: int, attempt: Told) -> Tree | Text:
+    end = attempt["end"]
+    if end is None:
+        return _at(attempt["ms"], "executing", f"attempt {number}, not ended yet")
+    drawn = Tree(_at(attempt["ms"], "executing", f"attempt {number}"))
+    drawn.add(_at(end["ms"], end["kind"].removeprefix("effect-"), said(end)))
+    return drawn

@@ -1,0 +1,63 @@
+"""`upulse status --watch`: what the live screen shows, gathered twice a second, and the key that ends it."""
+
+import os
+import select
+import sys
+import termios
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.sqlite.reader import LogReader
+from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from upulse_cli.lives import life
+from upulse_cli.reading import last_effects
+from upulse_cli.speech import console
+from upulse_cli.standing import standing
+from upulse_cli.views.watch import screen
+
+EVERY = 0.5
+SHOWN = 8
+
+
+def show(home: Home, live: bool) -> None:
+    """Draw the screen until q or Ctrl-C; once, if there is no terminal to draw on."""
+    from rich.live import Live
+
+    if not live:
+        return console().print(screen(gathered(home)))
+    try:
+        with keys(), Live(console=console(), screen=True, auto_refresh=False) as drawing:
+            while True:
+                drawing.update(screen(gathered(home), drawing.console.height), refresh=True)
+                if quit_pressed(EVERY):
+                    return None
+    except KeyboardInterrupt:
+        return None
+
+
+def gathered(home: Home) -> dict[str, Any]:
+    """How everything stands, the newest effects and the last ticks, newest first."""
+    with LogReader(home.path) as log, VitalsReader(home.path) as vitals:
+        effects = [life(log, wish).told() for wish in last_effects(log, SHOWN)]
+        ticks = [tick._asdict() for tick in vitals.ticks(SHOWN)]
+    return {**standing(home), "recent": effects, "ticks": ticks}
+
+
+@contextmanager
+def keys() -> Iterator[None]:
+    """Keys are read one by one and not shown meanwhile; Ctrl-C still interrupts."""
+    before = termios.tcgetattr(sys.stdin)
+    tty.setcbreak(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def quit_pressed(seconds: float) -> bool:
+    """Whether q was pressed, or the terminal went away, within this time."""
+    ready, _, _ = select.select([sys.stdin], [], [], seconds)
+    return bool(ready) and os.read(sys.stdin.fileno(), 1) in (b"q", b"Q", b"")
