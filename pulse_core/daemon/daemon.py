@@ -48,7 +48,8 @@ class Daemon:
         submit = Submission(self.gate, self.journal, self.executor, p.executors, p.new_id, self.reporter)
         folding = Folding(SURVIVAL, p.inside, submit, lambda: round(asyncio.get_running_loop().time() * 1e6))
         sources = Sources(p.view, lambda: self.watch.windows, p.decisions, p.clock)
-        return Ticker(sources, folding, Stores(p.vitals, p.objects, p.version), self.reporter)
+        stores = Stores(p.vitals, p.objects, p.version, lambda: self.housekeeping.flush_soon())
+        return Ticker(sources, folding, stores, self.reporter)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Live until `stop` is set; then drain, in the direction in which data flows."""

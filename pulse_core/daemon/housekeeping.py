@@ -29,24 +29,38 @@ class Housekeeping:
         self.settings, self.ticked, self.failed = settings, ticked, failed
         self._late = 0.0
         self._kept = -1
+        self._soon = asyncio.Event()
 
     def lateness(self) -> float:
         """The worst lateness of the event loop since it was last asked, seconds."""
         late, self._late = self._late, 0.0
         return late
 
+    def flush_soon(self) -> None:
+        """Write vitals at once: somebody may ask why something was done."""
+        self._soon.set()
+
     async def run(self) -> None:
         """Keep house for ever."""
         now = asyncio.get_running_loop().time
         kept = now()
         while True:
-            due = now() + ROUND
-            await asyncio.sleep(ROUND)
-            self._late = max(self._late, now() - due)
+            await self._rest()
             await self.vitals.flush()
             if now() - kept >= self.settings().daemon.checkpoint_every / US_PER_SECOND:
                 kept = now()
                 await self.keep()
+
+    async def _rest(self) -> None:
+        """Wait for the next round, and notice how late the loop lets it begin."""
+        now = asyncio.get_running_loop().time
+        due = now() + ROUND
+        try:
+            async with asyncio.timeout(ROUND):
+                await self._soon.wait()
+            self._soon.clear()
+        except TimeoutError:
+            self._late = max(self._late, now() - due)
 
     async def keep(self) -> None:
         """Checkpoint the projections as the last tick saw them, if they moved on since."""

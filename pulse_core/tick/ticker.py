@@ -34,11 +34,12 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where ticks are kept, and the version that they bear."""
+    """Where ticks are kept, and the version that they bear; `kept` is called after a tick that emitted effects."""
 
     vitals: Vitals
     objects: Objects
     version: str
+    kept: Callable[[], None] = lambda: None
 
 
 class Ticker:
@@ -98,7 +99,7 @@ class Ticker:
         record = self._record(curr, reason, folded, began)
         self.took_us.append(record.took_us)
         record = await self._with_portrait(record, curr)
-        self.stores.vitals.record(record)
+        self._store(record)
         if self.folding.inside:
             self._handed = (curr, record)
             self._news.set()
@@ -130,7 +131,7 @@ class Ticker:
             tick_ms=tick_ms,
             took_us=reflex.took_us + round((_now() - began) * 1e6),
         )
-        self.stores.vitals.record(await self._with_portrait(record, curr))
+        self._store(await self._with_portrait(record, curr))
         if (due := began + tick_ms / 1000) < self._due:
             self._due = due
             self.waker.ping()  # the loop waits for a later time
@@ -145,6 +146,11 @@ class Ticker:
             if layer.outcome == "error":
                 self.failed(f"rule:{layer.rule}", layer.notes[0])
         return folded
+
+    def _store(self, record: TickRecord) -> None:
+        self.stores.vitals.record(record)
+        if record.effects:
+            self.stores.kept()
 
     def _bounded(self, tick_ms: int) -> int:
         return max(1, min(tick_ms, self.sources.settings().daemon.tick_ms))
