@@ -1,5 +1,6 @@
 """What the daemon says while it lives: words and colours for people, JSON lines for the journal."""
 
+import asyncio
 import json
 import logging
 import sys
@@ -15,6 +16,8 @@ LOG = logging.getLogger("pulse.event")
 COLOURS = {"process-died": 31, "effect-failed": 31, "effect-unknown": 31, "error": 31, "process-up": 32,
            "effect-acked": 32, "effect": 33, "paused": 35, "resumed": 35}  # fmt: skip
 MEGABYTE = 1 << 20
+MOMENT = 0.02
+"""Seconds until recorded events are told: longer than a reflex, shorter than anybody waits."""
 
 
 class Human(logging.Formatter):
@@ -65,11 +68,26 @@ def speak(file: Path | None = None) -> None:
     root.propagate = False
 
 
-def narrate(events: Sequence[Event]) -> None:
-    """Log recorded events; a listener of the log. Errors are logged where they are reported."""
-    for event in events:
-        if event.kind != "error":
-            LOG.info("%s", spoken(event), extra={"kind": event.kind, "told": {"event": event.spelled()}})
+class Narrator:
+    """Logs recorded events, a listener of the log; errors are logged where they are reported.
+
+    It speaks a moment later: words must not hold up what they tell of. Call `speak` at the end.
+    """
+
+    def __init__(self) -> None:
+        self._news: list[Event] = []
+
+    def __call__(self, events: Sequence[Event]) -> None:
+        if not self._news:
+            asyncio.get_running_loop().call_later(MOMENT, self.speak)
+        self._news += events
+
+    def speak(self) -> None:
+        """Log what was heard since the last time."""
+        news, self._news = self._news, []
+        for event in news:
+            if event.kind != "error":
+                LOG.info("%s", spoken(event), extra={"kind": event.kind, "told": {"event": event.spelled()}})
 
 
 def spoken(event: Event) -> str:

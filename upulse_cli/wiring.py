@@ -37,7 +37,7 @@ from pulse_core.ports import Executor, Found
 from pulse_core.record import Gate, Recorded
 from pulse_core.record.view import View, advanced, restored
 from upulse_cli.deep_check import deep_check
-from upulse_cli.logs import narrate
+from upulse_cli.logs import Narrator
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ async def real_daemon(home: Home, how: Opening, news: Sequence[Draft] = ()) -> A
         opened = SqliteEventLog.open(home.events, clock=clock, objects=objects, reserve=home.reserve, how=how)
         log = await stack.enter_async_context(opened)
         await stack.enter_async_context(system)
-        log.listen(narrate)
+        log.listen(narrator := Narrator())
+        stack.callback(narrator.speak)
         daemon = Daemon(
             Parts(
                 log=log,

@@ -22,21 +22,20 @@ async def search(
     shapes = {name: re.compile(pattern) for name, pattern in patterns.items()}
     found: dict[str, list[Found]] = {name: [] for name in patterns}
     for count, pid in enumerate(list(pids()), 1):
-        if (argv := _eligible(pid)) and (seen := _seen(pid, besides)):
-            for name, shape in shapes.items():
-                if shape.search(" ".join(argv)):
-                    found[name].append(seen.found)
+        line = " ".join(argv := command_line(pid))
+        # Patterns first: a second look at each process would cost as much as this one.
+        hits = [name for name, shape in shapes.items() if shape.search(line)] if line else []
+        if hits and (seen := _eligible(pid, argv, besides)):
+            for name in hits:
+                found[name].append(seen.found)
         if count % _SLICE == 0:
             await asyncio.sleep(0)
-    return {name: tuple(sorted(hits, key=lambda one: one.started)) for name, hits in found.items()}
+    return {name: tuple(sorted(some, key=lambda one: one.started)) for name, some in found.items()}
 
 
-def _eligible(pid: int) -> list[str]:
-    argv = command_line(pid) if pid != os.getpid() else []
-    return [] if is_pulse(argv) else argv
-
-
-def _seen(pid: int, besides: Collection[int]) -> Entry | None:
+def _eligible(pid: int, argv: list[str], besides: Collection[int]) -> Entry | None:
+    if pid == os.getpid() or is_pulse(argv):
+        return None
     seen = entry(pid)
     return seen if seen and seen.alive and seen.session not in besides else None
 

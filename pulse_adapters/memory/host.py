@@ -20,12 +20,14 @@ class Body:
 class MemoryHost:
     """Implements `pulse_core.ports.ProcessTable`.
 
-    bodies: the live processes by the name in the settings; doomed: names whose processes die at birth;
-    starts: every birth, as (name, Found).
+    bodies: the live processes by the name in the settings; doomed: names whose processes die at birth; mute:
+    names whose processes never answer; intended: names that their own manager was told to stop; starts:
+    every birth, as (name, Found).
     """
 
     bodies: dict[str, Body] = field(default_factory=dict)
     doomed: set[str] = field(default_factory=set)
+    mute: set[str] = field(default_factory=set)
     intended: set[str] = field(default_factory=set)
     starts: list[tuple[str, Found]] = field(default_factory=list)
     _next: int = 100
@@ -38,7 +40,7 @@ class MemoryHost:
         self.starts.append((name, found))
         self.intended.discard(name)
         if name not in self.doomed:
-            self.bodies[name] = Body(found)
+            self.bodies[name] = Body(found, name not in self.mute)
         return found
 
     def kill(self, name: str) -> None:

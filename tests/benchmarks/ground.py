@@ -97,6 +97,8 @@ def children_of(home: Home) -> Iterator[None]:
 
 def _begun(home: Home) -> Sequence[int]:
     """Pids of live processes that carry an effect of this log in their environment."""
+    if not home.events.exists():
+        return []
     with closing(connect_readonly(home.events)) as log, suppress(sqlite3.Error):
         effects = {row[0] for row in log.execute("SELECT id FROM event WHERE kind = 'effect'")}
         return [

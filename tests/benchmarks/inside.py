@@ -13,17 +13,13 @@ from upulse_cli.wiring import real_daemon
 
 
 @asynccontextmanager
-async def built(home: Home, **parts: Any) -> AsyncIterator[Daemon]:
-    """A daemon that does not run, wired as the real one but for these parts; no socket, no deep check."""
-    async with real_daemon(home, Opening()) as real:
-        yield Daemon(replace(real.parts, **{"services": {}, "watchers": (), **parts}))
-
-
-@asynccontextmanager
 async def living(home: Home, **parts: Any) -> AsyncIterator[Daemon]:
-    """The same, running."""
-    async with built(home, **parts) as daemon:
-        stop = asyncio.Event()
+    """A running daemon, wired as the real one but for these parts; no socket, no deep check, no other watcher."""
+    async with real_daemon(home, Opening()) as real:
+        daemon, stop = (
+            Daemon(replace(real.parts, **{"services": {}, "watchers": (), **parts})),
+            asyncio.Event(),
+        )
         life = asyncio.create_task(daemon.run(stop), name="daemon")
         try:
             while not daemon.ticker.took_us and not life.done():

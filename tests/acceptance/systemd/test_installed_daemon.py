@@ -267,7 +267,7 @@ def test_a_guarded_unit_that_was_killed_is_healed(guarded: Installed) -> None:
     after = guarded.pid_when_up("it", other_than=before)
     assert guarded.state("it.service") == "active"
     assert after == int(guarded.machine.show("it.service", "MainPID"))
-    assert [effect["data"]["target"] for effect in guarded.events("effect")] == ["it"]
+    assert [effect["data"]["params"]["process"] for effect in guarded.events("effect")] == ["it"]
 
 
 def test_a_user_unit_runs_the_daemon_in_the_users_manager(home: Installed) -> None:

@@ -1,0 +1,101 @@
+"""A real daemon on a home of its own, driven through its socket, and ended whatever happens."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.ipc.client import Client
+from pulse_core.model.errors import PulseError
+
+
+class Served:
+    """A home, its daemon, and words with it."""
+
+    def __init__(self, path: Path) -> None:
+        self.home = Home(path)
+        self.mark = f"UPULSE_TEST={path}"
+        self.daemon: subprocess.Popen[bytes] | None = None
+
+    def configure(self, text: str) -> None:
+        self.home.create()
+        self.home.config.write_text(text)
+
+    def start(self) -> "Served":
+        name, _, value = self.mark.partition("=")
+        log = (self.home.path / "daemon.out").open("ab")
+        argv = [sys.executable, "-m", "upulse_cli.serve", "--home", str(self.home.path)]
+        self.daemon = subprocess.Popen(
+            argv, env={**os.environ, name: value}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+        log.close()
+        self.eventually(self.answers, "the daemon answers")
+        return self
+
+    def answers(self) -> bool:
+        with contextlib.suppress(PulseError):
+            return bool(self.status())
+        return False
+
+    def status(self) -> dict[str, Any]:
+        with Client(self.home.socket, timeout=10) as client:
+            return client.ask("status")
+
+    def process(self, name: str) -> dict[str, Any]:
+        return next(one for one in self.status()["processes"] if one["name"] == name)
+
+    def append(self, kind: str, subject: str = "", **data: Any) -> dict[str, Any]:
+        with Client(self.home.socket, timeout=10) as client:
+            answer = client.ask("append", drafts=[{"kind": kind, "subject": subject, "data": data}])
+        return dict(answer["events"][0])
+
+    def pid_when_up(self, name: str, other_than: int = 0) -> int:
+        self.eventually(
+            lambda: (one := self.process(name))["state"] == "up" and one["pid"] not in (None, other_than),
+            f"{name} is up",
+        )
+        return int(self.process(name)["pid"])
+
+    def eventually(self, holds: Callable[[], Any], what: str, seconds: float = 20) -> None:
+        until = time.monotonic() + seconds
+        while not holds():
+            assert self.daemon is None or self.daemon.poll() is None, (
+                self.home.path / "daemon.out"
+            ).read_text()
+            assert time.monotonic() < until, f"never seen: {what}"
+            time.sleep(0.01)
+
+    def kill(self) -> None:
+        assert self.daemon is not None
+        self.daemon.kill()
+        self.daemon.wait()
+
+    def stop(self) -> int:
+        assert self.daemon is not None
+        self.daemon.terminate()
+        return self.daemon.wait(30)
+
+    def close(self) -> None:
+        if self.daemon and self.daemon.poll() is None:
+            self.kill()
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if self.mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    one = Served(tmp_path / "home")
+    try:
+        yield one
+    finally:
+        one.close()

@@ -1,0 +1,169 @@
+"""Real processes die, hang and multiply under a real daemon."""
+
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from tests.acceptance.conftest import Served
+
+NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }'
+SERVER = """
+import signal, socket, sys, time
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+signal.signal(signal.SIGUSR1, lambda *_: server.close())
+while True:
+    try:
+        server.accept()[0].close()
+    except OSError:
+        time.sleep(3600)
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def argv(*words: object) -> str:
+    return json.dumps([str(word) for word in words])
+
+
+def test_a_killed_process_is_replaced_and_the_log_says_why(served: Served) -> None:
+    served.configure(f'[[process]]\nname = "victim"\nstart = ["sleep", "9001"]\n{NO_LIMITS}\n')
+    served.start()
+    first = served.pid_when_up("victim")
+    os.kill(first, signal.SIGKILL)
+    second = served.pid_when_up("victim", other_than=first)
+    assert second != first
+    assert Path(f"/proc/{second}/cmdline").read_bytes() == b"sleep\x009001\x00"
+
+
+def test_sigterm_and_a_clean_exit_are_deaths_too(served: Served) -> None:
+    served.configure(f'[[process]]\nname = "victim"\nstart = ["sleep", "9002"]\n{NO_LIMITS}\n')
+    served.start()
+    first = served.pid_when_up("victim")
+    os.kill(first, signal.SIGTERM)
+    assert served.pid_when_up("victim", other_than=first)
+
+
+def test_fifty_that_die_together_all_come_back(served: Served) -> None:
+    names = [f"p{number}" for number in range(50)]
+    rows = [f'[[process]]\nname = "{name}"\nstart = ["sleep", "9003"]\n{NO_LIMITS}\n' for name in names]
+    served.configure("".join(rows) + "[budget]\nactions_per_minute = 0\n")
+    served.start()
+    pids = {name: served.pid_when_up(name) for name in names}
+    for pid in pids.values():
+        os.kill(pid, signal.SIGKILL)
+    for name, pid in pids.items():
+        served.pid_when_up(name, other_than=pid)
+    assert served.status()["effects"]["failed"] == 0
+
+
+def test_a_live_process_whose_port_is_closed_is_replaced_after_three_probes(served: Served) -> None:
+    port = free_port()
+    served.configure(
+        f'[[process]]\nname = "server"\nstart = {argv(sys.executable, "-c", SERVER, port)}\n'
+        f'tcp = "127.0.0.1:{port}"\n{NO_LIMITS}\n[watch]\nprocess_interval = "200ms"\n'
+    )
+    served.start()
+    first = served.pid_when_up("server")
+    os.kill(first, signal.SIGUSR1)
+    second = served.pid_when_up("server", other_than=first)
+    assert second != first
+    assert not Path(f"/proc/{first}").exists()
+
+
+def test_a_matched_process_started_by_somebody_else_is_adopted_and_healed(
+    served: Served, tmp_path: Path
+) -> None:
+    script = tmp_path / "worker9004.py"
+    script.write_text("import time; time.sleep(1000)")
+    served.configure(
+        f'[[process]]\nname = "worker"\nstart = {argv(sys.executable, script)}\n'
+        f'match = "worker9004\\\\.py"\n{NO_LIMITS}\n'
+    )
+    stranger = os.posix_spawn(sys.executable, [sys.executable, str(script)], os.environ)
+    try:
+        served.start()
+        assert served.pid_when_up("worker") == stranger
+        assert served.status()["effects"]["acked"] == 0
+    finally:
+        os.kill(stranger, signal.SIGKILL)
+    # Until its parent (this test) reaps it, it is a zombie; a zombie is not alive.
+    assert served.pid_when_up("worker", other_than=stranger)
+    os.waitpid(stranger, 0)
+
+
+def test_what_dies_at_once_every_time_is_flapping_with_one_notice(served: Served) -> None:
+    served.configure(
+        '[[process]]\nname = "broken"\nstart = ["false"]\n'
+        'restart = { max = 3, backoff = "10ms", backoff_max = "5m", grace = "1s" }\n'
+    )
+    served.start()
+    served.eventually(lambda: served.process("broken")["state"] == "flapping", "flapping")
+    assert served.process("broken")["restarts"] == 3
+
+
+def test_what_cannot_be_started_says_why(served: Served) -> None:
+    served.configure(
+        '[[process]]\nname = "typo"\nstart = ["no-such-program-9005"]\nrestart = { max = 2, backoff = "10ms" }\n'
+    )
+    served.start()
+    served.eventually(lambda: served.status()["effects"]["failed"] == 2, "two failures")
+    assert "no-such-program-9005" in served.process("typo")["why"]
+
+
+def test_what_pulse_started_survives_it_and_is_known_again(served: Served) -> None:
+    served.configure(f'[[process]]\nname = "victim"\nstart = ["sleep", "9006"]\n{NO_LIMITS}\n')
+    served.start()
+    first = served.pid_when_up("victim")
+    assert served.stop() == 0
+    served.start()
+    assert served.pid_when_up("victim") == first
+    served.kill()
+    served.start()
+    assert served.pid_when_up("victim") == first
+    assert served.process("victim")["restarts"] == 1
+
+
+def test_a_commanded_stop_is_carried_out_and_respected(served: Served) -> None:
+    served.configure(f'[[process]]\nname = "victim"\nstart = ["sleep", "9007"]\n{NO_LIMITS}\n')
+    served.start()
+    first = served.pid_when_up("victim")
+    served.append("process-stop-requested", "victim", expires_us=60_000_000)
+    served.eventually(lambda: not Path(f"/proc/{first}").exists(), "the process is gone")
+    served.eventually(lambda: served.process("victim")["state"] == "stopped", "stopped")
+    served.append("process-start-requested", "victim")
+    assert served.pid_when_up("victim", other_than=first)
+
+
+def test_a_reload_guards_a_new_process_and_refuses_nonsense(served: Served) -> None:
+    one = f'[[process]]\nname = "one"\nstart = ["sleep", "9008"]\n{NO_LIMITS}\n'
+    served.configure(one)
+    served.start()
+    served.pid_when_up("one")
+    served.home.config.write_text(one + one.replace('"one"', '"two"'))
+    served.append("reload-requested")
+    served.eventually(lambda: len(served.status()["processes"]) == 2, "two are guarded")
+    served.pid_when_up("two")
+    served.home.config.write_text("nonsense = 1\n")
+    served.append("reload-requested")
+    assert served.pid_when_up("two")
+
+
+def test_a_second_daemon_on_the_same_home_leaves_and_says_who_holds_it(served: Served) -> None:
+    served.configure("")
+    served.start()
+    first = served.daemon
+    assert first is not None
+    served.eventually(lambda: served.status()["daemon"]["state"] == "running", "running")
+    log = served.home.path / "daemon.out"
+    second = Served(served.home.path)
+    second.start()
+    assert second.daemon is not None
+    assert second.daemon.wait(20) == 1
+    assert f"process {first.pid}" in log.read_text()
+    assert first.poll() is None

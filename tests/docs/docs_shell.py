@@ -1,0 +1,126 @@
+"""A person at a prompt: one shell, one fresh home, and nothing of theirs left running afterwards."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from docs_console import Command
+
+PATIENCE = 20.0
+LOOKS = ("upulse status", "upulse process list", "upulse events", "upulse why", "upulse effect list",
+         "upulse effect show", "upulse daemon logs", "ls ")  # fmt: skip
+TAG = "UPULSE_DOCS_TEST"
+PORT = "18080"
+
+
+class Shell:
+    """Types commands into a real bash. Whatever it starts bears a tag in its environment."""
+
+    def __init__(self, place: Path, cwd: Path | None = None) -> None:
+        self.tag = str(uuid.uuid4())
+        self.home = place / ".upulse"
+        self.environment = environment(place, self.home, self.tag)
+        self._port = free_port()
+        self._bash = subprocess.Popen(
+            ["bash", "--norc", "--noprofile"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=cwd or place,
+            env=self.environment,
+        )
+
+    def follow(self, command: Command) -> None:
+        """Do what the page says, and hold it to what it shows; news may take a moment to be there."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            code, output = self.type(command.text)
+            missing = [line for line in self._on_our_port(command).missing(output)]
+            if not missing and code == command.exit:
+                return
+            if not command.text.startswith(LOOKS) or time.monotonic() > until:
+                break
+            time.sleep(0.05)
+        raise AssertionError(
+            f"$ {command.text}\nexit {code}, promised {command.exit}; not shown: {missing}; said:\n{output}"
+        )
+
+    def type(self, text: str) -> tuple[int, str]:
+        """Run one command in the shell; its exit code and all that it printed."""
+        mark = f"done-{uuid.uuid4()}"
+        line = f"{{ {text.replace(PORT, self._port)}\n}} </dev/null\nprintf '\\n%s %s\\n' {mark} $?\n"
+        assert self._bash.stdin is not None
+        self._bash.stdin.write(line.encode())
+        self._bash.stdin.flush()
+        output = self._read_until(mark)
+        said, _, code = output.rpartition(f"\n{mark} ")
+        return int(code), said
+
+    def close(self) -> None:
+        """End the shell and everything that was started from it."""
+        self._bash.kill()
+        self._bash.communicate()
+        end_tagged(self.tag)
+
+    def _on_our_port(self, command: Command) -> Command:
+        return Command(command.text, tuple(line.replace(PORT, self._port) for line in command.shown))
+
+    def _read_until(self, mark: str) -> str:
+        assert self._bash.stdout is not None
+        until, output = time.monotonic() + PATIENCE, b""
+        while f"\n{mark} ".encode() not in output or not output.endswith(b"\n"):
+            ready, _, _ = select.select([self._bash.stdout], [], [], max(0.0, until - time.monotonic()))
+            if not ready:
+                raise AssertionError(f"no end within {PATIENCE:g} s; it said:\n{output.decode()}")
+            if not (piece := os.read(self._bash.stdout.fileno(), 1 << 16)):
+                raise AssertionError(f"the shell ended; it said:\n{output.decode()}")
+            output += piece
+        return output.decode()
+
+
+def environment(place: Path, home: Path, tag: str) -> Mapping[str, str]:
+    """A new user's: their own home directory, this interpreter's commands first, nothing of an outer make."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "UPULSE"))}
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
+    return {**kept, "HOME": str(place), "UPULSE_HOME": str(home), "PATH": programs, TAG: tag}
+
+
+def free_port() -> str:
+    """A port that nobody listens on, of as many digits as the one in the pages."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def end_tagged(tag: str) -> None:
+    """Kill whatever bears the tag, until nothing is left; first the daemon, or it would bring others back."""
+    wanted = f"{TAG}={tag}".encode()
+    until = time.monotonic() + PATIENCE
+    while found := sorted(bearers(wanted), key=lambda pid: b"upulse_cli" not in read(pid, "cmdline")):
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        assert time.monotonic() < until, f"processes {found} do not end"
+        time.sleep(0.01)
+
+
+def bearers(wanted: bytes) -> list[int]:
+    """Live processes with this variable in their environment."""
+    pids = (int(entry) for entry in os.listdir("/proc") if entry.isdigit())
+    return [pid for pid in pids if wanted in read(pid, "environ").split(b"\0")]
+
+
+def read(pid: int, file: str) -> bytes:
+    """A file of a process; nothing if it is gone or not ours."""
+    try:
+        return Path(f"/proc/{pid}/{file}").read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,1 @@
+"""Logs of every release, kept for ever: each later release must fold them to the same state."""

@@ -1,0 +1,65 @@
+"""Write the golden log of this release: `python -m tests.golden.make`. Never touches the logs of earlier ones."""
+
+import json
+from pathlib import Path
+
+from pulse_core import __version__
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import (
+    DamageAccepted,
+    Effect,
+    EffectAttemptFailed,
+    EffectExecuting,
+    EffectUnknown,
+    ErrorReported,
+    LogVerified,
+    ProcessStopped,
+    ReloadRequested,
+    SettingsRefused,
+)
+from pulse_core.model.payload import Payload
+from pulse_core.projections import BUILT_IN, Projected, fold
+from tests.events import event
+from tests.simulation.chaos import live
+
+HERE = Path(__file__).parent
+SEEDS = (3, 11)
+RARE: tuple[Payload, ...] = (
+    LogVerified(rows=10, took_ms=1),
+    DamageAccepted(what="a bad frame", kept_at="/somewhere"),
+    SettingsRefused(faults=("config.toml:1: x: unknown",)),
+    ReloadRequested(),
+    ProcessStopped(evidence="inactive", expires_us=5),
+    ErrorReported(message="it failed", repeats=2),
+    Effect(action="note", key="rare", reason="golden"),
+    EffectExecuting(),
+    EffectAttemptFailed(attempt=1, error="no", retry_us=7),
+    EffectExecuting(attempt=2),
+    EffectUnknown(why="dark"),
+)
+"""What a simulated life does not bring, or seldom."""
+
+
+def folded(events: list[Event]) -> dict[str, object]:
+    """Every projection of these events, as plain JSON."""
+    state = fold(Projected(), events)
+    return {name: json.loads(projection.dump(getattr(state, name))) for name, projection in BUILT_IN.items()}
+
+
+def main() -> None:
+    """Live two lives of bad luck and keep their logs."""
+    for seed in SEEDS:
+        events = live(seed, deeds=40).log.events
+        wish = len(events) + 7  # the effect among the rare ones, which those after it are about
+        for payload in RARE:
+            subject = (
+                f"golden-{wish}" if len(events) >= wish else "rare" if payload.kind == "effect" else "gateway"
+            )
+            events.append(event(len(events) + 1, payload, subject, f"golden-{len(events) + 1}"))
+        lines = "".join(json.dumps(event) + "\n" for event in events)
+        (HERE / f"{__version__}-{seed}.events.jsonl").write_text(lines)
+        (HERE / f"{__version__}-{seed}.folded.json").write_text(json.dumps(folded(events), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""The command tree as a whole: what holds for every command."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from typer.main import get_command
+
+from upulse_cli.__main__ import main
+from upulse_cli.app import app
+
+SLOW = {"pydantic", "rich", "asyncio", "sqlite3", "upulse_cli.wiring"}
+
+
+def commands() -> Iterator[tuple[str, object]]:
+    """Every command with its words."""
+    waiting = [("", get_command(app))]
+    while waiting:
+        words, command = waiting.pop()
+        if subs := getattr(command, "commands", None):
+            waiting += [(f"{words} {name}".strip(), sub) for name, sub in subs.items()]
+        else:
+            yield words, command
+
+
+COMMANDS = dict(commands())
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_command_takes_a_home(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words.split(), "--help"]) == 0
+    assert "--home DIR" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_the_first_sentence_of_every_help_is_shown_whole_in_the_list(words: str) -> None:
+    short = COMMANDS[words].get_short_help_str(limit=58)  # type: ignore[attr-defined]
+    assert short.endswith(".")
+    assert not short.endswith("...")
+
+
+def test_the_command_tree_imports_nothing_slow() -> None:
+    code = "import sys, upulse_cli.__main__; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not SLOW & set(loaded.stdout.split())
+
+
+def test_a_wrong_command_is_answered_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["statsu"]) == 2
+    assert "Did you mean 'status'?" in capsys.readouterr().err
+
+
+def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    main([])
+    assert "Exit codes: 0 done; 1 not done" in capsys.readouterr().err
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    from pulse_core import __version__
+
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"{__version__}\n"
+
+
+def test_a_traceback_is_shown_only_to_who_asks(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UPULSE_DEBUG", "0")
+    assert main(["status", "--home", "/nowhere/at/all"]) == 1
+    assert "Traceback" not in capsys.readouterr().err
+    assert main(["--debug", "status", "--home", "/nowhere/at/all"]) == 1
+    assert "Traceback" in capsys.readouterr().err

@@ -1,0 +1,61 @@
+"""Moments and durations as people write and read them."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+import typer
+
+from upulse_cli.moments import Since, ago, duration, local, since, took
+
+
+def test_a_number_means_after_that_row() -> None:
+    assert since("17") == Since(seq=17)
+
+
+def test_a_duration_means_that_long_ago() -> None:
+    before = time.time_ns() // 1000
+    found = since("10m").at
+    assert found is not None
+    assert 0 <= found - (before - 600_000_000) < 60_000_000
+
+
+def test_a_time_with_a_zone_is_that_time() -> None:
+    assert since("2026-01-31T08:15:00+00:00") == since("2026-01-31T08:15:00Z")
+    assert since("2026-01-31T08:15:00Z").at == 1769847300_000_000
+
+
+def test_a_time_without_a_zone_is_local() -> None:
+    here = datetime(2026, 1, 31, 8, 15).astimezone().astimezone(UTC).isoformat()
+    assert since("2026-01-31T08:15") == since(here)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "10 parsecs", "10x", "-3", "²"])
+def test_anything_else_is_a_usage_error(text: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        since(text)
+
+
+def test_a_bad_duration_names_its_option() -> None:
+    with pytest.raises(typer.BadParameter, match="'10' is no duration") as refused:
+        duration("10", "--for")
+    assert refused.value.param_hint == "--for"
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "words"),
+    [(0, "0 us"), (340, "340 us"), (2_400, "2.4 ms"), (1_234_567, "1.2 s"), (119_000_000, "119.0 s"),
+     (180_000_000, "3 min"), (18_000_000_000, "5 h"), (172_800_000_000, "2 days")],
+)  # fmt: skip
+def test_a_measured_duration_has_about_three_digits(microseconds: int, words: str) -> None:
+    assert took(microseconds) == words
+
+
+def test_a_time_of_another_day_is_told_with_its_date() -> None:
+    assert local("2020-01-31T12:00:00.000000Z").startswith("2020-01-31 ")
+    assert local(datetime.now(UTC).isoformat()).count(":") == 2
+    assert "-" not in local(datetime.now(UTC).isoformat())
+
+
+def test_what_never_was_is_a_dash() -> None:
+    assert (ago(None), local(None)) == ("-", "-")

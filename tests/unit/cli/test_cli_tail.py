@@ -1,0 +1,55 @@
+"""The daemon's log as people read it."""
+
+import json
+from pathlib import Path
+
+from upulse_cli.tail import coming_lines, last_lines, spoken
+
+AT = "2020-01-31T08:15:00+00:00"
+
+
+def said(message: str, **more: str) -> str:
+    return json.dumps({"at": AT, "level": "info", "message": message, **more})
+
+
+def test_a_json_line_becomes_words() -> None:
+    assert spoken(said("process-up  demo")).endswith("process-up  demo")
+    assert "{" not in spoken(said("x"))
+
+
+def test_warnings_say_so_and_tracebacks_follow() -> None:
+    text = spoken(said("it failed", level="error", traceback="Traceback: deep"))
+    assert "ERROR" in text
+    assert text.endswith("it failed\nTraceback: deep")
+
+
+def test_a_line_that_is_no_json_stays() -> None:
+    assert spoken("Segmentation fault") == "Segmentation fault"
+    assert spoken("[1, 2]") == "[1, 2]"
+
+
+def test_the_last_lines_come_in_order(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("".join(f"line {n}\n" for n in range(9)))
+    assert last_lines(log, 3) == ["line 6", "line 7", "line 8"]
+    assert last_lines(log, 0) == []
+    assert last_lines(log, 99, after=len("line 0\n") * 8) == ["line 8"]
+    assert last_lines(tmp_path / "none", 3) == []
+
+
+def test_lines_are_followed_into_the_next_file(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("old\n")
+    coming = coming_lines(log)
+    first_is_asked_after = log.open("a")
+    first_is_asked_after.close()
+    log.write_text("")  # truncated: what comes is read from the beginning
+    with log.open("a") as file:
+        file.write("one\n")
+    assert next(coming) in ("one",)
+    log.rename(tmp_path / "log.1")
+    log.write_text("two\nthr")
+    assert next(coming) == "two"
+    with log.open("a") as file:
+        file.write("ee\n")
+    assert next(coming) == "three"

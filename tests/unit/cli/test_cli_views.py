@@ -1,0 +1,133 @@
+"""What people see, drawn from plain values."""
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console, RenderableType
+
+from upulse_cli.commands.effect import parameters
+from upulse_cli.speech import clean, count
+from upulse_cli.views.events import line, short
+from upulse_cli.views.status import overview
+from upulse_cli.views.watch import screen
+from upulse_cli.views.why import tree
+
+ID = "01a20053-8ff0-7287-b5fe-00bbb988c3f5"
+AT = "2026-01-31T08:15:00.000000Z"
+
+
+def drawn(what: RenderableType, width: int = 80, height: int = 24) -> str:
+    console = Console(file=StringIO(), width=width, height=height, markup=False, highlight=False)
+    console.print(what)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def process(name: str, state: str = "up") -> dict[str, Any]:
+    return {"name": name, "state": state, "pid": 7, "since": AT, "restarts": 2, "why": "because " * 30}
+
+
+def effect(number: int = 0) -> dict[str, Any]:
+    return {
+        "id": ID, "seq": number, "at": AT, "actor": "root", "cause": None, "action": "run-command",
+        "key": f"a-rather-long-key-that-says-a-lot-{number}", "params": {"argv": ["true"]}, "reason": "why " * 40,
+        "rule": "", "tick": None, "state": "acked", "attempts": 1, "took_ms": 3.5, "outcome": {},
+    }  # fmt: skip
+
+
+def tick(number: int) -> dict[str, Any]:
+    return {"tick": number, "took_us": 900, "woken_by": "process-died, process-up", "effects": ["a" * 90]}
+
+
+def standing(processes: int, **more: Any) -> dict[str, Any]:
+    return {
+        "daemon": {"state": "running", "pid": 4711, "since": AT},
+        "paused": None,
+        "log": {"damage": None},
+        "processes": [process(f"p{number}") for number in range(processes)],
+        "effects": {"pending": 0, "executing": 0, "acked": 1, "failed": 2, "unknown": 0, "cancelled": 0},
+        "tick": {"count": 9, "last_ms": 0.5, "p99_ms": 2.25},
+        "vitals": {"system-resource": {"cpu": 0.5, "memory": 0.95, "disks": {"/": {"used": 0.2}, "/x": {"error": "?"}},
+                                       "psi": {"cpu": {"some": 0.01}}, "load1": 1.0, "self_rss": 1 << 25}},
+        **more,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("processes", [0, 1, 3, 50])
+@pytest.mark.parametrize("paused", [None, {"since": AT, "by": "root", "why": ""}])
+def test_the_live_screen_fits_into_80_by_24(processes: int, paused: object) -> None:
+    lists = {"recent": [effect(n) for n in range(8)], "ticks": [tick(n) for n in range(8)]}
+    lines = drawn(screen(standing(processes, paused=paused, **lists))).splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_live_screen_shows_what_is_not_up_first() -> None:
+    value = standing(50, recent=[], ticks=[])
+    value["processes"][49] = process("broken", "flapping")
+    assert "broken" in drawn(screen(value))
+
+
+def test_a_home_without_a_sample_has_a_live_screen() -> None:
+    assert "no sample yet" in drawn(screen(standing(1, vitals={}, recent=[], ticks=[])))
+
+
+def test_pause_damage_and_faults_cannot_be_overlooked() -> None:
+    value = standing(
+        1,
+        paused={"since": AT, "by": "root", "why": "surgery"},
+        log={"damage": "row 7 was altered"},
+        settings_faults=("config.toml:3: no",),
+    )
+    text = drawn(overview(value), width=160)
+    assert "by root: surgery; go on with: upulse resume" in text
+    assert "DAMAGED LOG row 7 was altered" in text
+    assert "settings: config.toml:3: no" in text
+
+
+def test_a_stopped_daemon_is_said_to_be_known_only_from_before() -> None:
+    value = standing(1, daemon={"state": "stopped", "pid": None, "since": None})
+    assert "what was known last" in drawn(overview(value))
+
+
+def test_a_log_cannot_steer_the_terminal() -> None:
+    assert clean("a\x1b[2Jb\x07\tc\u202e") == "a\\x1b[2Jb\\x07 c\\u202e"
+
+
+def test_square_brackets_in_an_effect_are_no_markup() -> None:
+    value = {**effect(), "key": "[red]k[/red]", "state": "acked"}
+    story: dict[str, Any] = {
+        "effect": value, "origin": None, "samples": [], "seen": None, "tick": None, "attempts": [], "outcome": None,
+        "followed": None, "missing": ["everything"], "wish": {"ms": 0.0, "actor": "root", "at": AT},
+    }  # fmt: skip
+    text = drawn(tree(story))
+    assert "[red]k[/red]" in text
+    assert "missing  everything" in text
+
+
+def test_an_event_is_one_line_with_the_end_of_ids() -> None:
+    event = {"seq": 3, "at": AT, "kind": "effect-acked", "subject": ID, "actor": "pulse",
+             "data": {"took_us": 2500, "result": {"pid": 7}}}  # fmt: skip
+    assert line(event).endswith("…b988c3f5  after 2.5 ms  pid=7")
+    assert short("demo") == "demo"
+
+
+def test_redacted_data_is_said_to_be_redacted() -> None:
+    assert "(redacted)" in line(
+        {"seq": 3, "at": AT, "kind": "error", "subject": "", "actor": "x", "data": None}
+    )
+
+
+def test_parameters_are_json_or_else_text() -> None:
+    assert parameters(['argv=["a", "b=c"]', "cwd=/tmp", "n=3", "empty="]) == {
+        "argv": ["a", "b=c"], "cwd": "/tmp", "n": 3, "empty": "",
+    }  # fmt: skip
+
+
+def test_nouns_are_counted() -> None:
+    assert [count(1, "process"), count(2, "process"), count(0, "row")] == [
+        "1 process",
+        "2 processes",
+        "0 rows",
+    ]
