@@ -12,7 +12,6 @@ from pulse_adapters.host.listening import Endpoint, listeners
 from pulse_adapters.host.outputs import HEAD, TAIL, Capture, last_words
 from pulse_adapters.host.proc import boot_id, entry
 from pulse_adapters.host.search import is_pulse
-from pulse_adapters.host.usage import Cpu
 
 
 def test_the_clock_tells_boot_and_never_goes_back() -> None:
@@ -70,12 +69,6 @@ def test_last_words_are_the_end() -> None:
 )
 def test_pulse_knows_its_own_command_lines(argv: list[str], pulse: bool) -> None:
     assert is_pulse(argv) is pulse
-
-
-def test_cpu_shares_stay_between_nothing_and_all() -> None:
-    assert Cpu(200, 150).share_since(Cpu(100, 100)) == 0.5
-    assert Cpu(100, 90).share_since(Cpu(100, 90)) == 0.0
-    assert Cpu(50, 10).share_since(Cpu(100, 90)) == 0.0
 
 
 @pytest.mark.parametrize(
