@@ -1,9 +1,11 @@
 """The daemon's log for people: its last lines, and those that come."""
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from upulse_cli.moments import local
 from upulse_cli.speech import clean
@@ -25,45 +27,63 @@ def spoken(line: str) -> str:
     return clean(f"{words if not loud else words.replace(' ', ' ' + told['level'].upper() + ' ', 1)}{trace}")
 
 
-def last_lines(path: Path, count: int, after: int = 0) -> list[str]:
-    """The last lines of a log as words, those before byte `after` left out; none if there is no file."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            start = max(after if after <= size else 0, size - MOST)
-            file.seek(start)
-            content = file.read()
-    except FileNotFoundError:
-        return []
-    lines = content.decode("utf-8", "replace").splitlines()
-    return [spoken(line) for line in lines[len(lines) - min(count, len(lines)) :]]
-
-
-def coming_lines(path: Path) -> Iterator[str]:
-    """Lines that are written from now on, for ever; goes on in the new file when the log is rotated."""
-    place, inode, rest = _end(path)
-    while True:
-        try:
-            found = path.stat()
-            if found.st_ino != inode or found.st_size < place:
-                place, inode, rest = 0, found.st_ino, b""
-            with path.open("rb") as file:
-                file.seek(place)
-                piece = file.read(MOST)
-        except FileNotFoundError:
-            piece = b""
-        place += len(piece)
-        *lines, rest = (rest + piece).split(b"\n")
-        yield from (spoken(line.decode("utf-8", "replace")) for line in lines)
-        if not piece:
-            time.sleep(LOOK)
-
-
 def lines(path: Path, count: int, follow: bool) -> Iterator[str]:
     """The last lines of a log, and then what comes, if that is wanted."""
-    yield from last_lines(path, count)
+    place = path.stat().st_size if path.exists() else 0
+    yield from last_lines(path, count, upto=place)
     if follow:
-        yield from coming_lines(path)
+        yield from coming_lines(path, place)
+
+
+def last_lines(path: Path, count: int, after: int = 0, upto: int | None = None) -> list[str]:
+    """The last lines of a log as words, between two places in it (bytes); none if there is no file."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2) if upto is None else upto
+            start = max(after if after <= size else 0, size - MOST)
+            file.seek(start)
+            content = file.read(size - start)
+    except FileNotFoundError:
+        return []
+    found = content.decode("utf-8", "replace").splitlines()
+    return [spoken(line) for line in found[len(found) - min(count, len(found)) :]]
+
+
+def coming_lines(path: Path, place: int) -> Iterator[str]:
+    """Lines that are written after this place, for ever; goes on in the new file when the log is rotated."""
+    file, rest = None, b""
+    try:
+        while True:
+            file = file or _opened(path, place)
+            if file and (piece := file.read(MOST)):
+                *whole, rest = (rest + piece).split(b"\n")
+                yield from (spoken(line.decode("utf-8", "replace")) for line in whole)
+            elif file and _is_another(path, file):
+                file.close()
+                file, place = None, 0
+            else:
+                time.sleep(LOOK)
+    finally:
+        if file:
+            file.close()
+
+
+def _opened(path: Path, place: int) -> BinaryIO | None:
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return None
+    file.seek(place)
+    return file
+
+
+def _is_another(path: Path, file: BinaryIO) -> bool:
+    """Whether the log is another file by now, or was begun anew."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:  # between two files
+        return False
+    return found.st_ino != os.fstat(file.fileno()).st_ino or found.st_size < file.tell()
 
 
 def journal(user: bool, count: int, follow: bool) -> Iterator[str]:
@@ -82,11 +102,3 @@ def journal(user: bool, count: int, follow: bool) -> Iterator[str]:
         raise PulseError("there is no journalctl on this machine") from error
     if reader.returncode:
         raise PulseError(f"journalctl ended with exit {reader.returncode}")
-
-
-def _end(path: Path) -> tuple[int, int, bytes]:
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return 0, 0, b""
-    return found.st_size, found.st_ino, b""

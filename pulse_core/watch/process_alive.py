@@ -15,7 +15,7 @@ from pulse_core.settings import ProcessSettings, Settings
 from pulse_core.watch.conclusion import Look, conclude, identity, is_up
 
 CLOSER_LOOK = 0.5
-STARTING_LOOK = 0.05
+STARTING_LOOK = 0.1
 
 
 class ProcessAlive:

@@ -39,17 +39,25 @@ def test_the_last_lines_come_in_order(tmp_path: Path) -> None:
 
 def test_lines_are_followed_into_the_next_file(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    log.write_text("old\n")
-    coming = coming_lines(log)
-    first_is_asked_after = log.open("a")
-    first_is_asked_after.close()
-    log.write_text("")  # truncated: what comes is read from the beginning
+    log.write_text("old\nnew\n")
+    coming = coming_lines(log, len("old\n"))
+    assert next(coming) == "new"
     with log.open("a") as file:
-        file.write("one\n")
-    assert next(coming) in ("one",)
+        file.write("late\n")
     log.rename(tmp_path / "log.1")
     log.write_text("two\nthr")
-    assert next(coming) == "two"
+    assert [next(coming), next(coming)] == ["late", "two"]
     with log.open("a") as file:
         file.write("ee\n")
     assert next(coming) == "three"
+    coming.close()  # type: ignore[attr-defined]  # a generator
+
+
+def test_a_log_that_was_begun_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("a long old line\n")
+    coming = coming_lines(log, 0)
+    assert next(coming) == "a long old line"
+    log.write_text("new\n")
+    assert next(coming) == "new"
+    coming.close()  # type: ignore[attr-defined]  # a generator

@@ -1,0 +1,85 @@
+"""The disk of the home is really full: what is guarded is kept alive, and nobody is told a lie."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.ipc.client import Client
+from pulse_adapters.sqlite.verify import verify
+from pulse_core.model.errors import LogUnavailable
+from tests.acceptance.conftest import Served
+
+VICTIM = """
+[[process]]
+name = "victim"
+start = ["sleep", "9010"]
+restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 16 MiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], check=False)
+    if mounted.returncode:
+        reason = "only root can mount a small file system"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def fill(disk: Path) -> None:
+    with (disk / "ballast").open("ab", buffering=0) as ballast:
+        for size in (1 << 20, 1 << 12, 1):
+            try:
+                while True:
+                    ballast.write(bytes(size))
+            except OSError:
+                continue
+
+
+def append_without_end(served: Served) -> None:
+    big = {"kind": "paused", "data": {"why": "x" * 1900}}
+    with Client(served.home.socket, timeout=10) as client:
+        for _ in range(200):
+            client.ask("append", drafts=[big] * 100)
+
+
+def child_of(served: Served) -> int:
+    """The victim's pid, from the kernel: the daemon's own word for it is what is tested."""
+    assert served.daemon is not None
+    children = Path(f"/proc/{served.daemon.pid}/task/{served.daemon.pid}/children").read_text().split()
+    sleeping = [pid for pid in children if b"9010" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return int(sleeping[0]) if sleeping else 0
+
+
+def test_a_victim_is_replaced_on_a_full_disk_and_the_log_tells_it_later(small: Path, tmp_path: Path) -> None:
+    served = Served(small / "home")
+    try:
+        served.configure(VICTIM)
+        served.start()
+        served.pid_when_up("victim")
+        for _ in range(3):  # the reserve is freed at the first refusal, and then it is full for good
+            fill(small)
+            first = child_of(served)
+            os.kill(first, signal.SIGKILL)
+            served.eventually(lambda first=first: child_of(served) not in (0, first), "a new victim")  # type: ignore[misc]
+        fill(small)
+        with pytest.raises(LogUnavailable):
+            append_without_end(served)
+        (small / "ballast").unlink()
+        served.eventually(lambda: served.append("resumed"), "appends are taken again")
+        served.pid_when_up("victim")
+        assert served.process("victim")["restarts"] >= 4
+        assert served.stop() == 0
+        assert verify(served.home.events, served.home.objects).fault == ""
+    finally:
+        served.close()

@@ -1,0 +1,113 @@
+"""A home and its command line, in this process or as a process of its own."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from upulse_cli.__main__ import main
+
+T = TypeVar("T")
+UPULSE = (sys.executable, "-m", "upulse_cli")
+PATIENCE = 20.0
+ALLOW = '[executors.run-command]\nallow = ["/bin/true", "/bin/false", "/bin/sleep"]\n'
+AT_ONCE = 'restart = { max = 1000, within = "10m", backoff = "0s", healthy_after = "0s", grace = "0s" }\n'
+
+
+def sleeper(name: str, seconds: int) -> str:
+    """Settings of a guarded process that does nothing."""
+    return f'[[process]]\nname = "{name}"\nstart = ["sleep", "{seconds}"]\n{AT_ONCE}'
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass(frozen=True)
+class CliHome:
+    """Runs commands on one home."""
+
+    path: Path
+
+    def upulse(self, *words: str, code: int = 0) -> Said:
+        """The command as a process."""
+        done = subprocess.run(
+            [*UPULSE, *words, "--home", str(self.path)], capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == code, done.stderr
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def configure(self, *parts: str) -> None:
+        (self.path / "config.toml").write_text("\n".join(parts))
+
+    def status(self) -> dict[str, Any]:
+        return dict(self.upulse("status", "--json").json)
+
+    def process(self, name: str) -> dict[str, Any]:
+        return next(found for found in self.status()["processes"] if found["name"] == name)
+
+    def pid_when_up(self, name: str, other_than: int | None = None) -> int:
+        def seen() -> int | None:
+            found = self.process(name)
+            return found["pid"] if found["state"] == "up" and found["pid"] != other_than else None
+
+        return eventually(seen, f"{name} to be up")
+
+    def end_everything(self) -> None:
+        """Kill the daemon and what it guards, by their ids."""
+        standing = self.status()
+        for found in (standing["daemon"], *standing["processes"]):
+            if found["pid"]:
+                with suppress(ProcessLookupError):
+                    os.kill(found["pid"], signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Inside(CliHome):
+    """The same in this process, which is quicker."""
+
+    capture: pytest.CaptureFixture[str]
+
+    def upulse(self, *words: str, code: int = 0) -> Said:
+        self.capture.readouterr()
+        found = main([*words, "--home", str(self.path)])
+        captured = self.capture.readouterr()
+        assert found == code, captured.err
+        return Said(found, captured.out, captured.err)
+
+
+def eventually(look: Callable[[], T | None], what: str) -> T:
+    """What `look` sees at last."""
+    until = time.monotonic() + PATIENCE
+    while not (seen := look()):
+        assert time.monotonic() < until, f"waited in vain for {what}"
+        time.sleep(0.02)
+    return seen
+
+
+def is_id(text: str) -> bool:
+    """Whether it is a UUID."""
+    return re.fullmatch(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}", text) is not None

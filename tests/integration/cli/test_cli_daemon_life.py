@@ -1,0 +1,66 @@
+"""Starting, stopping and restarting the daemon from the command line."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_home import ALLOW, CliHome, sleeper
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[CliHome]:
+    """A home that guards one process; whatever runs in the end is killed."""
+    home = CliHome(tmp_path / "home")
+    home.upulse("init")
+    home.configure(sleeper("demo", 86_396), ALLOW)
+    try:
+        yield home
+    finally:
+        home.end_everything()
+
+
+def test_a_daemon_comes_and_goes_and_what_it_guards_stays(home: CliHome) -> None:
+    started = home.upulse("daemon", "start")
+    first, demo = home.status()["daemon"]["pid"], home.pid_when_up("demo")
+    assert f"process {first}" in started.err
+    home.upulse("daemon", "restart")
+    second = home.status()["daemon"]["pid"]
+    assert second != first
+    assert home.pid_when_up("demo") == demo
+    stopped = home.upulse("daemon", "stop")
+    assert f"demo (process {demo})" in stopped.err
+    assert not Path(f"/proc/{second}").exists()
+    os.kill(demo, 0)
+    status = home.status()
+    assert status["daemon"]["state"] == "stopped"
+    assert status["tick"]["count"] > 0
+    assert status["vitals"].keys() >= {"process-alive", "system-resource"}
+
+
+def test_why_says_what_is_missing_when_vitals_were_deleted(home: CliHome) -> None:
+    home.upulse("daemon", "start")
+    home.pid_when_up("demo")
+    home.upulse("daemon", "stop")
+    for file in home.path.glob("vitals.db*"):
+        file.unlink()
+    story = home.upulse("why", "demo", "--json").json
+    assert story["outcome"]["kind"] == "effect-acked"
+    assert [words.split(":")[0] for words in story["missing"]] == [
+        "1 of its 1 samples",
+        f"the record of tick {story['effect']['tick']}",
+    ]
+    assert "missing" in home.upulse("why", "demo").out
+
+
+def test_a_daemon_that_dies_at_its_start_is_quoted(home: CliHome) -> None:
+    (home.path / "events.db").write_bytes(b"this was a database once" * 1000)
+    said = home.upulse("daemon", "start", code=1)
+    assert "the daemon did not start" in said.err
+    assert "events.db" in said.err
+    (home.path / "events.db").unlink()
+
+
+@pytest.mark.skipif(Path("/run/systemd/system").is_dir(), reason="here a unit could be installed")
+def test_without_systemd_nothing_is_installed(home: CliHome) -> None:
+    assert "use: upulse daemon start" in home.upulse("daemon", "install", code=1).err

@@ -1,0 +1,201 @@
+"""The command line beside a running daemon."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cli_home import UPULSE, CliHome, Inside, eventually, is_id
+
+ADD = ("effect", "add", "run-command")
+
+
+def acted(home: Inside, key: str, program: str = "true") -> str:
+    """The id of an effect that was added and is settled."""
+    code = 0 if program == "true" else 1
+    return home.upulse(*ADD, "--key", key, "--param", f'argv=["{program}"]', "--wait", code=code).out.strip()
+
+
+def test_status_says_who_runs(live: Inside) -> None:
+    status = live.status()
+    assert status["daemon"]["state"] == "running"
+    assert (live.path / "run" / "pid").read_text() == f"{status['daemon']['pid']}\n"
+    assert status["daemon"]["since"]
+    assert status["tick"]["count"] > 0
+    text = live.upulse("status").out
+    assert f"pid {status['daemon']['pid']}" in text
+    assert "demo" in text
+
+
+def test_the_watch_screen_is_printed_once_without_a_terminal(live: Inside) -> None:
+    acted(live, "for the screen")
+    text = live.upulse("status", "--watch").out
+    assert "for the screen" in text
+    assert "woken by" in text
+
+
+def test_an_effect_is_done_and_its_outcome_waited_for(live: Inside) -> None:
+    name = acted(live, "waited")
+    assert is_id(name)
+    shown = live.upulse("effect", "show", name, "--json").json
+    assert (shown["state"], shown["attempts"]) == ("acked", 1)
+    assert [event["kind"] for event in shown["events"]] == ["effect", "effect-executing", "effect-acked"]
+    assert "acked" in live.upulse("effect", "show", name).out
+
+
+def test_waiting_for_an_effect_that_fails_exits_1(live: Inside) -> None:
+    name = acted(live, "failing", "false")
+    assert live.upulse("effect", "show", name, "--json").json["state"] == "failed"
+
+
+def test_what_failed_is_retried_with_its_cause(live: Inside) -> None:
+    old = acted(live, "retried", "false")
+    new = live.upulse("effect", "retry", old, "--wait", code=1).out.strip()
+    shown = live.upulse("effect", "show", new, "--json").json
+    assert (shown["cause"], shown["key"], shown["params"]) == (old, "retried", {"argv": ["false"]})
+    assert (
+        f"effect retried  {old}" in " ".join(live.upulse("why", new).out.split("  "))
+        or old in live.upulse("why", new).out
+    )
+
+
+def test_what_was_done_is_done_again_only_by_force(live: Inside) -> None:
+    old = acted(live, "forced")
+    assert "give --force" in live.upulse("effect", "retry", old, code=1).err
+    assert "nothing to cancel" in live.upulse("effect", "cancel", old, code=1).err
+    assert live.upulse("effect", "retry", old, "--force", "--wait").out.strip() != old
+
+
+def test_an_executing_effect_keeps_its_key_until_it_is_cancelled(live: Inside) -> None:
+    add = (*ADD, "--key", "long", "--param", 'argv=["sleep", "86397"]')
+    name = live.upulse(*add).out
+    assert live.upulse(*add).out == name
+    assert "long" in live.upulse("effect", "list").out
+    live.upulse("effect", "cancel", "long", "--why", "enough")
+    state = eventually(lambda: settled(live, "long"), "the cancelled effect to settle")
+    assert state in ("cancelled", "failed", "unknown")
+
+
+def settled(home: Inside, key: str) -> str | None:
+    state = home.upulse("effect", "show", key, "--json").json["state"]
+    return None if state in ("pending", "executing", "retrying") else str(state)
+
+
+def test_a_refusal_of_the_daemon_is_its_sentence(live: Inside) -> None:
+    assert "may not be run" in live.upulse(*ADD, "--key", "ls", "--param", 'argv=["ls"]', code=1).err
+    assert "did you mean 'demo'?" in live.upulse("process", "stop", "dmo", code=1).err
+
+
+def test_why_explains_a_restart_from_sample_to_outcome(live: Inside) -> None:
+    before = live.pid_when_up("demo")
+    os.kill(before, signal.SIGKILL)
+    after = live.pid_when_up("demo", other_than=before)
+    story = eventually(lambda: whole(live), "the tick's record to be written")
+    assert story["seen"]["kind"] == "process-died"
+    assert story["seen"]["data"]["pid"] == before
+    assert [sample["key"] for sample in story["samples"]] == ["process-alive"]
+    assert story["effect"]["rule"] == "process_watchdog"
+    assert story["tick"]["snapshot_kept"] is True
+    assert [layer["rule"] for layer in story["tick"]["layers"]][0] == "process_watchdog"
+    assert story["outcome"]["data"]["result"]["pid"] == after
+    assert story["followed"]["kind"] == "process-up"
+    times = [story[part]["ms"] for part in ("seen", "tick", "outcome", "followed")]
+    assert times == sorted(times)
+    text = live.upulse("why", story["effect"]["id"][-8:]).out
+    assert all(
+        word in text for word in ("sample", "process-died", "process_watchdog added", "acked", "process-up")
+    )
+
+
+def whole(home: Inside) -> dict | None:  # type: ignore[type-arg]  # JSON
+    story = home.upulse("why", "demo", "--json").json
+    return story if story["tick"] and story["samples"] and story["followed"] else None
+
+
+@contextmanager
+def following(home: CliHome, *words: str) -> Iterator["subprocess.Popen[str]"]:
+    command = [*UPULSE, "events", "--follow", "--json", "-n", "1", *words, "--home", str(home.path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        yield process
+        if process.poll() is None:
+            process.kill()
+
+
+def test_events_are_followed_until_interrupted(live: Inside) -> None:
+    acted(live, "seen before")
+    with following(live, "--kind", "paused", "--kind", "effect") as reader:
+        assert reader.stdout is not None
+        assert json.loads(reader.stdout.readline())["subject"] == "seen before"  # it is there, now it follows
+        live.upulse("pause", "--why", "followed")
+        live.upulse("resume")
+        assert json.loads(reader.stdout.readline())["data"] == {"why": "followed"}
+        reader.send_signal(signal.SIGINT)
+        assert reader.wait(20) == 130
+        assert reader.stderr is not None
+        assert reader.stderr.read() == ""
+
+
+def test_the_events_of_a_new_effect_are_followed_by_its_key(live: Inside) -> None:
+    acted(live, "before")
+    with following(live, "--subject", "subject") as reader:
+        assert reader.stdout is not None
+        acted(live, "subject")
+        kinds = [json.loads(reader.stdout.readline())["kind"] for _ in range(3)]
+    assert kinds == ["effect", "effect-executing", "effect-acked"]
+
+
+def test_who_stops_reading_ends_the_command_quietly(live: Inside) -> None:
+    script = f"{' '.join(UPULSE)} events --json --home {live.path} | head -n 1"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
+    assert json.loads(done.stdout)["seq"] == 1
+    assert done.stderr == ""
+
+
+def test_a_stopped_process_stays_down_until_it_is_started(live: Inside) -> None:
+    before = live.pid_when_up("demo")
+    live.upulse("process", "stop", "demo", "--why", "rest")
+    eventually(lambda: live.process("demo")["state"] == "stopped", "demo to be stopped")
+    assert "stopped by" in live.upulse("process", "list").out
+    live.upulse("process", "start", "demo")
+    assert live.pid_when_up("demo", other_than=before)
+
+
+def test_a_second_daemon_says_who_has_the_home(live: Inside) -> None:
+    pid = live.status()["daemon"]["pid"]
+    assert f"is held by process {pid}; stop it first" in live.upulse("daemon", "start", code=1).err
+    foreground = CliHome(live.path).upulse("daemon", "start", "--foreground", code=1)
+    assert f"is held by process {pid}" in foreground.err
+    assert live.status()["daemon"]["pid"] == pid
+
+
+def test_a_reload_answers_with_what_came_of_it(live: Inside) -> None:
+    config = live.path / "config.toml"
+    good = config.read_text()
+    try:
+        config.write_text(f"{good}\n[budget]\nactions_per_minute = 61\n")
+        assert "in force; they guard 1 process." in live.upulse("daemon", "reload").err
+        config.write_text(f"{good}\n[budgt]\n")
+        refused = live.upulse("daemon", "reload", code=1)
+    finally:
+        config.write_text(good)
+    assert "did you mean 'budget'?" in refused.err
+    assert "The old settings stay in force." in refused.err
+    live.upulse("daemon", "reload")
+
+
+def test_the_daemon_tells_its_own_part(live: Inside) -> None:
+    told = live.upulse("daemon", "status", "--json").json
+    assert (told["state"], told["unit"]) == ("running", None)
+    assert "running" in live.upulse("daemon", "status").out
+
+
+def test_what_the_daemon_said_is_printed_as_words(live: Inside) -> None:
+    said = live.upulse("daemon", "logs", "-n", "1000").out
+    assert "daemon-started" in said
+    assert "{" not in said.split("settings-loaded")[0]
+
+
+def test_the_log_is_verified_beside_the_daemon(live: Inside) -> None:
+    assert live.upulse("verify", "--json").json["fault"] == ""

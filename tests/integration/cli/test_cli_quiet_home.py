@@ -1,0 +1,272 @@
+"""The command line while no daemon runs: what is recorded, what is shown, what is refused."""
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from cli_home import Inside, is_id
+
+from pulse_adapters.ipc.lock import HomeLock
+from upulse_cli import access
+from upulse_cli.__main__ import main
+
+
+def events(home: Inside, *words: str) -> list[str]:
+    return [event["kind"] for event in home.upulse("events", "--json", *words).lines]
+
+
+def test_init_twice_keeps_what_is_there(quiet: Inside) -> None:
+    before = (quiet.path / "config.toml").read_text()
+    again = quiet.upulse("init", "--demo")
+    assert "left as it is" in again.err
+    assert (quiet.path / "config.toml").read_text() == before
+
+
+def test_a_demo_home_guards_one_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = Inside(tmp_path / "demo", capsys)
+    assert "upulse daemon start" in home.upulse("init", "--demo").err
+    assert [found["name"] for found in home.status()["processes"]] == ["demo"]
+
+
+def test_a_home_has_its_own_id_from_the_beginning(quiet: Inside) -> None:
+    quiet.upulse("pause")
+    quiet.upulse("resume")
+    hosts = {event["host"] for event in quiet.upulse("events", "--json").lines}
+    assert [is_id(host) for host in hosts] == [True]
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["status", "events", "verify", "why", "pause", "effect list", "effect add run-command --key k",
+     "process list", "daemon start", "daemon stop", "daemon reload", "config show"],
+)  # fmt: skip
+def test_without_a_home_every_command_says_how_to_make_one(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = Inside(tmp_path / "nowhere", capsys)
+    assert f"upulse init --home {nowhere.path}" in nowhere.upulse(*words.split(), code=1).err
+    assert not nowhere.path.exists()
+
+
+def test_an_effect_is_recorded_and_its_id_printed(quiet: Inside) -> None:
+    said = quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", 'argv=["true"]')
+    (event,) = quiet.upulse("events", "--json").lines
+    assert said.out == f"{event['id']}\n"
+    assert (event["subject"], event["data"]["params"]) == ("k", {"argv": ["true"]})
+    assert "no daemon runs" in said.err
+
+
+def test_an_open_key_prints_the_id_that_it_has(quiet: Inside) -> None:
+    add = ("effect", "add", "run-command", "--key", "k", "--param", 'argv=["true"]')
+    first, second = quiet.upulse(*add), quiet.upulse(*add)
+    assert first.out == second.out
+    assert "open already" in second.err
+    assert events(quiet) == ["effect"]
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("effect add run-comand --key k", "did you mean 'run-command'?"),
+        ('effect add run-command --key k --param argv=["/bin/ls"]', "may not be run"),
+        ("effect add run-command --key k --param argv=7", "params of run-command: argv"),
+        ("effect show 123456", "no effect '123456'"),
+        ("effect cancel nosuch", "no effect 'nosuch'"),
+        ("effect retry nosuch", "no effect 'nosuch'"),
+        ("effect add run-command --key k --wait", "no daemon runs"),
+        ("process stop dem", "did you mean 'demo'?"),
+        ("process start dem", "did you mean 'demo'?"),
+        ("events --kind proces-up", "did you mean 'process-up'?"),
+        ("why", "there has been no effect yet"),
+        ("why nosuch", "no effect 'nosuch'"),
+        ("daemon reload", "no daemon runs"),
+        ("daemon logs", "nothing was said yet"),
+        ("daemon uninstall", "upulse daemon install"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_changes_nothing(quiet: Inside, words: str, hint: str) -> None:
+    said = quiet.upulse(*words.split(), code=1)
+    assert hint in said.err
+    assert said.out == ""
+    assert events(quiet) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["events --since soon", "effect add run-command", "effect add run-command --key k --param argv",
+     "effect add run-command --key k --param a=1 --param a=2", "effect add run-command --key k --not-after 5",
+     "process stop demo --for ever", "process stop demo --for 0s", "status --jsn"],
+)  # fmt: skip
+def test_a_command_line_that_makes_no_sense_exits_2(quiet: Inside, words: str) -> None:
+    said = quiet.upulse(*words.split(), code=2)
+    assert "Error: " in said.err
+    assert events(quiet) == []
+
+
+def test_effects_are_found_by_key_and_by_either_end_of_their_id(quiet: Inside) -> None:
+    name = quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", 'argv=["true"]').out.strip()
+    for said in ("k", name, name[:20], name[-6:]):
+        assert quiet.upulse("effect", "show", said, "--json").json["id"] == name
+    quiet.upulse("effect", "add", "run-command", "--key", "l", "--param", 'argv=["true"]')
+    assert "may mean several effects" in quiet.upulse("effect", "show", name[:4], code=1).err
+
+
+def test_open_effects_are_listed(quiet: Inside) -> None:
+    assert quiet.upulse("effect", "list", "--json").json == []
+    quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", 'argv=["true"]', "--reason", "fun")
+    (listed,) = quiet.upulse("effect", "list", "--json").json
+    assert (listed["state"], listed["key"], listed["reason"]) == ("pending", "k", "fun")
+    assert "pending" in quiet.upulse("effect", "list").out
+
+
+def test_an_open_effect_is_not_retried_and_one_of_nobody_is_not_explained_by_a_tick(quiet: Inside) -> None:
+    quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", 'argv=["true"]')
+    assert "is pending still" in quiet.upulse("effect", "retry", "k", code=1).err
+    story = quiet.upulse("why", "--json").json
+    assert (story["tick"], story["missing"], story["effect"]["key"]) == (None, [], "k")
+    assert "by hand" in quiet.upulse("why", "k").out
+
+
+def test_a_parameter_may_say_that_it_is_idempotent_and_has_a_deadline(quiet: Inside) -> None:
+    add = ("effect", "add", "run-command", "--key", "k", "--param", 'argv=["true"]')
+    quiet.upulse(*add, "--idempotent", "--not-after", "10m")
+    (event,) = quiet.upulse("events", "--json").lines
+    assert event["data"]["params"]["idempotent"] is True
+    assert 0 < event["data"]["not_after"] // 1_000_000 - 600 <= __import__("time").time()
+
+
+def test_a_stopped_daemon_has_a_status(quiet: Inside) -> None:
+    quiet.upulse("pause", "--why", "surgery")
+    status = quiet.status()
+    assert status["daemon"]["state"] == "stopped"
+    assert status["paused"]["why"] == "surgery"
+    assert status["tick"] == {"count": 0, "last_ms": None, "p99_ms": None}
+    assert {"pending", "executing", "acked", "failed", "unknown"} <= status["effects"].keys()
+    assert [(one["name"], one["state"], one["pid"]) for one in status["processes"]] == [
+        ("demo", "unknown", None)
+    ]
+    assert "PAUSED" in quiet.upulse("status").out
+    assert "no sample yet" in quiet.upulse("status", "--watch").out
+
+
+def test_settings_that_do_not_load_hide_nothing_else(quiet: Inside) -> None:
+    quiet.upulse("pause")
+    quiet.configure("[daemon]\ntik_ms = 3\n")
+    status = quiet.status()
+    assert "did you mean 'tick_ms'?" in status["settings_faults"][0]
+    assert status["paused"] is not None
+    assert "did you mean 'tick_ms'?" in quiet.upulse("status").out
+
+
+def test_a_home_that_is_held_by_somebody_silent_is_not_answering(quiet: Inside) -> None:
+    with HomeLock(quiet.path / "run" / "lock", "0.1.0"):
+        daemon = quiet.status()["daemon"]
+        assert (daemon["state"], daemon["pid"]) == ("not-answering", os.getpid())
+        refused = quiet.upulse("daemon", "start", code=1)
+    assert f"is held by process {os.getpid()}; stop it first" in refused.err
+
+
+def test_nothing_is_appended_past_a_holder_that_does_not_answer(
+    quiet: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "PATIENCE", 0.1)
+    with HomeLock(quiet.path / "run" / "lock", "0.1.0"):
+        assert "no daemon answers" in quiet.upulse("pause", code=1).err
+    assert events(quiet) == []
+
+
+def test_stopping_what_does_not_run_is_no_failure(quiet: Inside) -> None:
+    assert "No daemon runs." in quiet.upulse("daemon", "stop").err
+
+
+def test_settings_with_faults_start_nothing(quiet: Inside) -> None:
+    quiet.configure("[daemon]\ntik_ms = 3\ntick_ms = 'x'\n")
+    said = quiet.upulse("daemon", "start", code=1)
+    assert "config.toml:2: " in said.err
+    assert "config.toml:3: " in said.err
+    assert events(quiet) == []
+
+
+def test_config_check_says_every_fault_of_any_file(quiet: Inside, tmp_path: Path) -> None:
+    assert "guards 1 process." in quiet.upulse("config", "check").err
+    assert quiet.upulse("config", "check", "--json").json["faults"] == []
+    other = tmp_path / "other.toml"
+    other.write_text("[daemon]\ntik_ms = 3\n[budgt]\n")
+    assert len(quiet.upulse("config", "check", str(other), code=1).err.splitlines()) == 2
+    assert len(quiet.upulse("config", "check", str(other), "--json", code=1).json["faults"]) == 2
+    assert "no such file" in quiet.upulse("config", "check", str(tmp_path / "none"), code=1).err
+
+
+def test_config_show_is_whole_and_loads_again(quiet: Inside) -> None:
+    shown = quiet.upulse("config", "show").out
+    values = quiet.upulse("config", "show", "--json").json
+    quiet.configure(shown)
+    assert quiet.upulse("config", "show", "--json").json == values
+    assert values["process"][0]["name"] == "demo"
+    assert quiet.upulse("config", "path").out == f"{quiet.path}/config.toml\n"
+
+
+def test_events_are_chosen_by_row_time_kind_and_number(quiet: Inside) -> None:
+    for command in ("pause", "resume", "pause"):
+        quiet.upulse(command)
+    assert events(quiet) == ["paused", "resumed", "paused"]
+    assert events(quiet, "--since", "1") == ["resumed", "paused"]
+    assert events(quiet, "--since", "1h") == ["paused", "resumed", "paused"]
+    assert events(quiet, "--since", "2999-01-01") == []
+    assert events(quiet, "--kind", "paused") == ["paused", "paused"]
+    assert events(quiet, "--kind", "paused", "--kind", "resumed", "-n", "2") == ["resumed", "paused"]
+    assert "resumed" in quiet.upulse("events").out
+
+
+def test_an_event_has_all_its_fields(quiet: Inside) -> None:
+    quiet.upulse("pause", "--why", "because")
+    (event,) = quiet.upulse("events", "--json").lines
+    assert list(event) == ["seq", "id", "at", "kind", "subject", "actor", "host", "cause", "data"]
+    assert (event["seq"], event["data"]) == (1, {"why": "because"})
+
+
+def test_a_process_has_its_own_events_and_those_of_its_effects(quiet: Inside) -> None:
+    quiet.upulse("process", "stop", "demo", "--for", "1h")
+    quiet.upulse("pause")
+    add = ("effect", "add", "restart-process", "--key", "restart-process:demo", "--param", "process=demo")
+    name = quiet.upulse(*add).out.strip()
+    quiet.upulse("effect", "cancel", name)
+    assert events(quiet, "--subject", "demo") == [
+        "process-stop-requested",
+        "effect",
+        "effect-cancel-requested",
+    ]
+    assert events(quiet, "--subject", name) == ["effect", "effect-cancel-requested"]
+    assert events(quiet, "--subject", "demo", "-n", "1") == ["effect-cancel-requested"]
+    assert events(quiet, "--subject", "demo", "--kind", "effect") == ["effect"]
+    assert events(quiet, "--subject", "dem") == []
+
+
+def test_a_sound_log_is_verified(quiet: Inside) -> None:
+    quiet.upulse("pause")
+    assert quiet.upulse("verify", "--json").json["rows"] == 1
+    assert "good: 1 rows" in quiet.upulse("verify").out
+
+
+def test_an_altered_row_is_named(quiet: Inside) -> None:
+    quiet.upulse("pause", "--why", "a")
+    quiet.upulse("resume")
+    with closing(sqlite3.connect(quiet.path / "events.db")) as connection:
+        connection.execute("DROP TRIGGER event_never_changes")
+        connection.execute("""UPDATE event SET data = '{"why":"b"}' WHERE seq = 1""")
+        connection.commit()
+    verdict = json.loads(quiet.upulse("verify", "--json", code=1).out)
+    assert verdict["rows"] == 0
+    assert "row 1" in verdict["fault"]
+    assert "row 1" in quiet.upulse("verify", code=1).out
+
+
+def test_the_home_may_come_from_the_environment(
+    quiet: Inside, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("UPULSE_HOME", str(quiet.path))
+    assert main(["config", "path"]) == 0
+    assert capsys.readouterr().out == f"{quiet.path}/config.toml\n"
