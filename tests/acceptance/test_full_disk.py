@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -57,8 +58,11 @@ def child_of(served: Served) -> int:
     """The victim's pid, from the kernel: the daemon's own word for it is what is tested."""
     assert served.daemon is not None
     children = Path(f"/proc/{served.daemon.pid}/task/{served.daemon.pid}/children").read_text().split()
-    sleeping = [pid for pid in children if b"9010" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return int(sleeping[0]) if sleeping else 0
+    for pid in children:
+        with suppress(OSError):  # it may die while it is looked at
+            if b"9010" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return int(pid)
+    return 0
 
 
 def test_a_victim_is_replaced_on_a_full_disk_and_the_log_tells_it_later(small: Path, tmp_path: Path) -> None:
