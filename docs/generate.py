@@ -25,9 +25,9 @@ WHO = {Role.AGENT: "agents", Role.PERSON: "the owner, root", Role.DAEMON: "the d
 WHEN = {Wake.NEVER: "no", Wake.SOON: "soon", Wake.NOW: "at once"}
 
 
-def pages() -> Iterator[Path]:
+def pages() -> list[Path]:
     """Every page of the documentation that may hold generated parts."""
-    yield from sorted(DOCS.glob("*.md"))
+    return sorted(DOCS.glob("*.md"))
 
 
 def renewed(text: str) -> str:

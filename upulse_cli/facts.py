@@ -16,6 +16,8 @@ BATCH = 2_000
 
 def facts_of(home: Home) -> Projected:
     """The projections at the head of the log, from the last checkpoint on if it is of this log."""
+    if not home.events.exists():  # a home whose log was never opened, or is gone
+        return Projected()
     with LogReader(home.path) as log:
         head = log.head()[0]
         state = _checkpointed(home, log)

@@ -6,7 +6,6 @@ import logging
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from pulse_core.model.event import Event
@@ -56,6 +55,8 @@ def speak(file: Path | None = None) -> None:
     """Set up logging: into `file` (rotated at 5 MiB) in JSON lines, or to stderr, for people if it is a terminal."""
     handler: logging.Handler
     if file:
+        from logging.handlers import RotatingFileHandler  # half a MiB, where nothing else logs into files
+
         file.parent.mkdir(mode=0o700, exist_ok=True)
         handler = RotatingFileHandler(file, maxBytes=5 * MEGABYTE, backupCount=1)
         handler.setFormatter(Lines())

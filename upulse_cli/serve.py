@@ -1,5 +1,8 @@
 """The daemon's process: `python -m upulse_cli.serve`. Plain arguments, so that no command line stays in memory."""
 
+if __name__ == "__main__":
+    import upulse_cli.lean  # noqa: F401 - before whatever would import what it keeps out
+
 import argparse
 import asyncio
 import faulthandler

@@ -82,7 +82,7 @@ class Daemon:
         self._since = iso(now.at)
         self.watch.remember(await p.vitals.recent(now.at - WINDOW_US))
         await self.journal.append_or_suppose(
-            Draft(DaemonStarted(pid=p.pid, version=p.version)), p.decisions.loaded()
+            *p.news, Draft(DaemonStarted(pid=p.pid, version=p.version)), p.decisions.loaded()
         )
 
     def _sources(self) -> Mapping[str, Awaitable[None]]:

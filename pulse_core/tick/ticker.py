@@ -174,6 +174,7 @@ class Ticker:
         """The record, naming the kept snapshot if effects were emitted; they are on their way already."""
         if not record.effects or record.snapshot:
             return record
+        await asyncio.sleep(0)  # what was just recorded is begun before time is spent on its picture
         try:
             return replace(record, snapshot=await self.stores.objects.put(portrait(curr)))
         except (PulseError, OSError) as error:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.benchmarks.bench_reflex import victim
+from tests.benchmarks.bare import victim
 from tests.benchmarks.ground import children_of, compiled, daemon, directory, made_home
 from tests.benchmarks.table import Row
 

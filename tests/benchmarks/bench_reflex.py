@@ -3,10 +3,7 @@
 import json
 import os
 import random
-import select
 import signal
-import sqlite3
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -15,7 +12,8 @@ from typing import NamedTuple
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.sqlite.connect import connect_readonly
-from tests.benchmarks.ground import ROW, boot_us, children_of, compiled, daemon, directory, made_home, raw_log
+from tests.benchmarks.bare import Bare, victim
+from tests.benchmarks.ground import boot_us, children_of, compiled, daemon, directory, made_home, raw_log
 from tests.benchmarks.table import Row, percentile, spread, times
 
 KILLS = 300
@@ -30,11 +28,6 @@ class Kill(NamedTuple):
     at: int
 
 
-def victim() -> list[str]:
-    """An argv that no other process has."""
-    return ["sleep", f"{8_000_000 + os.getpid()}.{random.randrange(10_000)}"]
-
-
 def config(argv: Sequence[str]) -> str:
     """Settings that restart it a thousand times without a pause."""
     return f"""
@@ -47,42 +40,6 @@ start = {json.dumps(argv)}
 match = "^{argv[0]} {argv[1].replace(".", "[.]")}$"
 restart = {{ max = 1000, within = "10m", backoff = "0s", healthy_after = "0s", grace = "0s" }}
 """
-
-
-class Bare:
-    """The same without Pulse: a victim held by a pidfd, and a log that is one table."""
-
-    def __init__(self, log: sqlite3.Connection) -> None:
-        self.log = log
-        self.argv = victim()
-        self.child = self._spawned()
-        self.without: list[float] = []
-        self.with_commits: list[float] = []
-
-    def _spawned(self) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(self.argv, stdout=subprocess.DEVNULL, start_new_session=True)
-
-    def rest_and_kill(self, commits: int) -> None:
-        """One kill after a pause; what it took, with so many commits between, is kept in milliseconds."""
-        time.sleep(random.uniform(0.03, 0.06))
-        handle = os.pidfd_open(self.child.pid)
-        with closing(select.epoll()) as death:
-            death.register(handle)
-            began = time.perf_counter()
-            os.kill(self.child.pid, signal.SIGKILL)
-            death.poll()
-            self.child.wait()
-            for _ in range(commits):
-                self.log.execute("INSERT INTO event (data) VALUES (?)", (ROW,))
-            self.child = self._spawned()
-            took = (time.perf_counter() - began) * 1000
-        os.close(handle)
-        (self.with_commits if commits else self.without).append(took)
-
-    def close(self) -> None:
-        """End the last one."""
-        self.child.kill()
-        self.child.wait()
 
 
 def kill_all(home: Home, number: int, bare: Bare) -> list[Kill]:

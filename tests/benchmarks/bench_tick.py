@@ -9,52 +9,16 @@ from pulse_adapters.memory import MemoryExecutor, MemoryVitals
 from pulse_core.daemon import Daemon
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, ErrorReported
-from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
-from pulse_core.model.verdict import Verdict
-from pulse_core.model.vitals import Sample, Window
-from pulse_core.projections import Snapshot
-from pulse_core.rules.onion import Inner
+from tests.benchmarks.crowd import RULES, SENSES, Looks, windows
 from tests.benchmarks.filled import MILLION, filled_home
 from tests.benchmarks.ground import directory, made_home
 from tests.benchmarks.inside import living
 from tests.benchmarks.table import Row, percentile, spread, times
 
-RULES, OPEN, SENSES, SAMPLES = 50, 1_000, 20, 12
+OPEN = 1_000
 TICKS, TURNS = 100, 10
-EMITS_EVERY = 20
 CONFIG = "[daemon]\nstop_grace = '0s'\n[budget]\nactions_per_minute = 0\n"
-
-
-class Looks:
-    """A rule that reads one sense's window and, now and then if it is the one that may, wishes something."""
-
-    def __init__(self, number: int) -> None:
-        self.key, self.emits = f"sense-{number % SENSES}", number == 0
-        self.__name__ = f"looks_{number}"
-
-    async def __call__(self, prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-        verdict = await inner(prev, curr)
-        values = curr.window(self.key).values("value")
-        if sum(values) < 0 or curr.effects.by_key(self.key):
-            return verdict.within(100)
-        if self.emits and curr.tick % EMITS_EVERY == 0:
-            return verdict.plus(Effect(action="note", key=f"tick-{curr.tick}", reason="it is time"))
-        return verdict
-
-
-def windows(now: Moment) -> dict[str, Window]:
-    """A minute of samples of each sense."""
-    moments = [now.plus(-5_000_000 * age) for age in range(SAMPLES, 0, -1)]
-    return {
-        f"sense-{sense}": Window(
-            tuple(
-                Sample(sense * SAMPLES + place, f"sense-{sense}", moment, {"value": 0.5, "more": place})
-                for place, moment in enumerate(moments)
-            )
-        )
-        for sense in range(SENSES)
-    }
 
 
 class Records(MemoryVitals):

@@ -48,7 +48,7 @@ def commands(page: Path, info: str = "console") -> list[Command]:
 
 def typed(block: str) -> Iterator[Command]:
     """The commands of one block: `$ ` begins one, `> ` goes on with it, the rest is output."""
-    text, shown = "", []
+    text, shown = "", list[str]()
     for line in block.splitlines():
         if line.startswith("$ "):
             if text:

@@ -43,7 +43,7 @@ class Shell:
         until = time.monotonic() + PATIENCE
         while True:
             code, output = self.type(command.text)
-            missing = [line for line in self._on_our_port(command).missing(output)]
+            missing = self._on_our_port(command).missing(output)
             if not missing and code == command.exit:
                 return
             if not command.text.startswith(LOOKS) or time.monotonic() > until:
@@ -88,7 +88,9 @@ class Shell:
 
 def environment(place: Path, home: Path, tag: str) -> Mapping[str, str]:
     """A new user's: their own home directory, this interpreter's commands first, nothing of an outer make."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "UPULSE"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "UPULSE"))
+    }
     programs = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
     return {**kept, "HOME": str(place), "UPULSE_HOME": str(home), "PATH": programs, TAG: tag}
 

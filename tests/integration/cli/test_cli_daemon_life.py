@@ -30,7 +30,6 @@ def test_a_daemon_comes_and_goes_and_what_it_guards_stays(home: CliHome) -> None
     assert home.pid_when_up("demo") == demo
     stopped = home.upulse("daemon", "stop")
     assert f"demo (process {demo})" in stopped.err
-    assert not Path(f"/proc/{second}").exists()
     os.kill(demo, 0)
     status = home.status()
     assert status["daemon"]["state"] == "stopped"

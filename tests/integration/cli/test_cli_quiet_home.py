@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -135,7 +136,7 @@ def test_a_parameter_may_say_that_it_is_idempotent_and_has_a_deadline(quiet: Ins
     quiet.upulse(*add, "--idempotent", "--not-after", "10m")
     (event,) = quiet.upulse("events", "--json").lines
     assert event["data"]["params"]["idempotent"] is True
-    assert 0 < event["data"]["not_after"] // 1_000_000 - 600 <= __import__("time").time()
+    assert event["data"]["not_after"] > 1_000_000 * time.time()
 
 
 def test_a_stopped_daemon_has_a_status(quiet: Inside) -> None:

@@ -1,0 +1,98 @@
+"""The first minute of a new user: `make run` in one terminal, the rest of the README in another."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docs_console import ROOT, Command, commands
+from docs_shell import PATIENCE, Shell
+
+STAMP = ".venv/run.stamp"
+
+
+@dataclass(frozen=True)
+class Story:
+    """Both terminals."""
+
+    shell: Shell
+    run: subprocess.Popen[bytes]
+    said: Path
+
+
+def make_run() -> list[str]:
+    """`make run`; a checkout that is set up already isn't set up again."""
+    return ["make", "run", *(["-o", STAMP] if (ROOT / ".venv/bin/upulse").exists() else [])]
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Iterator[Story]:
+    shell, said = Shell(tmp_path, cwd=ROOT), tmp_path / "said"
+    with said.open("wb") as output:
+        run = subprocess.Popen(
+            make_run(), cwd=ROOT, env=shell.environment, stdout=output, stderr=output, start_new_session=True
+        )
+    try:
+        shell.follow(Command("upulse status", ("demo up …",)))
+        yield Story(shell, run, said)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+        shell.close()
+
+
+def test_the_readme_tells_the_truth(story: Story) -> None:
+    for command in commands(ROOT / "README.md"):
+        story.shell.follow(command)
+
+
+def test_a_killed_demo_process_is_back_and_the_log_says_why(story: Story) -> None:
+    demo = status(story.shell)["processes"][0]
+    os.kill(demo["pid"], signal.SIGKILL)
+    story.shell.follow(Command("upulse status", ("demo up … 2 …",)))
+    again = status(story.shell)["processes"][0]
+    assert (again["state"], again["restarts"]) == ("up", 2)
+    assert again["pid"] != demo["pid"]
+    told = json.loads(story.shell.type("upulse why --json")[1])
+    assert told["effect"]["params"]["instead_of"]["pid"] == demo["pid"]
+    assert told["outcome"]["data"]["result"]["pid"] == again["pid"]
+    assert told["tick"]["layers"]
+    assert told["samples"]
+
+
+def test_ctrl_c_ends_the_daemon_and_not_what_it_guards(story: Story) -> None:
+    demo = status(story.shell)["processes"][0]["pid"]
+    os.killpg(story.run.pid, signal.SIGINT)
+    # make ends by the interrupt itself, whatever its command says: what counts is that the daemon drained.
+    assert story.run.wait(timeout=PATIENCE) in (0, 2, 130, -signal.SIGINT)
+    assert status(story.shell)["daemon"]["state"] == "stopped"
+    assert "asked to stop" in story.shell.type("upulse events -n 1")[1]
+    assert "Traceback" not in story.said.read_text()
+    os.kill(demo, 0)
+
+
+def test_ctrl_c_is_a_good_end_of_a_daemon_in_the_foreground(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    try:
+        assert shell.type("upulse init --demo")[0] == 0
+        command = ["upulse", "daemon", "start", "--foreground"]
+        with subprocess.Popen(command, env=shell.environment, stderr=subprocess.DEVNULL) as daemon:
+            shell.follow(Command("upulse status", ("demo up …",)))
+            daemon.send_signal(signal.SIGINT)
+            assert daemon.wait(timeout=PATIENCE) == 0
+    finally:
+        shell.close()
+
+
+def status(shell: Shell) -> Any:
+    """What `upulse status --json` says."""
+    code, output = shell.type("upulse status --json")
+    assert code == 0, output
+    return json.loads(output)
