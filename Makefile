@@ -7,7 +7,7 @@ export UPULSE_HOME ?= $(HOME)/.upulse
 .PHONY: run test check bench campaign setup setup-dev docs clean
 
 run: setup ## set up, make a home if there is none, and run the daemon here in the foreground
-	@$(BIN)/upulse init --demo --home "$(UPULSE_HOME)"
+	@test -e "$(UPULSE_HOME)/config.toml" || $(BIN)/upulse init --demo --home "$(UPULSE_HOME)"
 	@$(BIN)/upulse daemon start --foreground --home "$(UPULSE_HOME)"
 
 test: setup-dev ## set up and pass all tests

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pulse_core.daemon.desk import Desk
 from pulse_core.model.event import Event
 from pulse_core.model.payload import Json
 
@@ -15,6 +16,8 @@ LOG = logging.getLogger("pulse.event")
 COLOURS = {"process-died": 31, "effect-failed": 31, "effect-unknown": 31, "error": 31, "process-up": 32,
            "effect-acked": 32, "effect": 33, "paused": 35, "resumed": 35}  # fmt: skip
 MEGABYTE = 1 << 20
+REMEMBERED = 1_000
+ALOUD_EVERY = 5.0
 MOMENT = 0.02
 """Seconds until recorded events are told: longer than a reflex, shorter than anybody waits."""
 
@@ -27,7 +30,7 @@ class Human(logging.Formatter):
         self.colours = colours
 
     def format(self, record: logging.LogRecord) -> str:
-        clock = datetime.fromtimestamp(record.created).strftime("%H:%M:%S.%f")[:-3]
+        clock = datetime.fromtimestamp(moment(record)).strftime("%H:%M:%S.%f")[:-3]
         colour = COLOURS.get(getattr(record, "kind", ""), 31 if record.levelno > logging.INFO else 0)
         text = record.getMessage()
         if record.exc_info:
@@ -40,7 +43,7 @@ class Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         told: dict[str, Json] = {
-            "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "at": datetime.fromtimestamp(moment(record), UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -49,6 +52,12 @@ class Lines(logging.Formatter):
         if record.exc_info:
             told["traceback"] = self.formatException(record.exc_info)
         return json.dumps(told)
+
+
+def moment(record: logging.LogRecord) -> float:
+    """When what a record tells of happened, seconds since the epoch: an event's own time, else now."""
+    at = getattr(record, "at", None)
+    return record.created if at is None else at / 1e6
 
 
 def speak(file: Path | None = None) -> None:
@@ -77,6 +86,7 @@ class Narrator:
 
     def __init__(self) -> None:
         self._news: list[Event] = []
+        self._keys: dict[str, str] = {}
 
     def __call__(self, events: Sequence[Event]) -> None:
         if not self._news:
@@ -88,37 +98,58 @@ class Narrator:
         news, self._news = self._news, []
         for event in news:
             if event.kind != "error":
-                LOG.info("%s", spoken(event), extra={"kind": event.kind, "told": {"event": event.spelled()}})
+                told = {"event": event.spelled()}
+                LOG.info(
+                    "%s",
+                    spoken(event, self._subject(event)),
+                    extra={"kind": event.kind, "told": told, "at": event.at},
+                )
+
+    def _subject(self, event: Event) -> str:
+        """What the event is about, in words: the key of an effect rather than its id."""
+        if event.kind == "effect":
+            self._keys[event.id] = event.subject
+            if len(self._keys) > REMEMBERED:
+                del self._keys[next(iter(self._keys))]
+        return self._keys.get(event.subject, event.subject)
 
 
-def spoken(event: Event) -> str:
-    """An event as a short line: kind, subject, and what its data says."""
-    data: Mapping[str, Json] = json.loads(event.data)
-    match event.kind:
+def spoken(event: Event, subject: str) -> str:
+    """An event as a short line: kind, what it is about, and what its data says."""
+    return f"{event.kind:18} {subject}  {details(event.kind, json.loads(event.data))}".rstrip()
+
+
+def details(kind: str, data: Mapping[str, Json]) -> str:
+    """What matters of an event's data, in a few words."""
+    match kind:
         case "effect":
-            details = f"{data['key']}  because {data.get('reason') or 'somebody asked'}"
-            return f"{event.kind:18} {details}"
+            return f"because {data.get('reason') or 'somebody asked'}"
         case "effect-acked":
-            result = " ".join(
-                f"{key}={value}" for key, value in data.get("result", {}).items() if key != "output"
-            )
-            details = f"after {data['took_us'] / 1000:.1f} ms  {result}"
-        case "daemon-started":
-            details = f"version {data['version']}, pid {data['pid']}"
+            result = data.get("result", {}).items()
+            words = " ".join(f"{name}={value}" for name, value in result if name != "output")
+            return f"after {data['took_us'] / 1000:.1f} ms  {words}"
+        case "settings-loaded":
+            return f"guarding {', '.join(data.get('processes', [])) or 'nothing'}"
+        case "process-up" | "process-died":
+            return str(data["evidence"])
         case _:
-            details = "  ".join(
-                f"{key}={value}" for key, value in data.items() if value not in ("", [], None)
-            )
-    subject = event.subject if not event.kind.startswith("effect") else ""
-    return f"{event.kind:18} {subject}  {details}" if subject else f"{event.kind:18} {details}"
+            return "  ".join(f"{name}={value}" for name, value in data.items() if value not in ("", [], None))
+
+
+async def sense_aloud(desk: Desk) -> None:
+    """Log a line of vitals every few seconds, for whoever watches a terminal."""
+    while True:
+        await asyncio.sleep(ALOUD_EVERY)
+        if vitals := desk.report()["vitals"].get("system-resource"):
+            LOG.info("%s", sensed(vitals))
 
 
 def sensed(data: Mapping[str, Json]) -> str:
     """A system sample as a short line."""
-    disks = " ".join(
-        f"{path} {disk['used']:.0%}" for path, disk in data.get("disks", {}).items() if "used" in disk
-    )
+    disks = [f"{path} {disk['used']:.0%}" for path, disk in data["disks"].items() if "used" in disk]
+    pressure = [f"{name} {share['some']:.0%}" for name, share in data["psi"].items() if share.get("some")]
     return (
-        f"{'vitals':18} cpu {data.get('cpu', 0):.0%}  memory {data.get('memory', {}).get('used', 0):.0%}  "
-        f"disk {disks}  load {data.get('load', {}).get('1', data.get('load1', 0))}"
+        f"{'vitals':18} cpu {data['cpu']:.0%}  memory {data['memory']:.0%}  disk {' '.join(disks)}  "
+        f"load {data['load1']}  pressure {' '.join(pressure) or 'none'}  "
+        f"self {data['self_cpu']:.2%} {data['self_rss'] >> 20} MiB"
     )

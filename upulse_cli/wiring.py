@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pwd
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -30,14 +31,16 @@ from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_adapters.systemd.notify import Notifier
 from pulse_core import __version__
 from pulse_core.daemon import Caller, Daemon, Decisions, Desk, Parts
+from pulse_core.model.errors import SettingsRefused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
 from pulse_core.model.payload import Json, Role
 from pulse_core.ports import Executor, Found
 from pulse_core.record import Gate, Recorded
 from pulse_core.record.view import View, advanced, restored
+from pulse_core.settings import Settings
 from upulse_cli.deep_check import deep_check
-from upulse_cli.logs import Narrator
+from upulse_cli.logs import Narrator, sense_aloud
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,7 @@ async def real_daemon(home: Home, how: Opening, news: Sequence[Draft] = ()) -> A
                 services={
                     "socket": lambda desk: answer(home, decisions, desk, daemon.reporter),
                     "deep check": lambda desk: deep_check(home, log, acting.spawner),
+                    **({"voice": sense_aloud} if sys.stderr.isatty() else {}),
                 },
             )
         )
@@ -147,7 +151,7 @@ def named(uid: int) -> str:
 async def quiet_gate(home: Home) -> AsyncIterator[Gate]:
     """The gate of a home whose daemon is down. The caller holds the home's lock."""
     view = View()
-    decisions = Decisions(lambda: load(home.config))
+    decisions = Decisions(lambda: settings_if_sound(home))
     opened = SqliteEventLog.open(
         home.events,
         clock=SystemClock(),
@@ -160,6 +164,14 @@ async def quiet_gate(home: Home) -> AsyncIterator[Gate]:
         view.stand_at(await advanced(log, state, log.head.seq))
         log.listen(view.hear)
         yield Gate(log, view, decisions, hands(home, decisions, view).executors)
+
+
+def settings_if_sound(home: Home) -> Settings:
+    """The settings, or the defaults where they are refused: a pause must not wait until they are mended."""
+    try:
+        return load(home.config)
+    except SettingsRefused:
+        return Settings()
 
 
 async def append_quietly(home: Home, draft: Draft) -> Recorded:

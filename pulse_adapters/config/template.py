@@ -24,8 +24,8 @@ _DEMO = """\
 [[process]]
 name = "demo"
 start = ["sleep", "infinity"]
-# Up for a second, it counts as healthy, and a healthy process is restarted at once however often you kill it.
-restart = { healthy_after = "1s" }
+# As soon as it is up it counts as healthy, and a healthy process is restarted at once, however often you kill it.
+restart = { healthy_after = "0s" }
 """
 
 _PROCESS = """\

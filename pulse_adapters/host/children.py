@@ -4,12 +4,15 @@ import asyncio
 import os
 import signal
 
+REMEMBERED = 256
+
 
 class Children:
     """Reaps each child the moment it dies. Children outlive it: `close` only stops waiting for them."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, tuple[int, asyncio.Future[int]]] = {}
+        self._ended: dict[int, int] = {}
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else the kernel throws exit codes away
 
@@ -20,6 +23,7 @@ class Children:
         """Wait for this child from now on; the future is its exit code, negative for a signal."""
         loop = asyncio.get_running_loop()
         handle = os.pidfd_open(pid)
+        self._ended.pop(pid, None)
         self._waiting[pid] = handle, loop.create_future()
         loop.add_reader(handle, self._reap, pid)
         return self._waiting[pid][1]
@@ -34,6 +38,9 @@ class Children:
                 return
             code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
         exited = self._forget(pid)
+        self._ended[pid] = code
+        if len(self._ended) > REMEMBERED:
+            del self._ended[next(iter(self._ended))]
         if not exited.done():
             exited.set_result(code)
 
@@ -42,6 +49,10 @@ class Children:
         exited.get_loop().remove_reader(handle)
         os.close(handle)
         return exited
+
+    def exit_code(self, pid: int) -> int | None:
+        """How the last child with this number ended, if that was not long ago."""
+        return self._ended.get(pid)
 
     def close(self) -> None:
         """Stop waiting; who still runs goes on and is reaped by init."""

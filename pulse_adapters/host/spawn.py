@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pulse_adapters.host.children import Children
+from pulse_adapters.host.children import REMEMBERED, Children
 from pulse_adapters.host.launch import Launcher
 from pulse_adapters.host.outputs import ToFile, ToMemory, last_words, open_output
 from pulse_adapters.host.proc import MARKER, entry, is_alive, require_linux
@@ -44,6 +44,7 @@ class Spawner:
         self._children = Children()
         self._launcher = Launcher()
         self._running: set[int] = set()
+        self._births: dict[int, int] = {}
 
     @property
     def running(self) -> frozenset[int]:
@@ -69,7 +70,17 @@ class Spawner:
         finally:
             os.close(target)
         self._adopt(found.pid)
+        self._births[found.pid] = found.started
+        if len(self._births) > REMEMBERED:
+            del self._births[next(iter(self._births))]
         return found
+
+    def end_of(self, found: Found) -> str:
+        """How a process that was started here has ended, in words; nothing if that is not known."""
+        code = self._children.exit_code(found.pid)
+        if code is None or self._births.get(found.pid) != found.started:
+            return ""
+        return f"exited with status {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
 
     def _adopt(self, pid: int) -> asyncio.Future[int]:
         try:

@@ -34,12 +34,22 @@ class LinuxProcessTable:
         sights: dict[str, Sight] = {}
         ahead: list[ProcessSettings] = []
         for process in processes:
-            sight = sights[process.name] = _believed(process, known.get(process.name))
+            sight = sights[process.name] = self._believed(process, known.get(process.name))
             if process.tcp or not (sight.found or _has_no_way(process)):
                 ahead.append(process)
         if ahead:
             await self._search(ahead, sights)
         return sights
+
+    def _believed(self, process: ProcessSettings, known: Found | None) -> Sight:
+        """What can be said without a search: the process last known to be it, while it lives and still is it."""
+        if known is None:
+            return Sight(detail="not seen yet")
+        if not is_alive(known):
+            return Sight(detail=f"process {known.pid} is gone", ended=self._spawner.end_of(known))
+        if not _still_is(process, known):
+            return Sight(known=True, detail=f"process {known.pid} lives but is no longer it")
+        return Sight((known,), known=True, detail=f"process {known.pid} is alive")
 
     async def _search(self, ahead: Sequence[ProcessSettings], sights: dict[str, Sight]) -> None:
         """Everything that waits or scans, at the same time."""
@@ -55,7 +65,8 @@ class LinuxProcessTable:
             for process in ahead:
                 if process.pid_file:
                     seen = pid_files.sight_of(process.pid_file)
-                    sights[process.name] = seen._replace(known=sights[process.name].known)
+                    believed = sights[process.name]
+                    sights[process.name] = seen._replace(known=believed.known, ended=believed.ended)
             if patterns := {process.name: process.match for process in ahead if process.match}:
                 for name, found in (await search(patterns, self._spawner.running)).items():
                     sights[name] = sights[name]._replace(found=found, detail=_matching(found))
@@ -92,17 +103,6 @@ class LinuxProcessTable:
     def close(self) -> None:
         """Let go of all processes."""
         self._held.close()
-
-
-def _believed(process: ProcessSettings, known: Found | None) -> Sight:
-    """What can be said without a search: the process last known to be it, while it lives and still is it."""
-    if known is None:
-        return Sight(detail="not seen yet")
-    if not is_alive(known):
-        return Sight(detail=f"process {known.pid} is gone")
-    if not _still_is(process, known):
-        return Sight(known=True, detail=f"process {known.pid} lives but is no longer it")
-    return Sight((known,), known=True, detail=f"process {known.pid} is alive")
 
 
 def _still_is(process: ProcessSettings, known: Found) -> bool:

@@ -113,7 +113,9 @@ def _written(draft: Draft) -> str:
     except UnicodeError:
         broken = True
     if broken:
-        raise Refused(f"{draft.payload.kind}: its id, subject, cause or actor holds a NUL or half a character")
+        raise Refused(
+            f"{draft.payload.kind}: its id, subject, cause or actor holds a NUL or half a character"
+        )
     if not all(-(1 << 63) <= part < 1 << 63 for part in (moment.at, moment.mono)):
         raise Refused(f"{draft.payload.kind}: its moment is beyond 64 bits")
     return text

@@ -34,6 +34,10 @@ class MemoryVitals:
     async def flush(self) -> None:
         return None
 
+    async def trim(self, before_at: int) -> None:
+        self._samples = {id_: one for id_, one in self._samples.items() if one.moment.at >= before_at}
+        self._ticks = {number: one for number, one in self._ticks.items() if one.moment.at >= before_at}
+
     async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:
         return [self._samples[id_] for id_ in sorted(set(ids)) if id_ in self._samples]
 

@@ -36,7 +36,7 @@ class Daemon:
         watchers = (self.processes, *p.watchers)
         self.watch = WatchLoop(watchers, self.journal, p.vitals, p.clock, self.ticker.waker, self.reporter)
         self.housekeeping = Housekeeping(
-            p.log, p.vitals, p.checkpoints, p.decisions, lambda: self.ticker.prev, self.reporter
+            p.log, p.vitals, p.checkpoints, p.clock, p.decisions, lambda: self.ticker.prev, self.reporter
         )
         self.desk = Desk(self.gate, p.log, self.report)
         self._requests: asyncio.Queue[Event | None] = asyncio.Queue()

@@ -5,28 +5,30 @@ from collections.abc import Callable, Sequence
 
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import Checkpoints, EventLog, Lifeline, Vitals
+from pulse_core.ports import Checkpoints, Clock, EventLog, Lifeline, Vitals
 from pulse_core.projections import Snapshot
 from pulse_core.record.view import checkpoint
 from pulse_core.settings import Settings
 
 ROUND = 1.0
+HOUR = 3_600.0
 
 
 class Housekeeping:
-    """Once a second: measures how late the loop is and flushes vitals; now and then: a checkpoint."""
+    """Once a second: measures how late the loop is and flushes vitals; now and then a checkpoint, and old vitals go."""
 
     def __init__(
         self,
         log: EventLog,
         vitals: Vitals,
         checkpoints: Checkpoints,
+        clock: Clock,
         settings: Callable[[], Settings],
         ticked: Callable[[], Snapshot | None],
         failed: Callable[[str, str], None],
     ) -> None:
         self.log, self.vitals, self.checkpoints = log, vitals, checkpoints
-        self.settings, self.ticked, self.failed = settings, ticked, failed
+        self.clock, self.settings, self.ticked, self.failed = clock, settings, ticked, failed
         self._late = 0.0
         self._kept = -1
         self._soon = asyncio.Event()
@@ -43,10 +45,13 @@ class Housekeeping:
     async def run(self) -> None:
         """Keep house for ever."""
         now = asyncio.get_running_loop().time
-        kept = now()
+        kept, trimmed = now(), now() - HOUR
         while True:
             await self._rest()
             await self.vitals.flush()
+            if now() - trimmed >= HOUR:
+                trimmed = now()
+                await self.vitals.trim(self.clock.now().at - self.settings().watch.keep)
             if now() - kept >= self.settings().daemon.checkpoint_every / US_PER_SECOND:
                 kept = now()
                 await self.keep()

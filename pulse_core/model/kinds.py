@@ -84,7 +84,11 @@ class ProcessStopped(Payload, kind="process-stopped", wakes=Wake.NOW):
 class ProcessStopRequested(Payload, kind="process-stop-requested", by=Role.PERSON, wakes=Wake.NOW):
     """A person wants this process down; the healer does not fight it until it expires. Subject: its name."""
 
-    expires_us: int = Field(gt=0, description="for how long this intent holds, microseconds")
+    expires_us: int | None = Field(
+        default=None,
+        gt=0,
+        description="for how long it holds, microseconds; the writer fills in `intent.expires`",
+    )
     why: Text = ""
 
 

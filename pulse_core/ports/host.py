@@ -20,7 +20,8 @@ class Sight(NamedTuple):
     found: live processes that are it (never zombies); answering: whether its port accepts, None if it has
     none to ask; known: whether the process last known to be it still lives (even where a pid file or pattern
     no longer points to it); intended: it is down because its own manager was told to stop it; busy: its
-    manager is bringing it up just now; detail: words for the evidence.
+    manager is bringing it up just now; detail: words for the evidence; ended: how the process last known to
+    be it has ended, where that can be known ("exited with status 3").
     """
 
     found: tuple[Found, ...] = ()
@@ -29,6 +30,7 @@ class Sight(NamedTuple):
     intended: bool = False
     busy: bool = False
     detail: str = ""
+    ended: str = ""
 
 
 class ProcessTable(Protocol):

@@ -25,6 +25,10 @@ class Vitals(Protocol):
         """Write what is queued; what cannot be written is dropped, since vitals may be lost."""
         ...
 
+    async def trim(self, before_at: int) -> None:
+        """Forget samples and ticks older than this (UTC microseconds)."""
+        ...
+
     async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:
         """The samples with these ids that are still there, by id."""
         ...

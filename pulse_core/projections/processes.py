@@ -146,7 +146,7 @@ def _noticed(history: ProcessHistory, event: Event) -> ProcessHistory:
         case ProcessStopped(expires_us=expires_us):
             return replace(history, stop=Intent(event.moment, expires_us, SYSTEMD, tried=True))
         case ProcessStopRequested(expires_us=expires_us):
-            return replace(history, stop=Intent(event.moment, expires_us, event.actor))
+            return replace(history, stop=Intent(event.moment, expires_us or 0, event.actor))
         case ProcessStartRequested():
             return replace(history, stop=None, attempts=(), told=None, error="")
         case _:

@@ -55,7 +55,7 @@ class Gate:
             raise Refused(f"the key {doubled.pop()!r} is wished twice at once; a key has one open effect")
         if taken := [event.subject for event in open_ if event]:
             raise Refused(f"the key {taken[0]!r} is open already; add its effect by itself to be told its id")
-        signed = [_signed(draft, actor) for draft in drafts]
+        signed = [self._signed(draft, actor) for draft in drafts]
         return [Recorded(event) for event in await self.record(signed)]
 
     def news(self, drafts: Iterable[Draft]) -> Sequence[Draft]:
@@ -81,6 +81,18 @@ class Gate:
         keys = [draft.payload.key for draft in drafts if isinstance(draft.payload, Effect)]
         while under_way := [self._under_way[key] for key in keys if key in self._under_way]:
             await under_way[0].wait()
+
+    def _signed(self, draft: Draft, actor: str) -> Draft:
+        """The draft with what only the writer can say: who asks, and what was left to the settings."""
+        payload, subject = draft.payload, draft.subject
+        match payload:
+            case Effect():
+                subject = payload.key
+            case ProcessStopRequested(expires_us=None):
+                payload = payload.model_copy(update={"expires_us": self.settings().intent.expires})
+            case _:
+                pass
+        return Draft(payload, subject, draft.cause, draft.id, actor)
 
     def _check(self, role: Role, draft: Draft) -> None:
         payload = draft.payload
@@ -131,12 +143,6 @@ def sound(executors: Mapping[str, Executor], effect: Effect) -> str | None:
     except PulseError as error:
         return str(error)
     return None
-
-
-def _signed(draft: Draft, actor: str) -> Draft:
-    payload = draft.payload
-    subject = payload.key if isinstance(payload, Effect) else draft.subject
-    return Draft(payload, subject, draft.cause, draft.id, actor)
 
 
 def _who(role: Role) -> str:

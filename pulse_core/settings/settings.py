@@ -47,6 +47,9 @@ class WatchSettings(Group):
     system_interval: Duration = Field(
         5_000_000, ge=50_000, description="time between two samples of the system"
     )
+    keep: Duration = Field(
+        86_400_000_000, ge=3_600_000_000, description="how long samples and tick records stay in vitals.db"
+    )
     disks: tuple[str, ...] = Field(("/",), description="paths whose file systems are sampled")
 
 

@@ -75,9 +75,10 @@ def _seen_up(look: Look) -> tuple[Draft, ...]:
 def _missed(look: Look) -> Conclusion:
     """It was up and does not look so now: proof counts at once, a failed probe only in a row."""
     if look.proven:
-        return Conclusion((_died(look, f"process {look.history.pid} died (seen through its pidfd)"),))
+        ended = look.sight.ended or "died"
+        return Conclusion((_died(look, f"process {look.history.pid} {ended} (seen through its pidfd)"),))
     if not look.sight.known and look.history.pid is not None:
-        return Conclusion((_died(look, look.sight.detail or f"process {look.history.pid} is gone"),))
+        return Conclusion((_died(look, f"process {look.history.pid} {look.sight.ended or 'is gone'}"),))
     streak = look.streak + 1
     if streak < look.process.evidence:
         return Conclusion(streak=streak)
@@ -88,14 +89,14 @@ def _still_down(look: Look) -> tuple[Draft, ...]:
     """It was not up before either: news only at the first look of all, or if it died while starting."""
     history = look.history
     if history.down is None and history.starting is None:
-        return (_died(look, look.sight.detail or "not there at the first look"),)
+        return (_died(look, "not there at the first look"),)
     if (
         history.starting is not None
         and history.pid is not None
         and not look.sight.known
         and not look.sight.found
     ):
-        return (_died(look, f"process {history.pid} died while it was starting"),)
+        return (_died(look, f"process {history.pid} {look.sight.ended or 'died'} while it was starting"),)
     return ()
 
 

@@ -6,7 +6,7 @@ import random
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
@@ -50,8 +50,10 @@ def kill_all(home: Home, number: int, bare: Bare) -> list[Kill]:
             if len(kills) == number:
                 return kills
             time.sleep(random.uniform(0.03, 0.06))
-            kills.append(Kill(pid, boot_us()))
-            os.kill(pid, signal.SIGKILL)
+            kill = Kill(pid, boot_us())
+            with suppress(ProcessLookupError):  # somebody else was quicker: the next one will do
+                os.kill(pid, signal.SIGKILL)
+                kills.append(kill)
             if len(kills) % BARE_EVERY == 0:
                 bare.rest_and_kill(commits=0)
                 bare.rest_and_kill(commits=2)

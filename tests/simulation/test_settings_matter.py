@@ -66,6 +66,18 @@ def test_process_interval_sets_how_often_processes_are_looked_at() -> None:
     assert measured({"process": [GATEWAY], "watch": {"process_interval": "20s"}}, samples) <= 9
 
 
+def test_keep_sets_how_old_samples_may_become() -> None:
+    async def oldest_hours(world: World) -> float:
+        await world.start()
+        await asyncio.sleep(5 * 3_600)
+        first = (await world.vitals.recent(0))[0]
+        return (world.clock.now().at - first.moment.at) / 3_600_000_000
+
+    watch = {"watch": {"process_interval": "1m", "keep": "2h"}}
+    assert 2 <= measured(watch, oldest_hours) <= 3.1
+    assert measured({"watch": {"process_interval": "1m"}}, oldest_hours) > 4.9
+
+
 def test_intent_expires_sets_how_long_a_stop_by_systemd_is_respected() -> None:
     async def restarts(world: World) -> int:
         await world.start()

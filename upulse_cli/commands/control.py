@@ -14,12 +14,12 @@ def add_to(app: typer.Typer) -> None:
 
 def pause(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None:
     """Only watch, don't act, until `upulse resume`."""
-    turn(home, "paused", why, as_json, "Paused: Pulse only watches now. Go on with: upulse resume")
+    turn(home, "paused", why, as_json, "Paused: Pulse only watches. Go on with: upulse resume")
 
 
 def resume(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None:
     """Act again after `upulse pause`."""
-    turn(home, "resumed", why, as_json, "Resumed: Pulse acts again.")
+    turn(home, "resumed", why, as_json, "Resumed: Pulse acts.")
 
 
 def turn(option: str | None, kind: str, why: str, as_json: bool, words: str) -> None:

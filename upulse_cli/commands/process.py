@@ -42,18 +42,17 @@ def stop(
 
     The watchdog doesn't fight it until the time is over, or `upulse process start`.
     """
-    from pulse_adapters.config.file import load
     from pulse_core.settings.durations import spell_duration
     from upulse_cli.access import Wish, append, found_home, say_when
     from upulse_cli.moments import duration
 
     where = found_home(home)
-    expires = load(where.config).intent.expires if lasting is None else duration(lasting, "--for")
-    if expires <= 0:
+    expires = duration(lasting, "--for") if lasting is not None else None
+    if expires is not None and expires <= 0:
         raise typer.BadParameter("give a duration longer than 0", param_hint="--for")
-    wish = Wish("process-stop-requested", name, {"expires_us": expires, "why": why})
-    answer = append(where, wish)
-    say(f"{name} is to stay down for {spell_duration(expires)}; end that with: upulse process start {name}")
+    answer = append(where, Wish("process-stop-requested", name, {"expires_us": expires, "why": why}))
+    held = spell_duration(answer.event["data"]["expires_us"])
+    say(f"{name} is to stay down for {held}; end that with: upulse process start {name}")
     say_when(answer)
 
 

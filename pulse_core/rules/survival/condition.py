@@ -51,6 +51,9 @@ def judge(process: ProcessSettings, curr: Snapshot) -> Condition:
 
 
 def _dead(process: ProcessSettings, history: ProcessHistory, curr: Snapshot) -> Condition:
+    if paused := curr.control.paused:
+        dead_for = rough(curr.now.since(history.down or paused))
+        return Condition(State.WAITING, why=f"dead for {dead_for}, and Pulse is paused by {curr.control.by}")
     if curr.effects.by_key(restart_key(process.name)):
         return Condition(State.RESTARTING, why="its restart is under way")
     if history.starting and (left := process.restart.grace - curr.now.since(history.starting)) > 0:

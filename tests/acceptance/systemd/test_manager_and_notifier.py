@@ -108,7 +108,7 @@ def test_what_the_service_starts_cannot_speak_for_it(house: Machine) -> None:
 
 
 def test_a_service_that_stops_feeding_the_watchdog_is_replaced(house: Machine) -> None:
-    house.write(f"{UNIT}.d/watchdog.conf", "[Service]\nWatchdogSec=300ms\n")
+    house.write(f"{UNIT}.d/watchdog.conf", "[Service]\nWatchdogSec=1s\n")
     child = install_and_start(house)["child"]
     first = house.show(UNIT_NAME, "MainPID")
     house.write("/srv/hang", "")
