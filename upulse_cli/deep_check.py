@@ -39,6 +39,6 @@ async def deep_check(home: Home, log: EventLog, spawner: Spawner) -> None:
         if draft.fault:
             LOG.critical("the event log is damaged: %s", draft.fault)
         await log.append(Draft(draft))
-    except (PulseError, ValueError, KeyError) as error:
+    except (PulseError, OSError, ValueError, KeyError) as error:
         LOG.error("the background check of the log failed: %s", error)
     await asyncio.Event().wait()

@@ -5,6 +5,7 @@ if __name__ == "__main__":
 
 import argparse
 import asyncio
+import errno
 import faulthandler
 import logging
 import os
@@ -13,12 +14,12 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.ipc.lock import HomeLock, LockUnusable
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
@@ -32,7 +33,7 @@ from upulse_cli.wiring import real_daemon
 
 LOG = logging.getLogger("pulse.daemon")
 UNDER_SYSTEMD = 5.0
-"""Seconds to wait before a start that failed ends, under systemd: it would be tried again ten times a second."""
+"""Seconds between two starts that fail, under systemd."""
 
 
 def main() -> int:
@@ -44,14 +45,37 @@ def main() -> int:
     try:
         asyncio.run(live(home, options))
     except PulseError as error:
-        LOG.error("%s", error)
-        if os.environ.get("INVOCATION_ID"):
-            time.sleep(UNDER_SYSTEMD)
-        return 1
-    except ExceptionGroup as group:
+        return refused(str(error))
+    except BaseExceptionGroup as group:
+        expected, bugs = group.split(PulseError)
+        if bugs is None and expected is not None:
+            return refused("; ".join(str(error) for error in leaves(expected)))
         LOG.critical("the daemon failed", exc_info=group)
+        patience()
         return 70
     return 0
+
+
+def refused(words: str) -> int:
+    """Say why there is no daemon."""
+    LOG.error("%s", words)
+    patience()
+    return 1
+
+
+def patience() -> None:
+    """Under systemd, wait before a start that failed ends: it is tried again at once, for ever."""
+    if os.environ.get("INVOCATION_ID"):
+        time.sleep(UNDER_SYSTEMD)
+
+
+def leaves(group: BaseExceptionGroup[PulseError]) -> Iterator[PulseError]:
+    """The errors in a group, however deep."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from leaves(error)
+        else:
+            yield error
 
 
 def arguments() -> argparse.Namespace:
@@ -67,7 +91,7 @@ async def live(home: Home, options: argparse.Namespace) -> None:
     """Take the home, run, and give it back."""
     if not home.exists():
         raise NoHome(str(home.path))
-    with HomeLock(home.lock, __version__) as lock, own_pid(home.pid):
+    with taken(home) as lock, own_pid(home.pid):
         boot = SystemClock().now().boot
         rebooted = lock.previous is not None and lock.previous.boot != boot
         how = Opening(rebooted)
@@ -81,6 +105,33 @@ async def live(home: Home, options: argparse.Namespace) -> None:
                 loop.add_signal_handler(number, stop.set)
             loop.add_signal_handler(signal.SIGHUP, daemon.request_reload)
             await daemon.run(stop)
+
+
+@contextmanager
+def taken(home: Home) -> Iterator[HomeLock]:
+    """The home's lock; on a full disk room is made for it first."""
+    lock = HomeLock(home.lock, __version__)
+    try:
+        lock.__enter__()
+    except LockUnusable as error:
+        if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.ENOSPC:
+            raise
+        make_room(home)
+        lock.__enter__()
+    try:
+        yield lock
+    finally:
+        lock.__exit__(None, None, None)
+
+
+def make_room(home: Home) -> None:
+    """Free what exists for a full disk, or else what may be deleted at any time."""
+    if home.reserve.exists():
+        home.reserve.unlink()
+        return
+    for cache in (home.vitals, home.state):
+        for path in home.path.glob(f"{cache.name}*"):
+            path.unlink()
 
 
 async def accepting(home: Home, how: Opening) -> tuple[Opening, tuple[Draft, ...]]:
@@ -101,7 +152,8 @@ async def accepting(home: Home, how: Opening) -> tuple[Opening, tuple[Draft, ...
 @contextmanager
 def own_pid(path: Path) -> Iterator[None]:
     """Leave the process id in a file, for tools that want one."""
-    path.write_text(f"{os.getpid()}\n")
+    with suppress(OSError):  # nobody needs it
+        path.write_text(f"{os.getpid()}\n")
     try:
         yield
     finally:

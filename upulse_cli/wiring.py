@@ -4,11 +4,12 @@ import asyncio
 import os
 import pwd
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from pulse_adapters.config.file import load
 from pulse_adapters.config.home import Home
@@ -31,16 +32,18 @@ from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_adapters.systemd.notify import Notifier
 from pulse_core import __version__
 from pulse_core.daemon import Caller, Daemon, Decisions, Desk, Parts
-from pulse_core.model.errors import SettingsRefused
+from pulse_core.model.errors import PulseError, SettingsRefused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
 from pulse_core.model.payload import Json, Role
 from pulse_core.ports import Executor, Found
 from pulse_core.record import Gate, Recorded
 from pulse_core.record.view import View, advanced, restored
-from pulse_core.settings import Settings
+from pulse_core.settings import Settings, SocketSettings
 from upulse_cli.deep_check import deep_check
 from upulse_cli.logs import Narrator, sense_aloud
+
+SOCKET_RETRY = 5.0
 
 
 @dataclass(frozen=True)
@@ -109,9 +112,15 @@ async def real_daemon(home: Home, how: Opening, news: Sequence[Draft] = ()) -> A
                 watchers=(system,),
                 news=(*news, *torn(log)),
                 services={
-                    "socket": lambda desk: answer(home, decisions, desk, daemon.reporter),
-                    "deep check": lambda desk: deep_check(home, log, acting.spawner),
-                    **({"voice": sense_aloud} if sys.stderr.isatty() else {}),
+                    "socket": lambda desk, begun: answer(
+                        home, decisions, Served(desk, begun, daemon.reporter)
+                    ),
+                    "deep check": lambda desk, begun: later(begun, deep_check(home, log, acting.spawner)),
+                    **(
+                        {"voice": lambda desk, begun: later(begun, sense_aloud(desk))}
+                        if sys.stderr.isatty()
+                        else {}
+                    ),
                 },
             )
         )
@@ -123,20 +132,45 @@ def torn(log: SqliteEventLog) -> Sequence[Draft]:
     return [Draft(ErrorReported(message=log.torn), subject="log")] if log.torn else []
 
 
-async def answer(home: Home, decisions: Decisions, desk: Desk, failed: Callable[[str, str], None]) -> None:
-    """Serve the socket until cancelled."""
-    settings = decisions().socket
-    path = Path(settings.directory) / "pulse.sock" if settings.directory else home.socket
+async def later(begun: Callable[[], None], work: Awaitable[None]) -> None:
+    """A service that nobody has to wait for."""
+    begun()
+    await work
+
+
+class Served(NamedTuple):
+    """What the socket's server answers with, whom it tells that it serves, and that it could not."""
+
+    desk: Desk
+    begun: Callable[[], None]
+    failed: Callable[[str, str], None]
+
+
+async def answer(home: Home, decisions: Decisions, served: Served) -> None:
+    """Serve the socket until cancelled; if that cannot be done, say so and try again: survival never needs it."""
+    while True:
+        try:
+            async with serve_socket(home, decisions().socket, served):
+                served.begun()
+                await asyncio.Event().wait()
+        except (PulseError, OSError) as error:
+            served.failed("socket", str(error))
+            served.begun()
+            await asyncio.sleep(SOCKET_RETRY)
+
+
+def serve_socket(home: Home, settings: SocketSettings, served: Served) -> AbstractAsyncContextManager[None]:
+    """The socket where the settings want it, answering."""
 
     def asked(peer: Peer, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
-        return desk.answer(Caller(peer.role, named(peer.uid)), request)
+        return served.desk.answer(Caller(peer.role, named(peer.uid)), request)
 
     def failing(error: Exception) -> None:
-        failed("socket", f"{type(error).__name__}: {error}")
+        served.failed("socket", f"{type(error).__name__}: {error}")
 
+    path = Path(settings.directory) / "pulse.sock" if settings.directory else home.socket
     owner = os.stat(home.path).st_uid
-    async with serve(path, asked, owner=owner, on_error=failing, group=settings.group, sign=home.socket):
-        await asyncio.Event().wait()
+    return serve(path, asked, owner=owner, on_error=failing, group=settings.group, sign=home.socket)
 
 
 def named(uid: int) -> str:

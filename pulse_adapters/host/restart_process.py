@@ -45,6 +45,7 @@ class RestartParams(BaseModel):
     process: str = Field(description="its name in the settings")
     instead_of: InsteadOf | None = Field(None, description="the one seen dying, which alone may be replaced")
     if_dead: bool = Field(False, description="do nothing if another one is up by now")
+    fresh: bool = Field(False, description="the death was seen a moment before this was wished")
 
 
 class RestartProcess:
@@ -91,7 +92,7 @@ class RestartProcess:
     def _just_seen_dead(self, params: RestartParams, event: Event) -> bool:
         """Whether the watcher has looked a moment ago, so that looking again would only cost time."""
         fresh = event.boot == self._boot and 0 <= boot_us() - event.mono < _FRESH_US
-        return params.instead_of is not None and fresh and not self._alive(params)
+        return params.fresh and params.instead_of is not None and fresh and not self._alive(params)
 
     def _alive(self, params: RestartParams) -> set[Found]:
         believed = self._known().get(params.process)

@@ -9,6 +9,9 @@ from itertools import pairwise
 from pulse_adapters.host.proc import Entry, carries, command_line, entry, pids
 from pulse_core.ports import Found
 
+SEARCHED = 4_096
+"""How much of a command line is searched: any user may start one of 2 MiB, and patterns may be slow on it."""
+
 _SLICE = 50  # processes between two breaths of the event loop: about a millisecond
 
 
@@ -22,7 +25,7 @@ async def search(
     shapes = {name: re.compile(pattern) for name, pattern in patterns.items()}
     found: dict[str, list[Found]] = {name: [] for name in patterns}
     for count, pid in enumerate(list(pids()), 1):
-        line = " ".join(argv := command_line(pid))
+        line = " ".join(argv := command_line(pid))[:SEARCHED]
         # Patterns first: a second look at each process would cost as much as this one.
         hits = [name for name, shape in shapes.items() if shape.search(line)] if line else []
         if hits and (seen := _eligible(pid, argv, besides)):
@@ -50,7 +53,7 @@ def is_pulse(argv: list[str]) -> bool:
 def still_matches(found: Found, pattern: str) -> bool:
     """Whether a live process still has a command line with this in it; while it is executed, it has none."""
     argv = command_line(found.pid)
-    return not argv or re.search(pattern, " ".join(argv)) is not None
+    return not argv or re.search(pattern, " ".join(argv)[:SEARCHED]) is not None
 
 
 async def marked(marker: str) -> tuple[Found, ...]:

@@ -97,6 +97,9 @@ class HomeLock:
         new = self._path.with_name(self._path.name + ".new")
         file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
+            if os.geteuid() == 0:  # root may hold anybody's home for a moment, and must leave it usable
+                home = os.stat(self._path.parent)
+                os.fchown(file, home.st_uid, home.st_gid)
             os.write(file, json.dumps(asdict(ours)).encode())
             fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK))
             os.rename(new, self._path)

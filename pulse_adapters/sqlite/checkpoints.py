@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import sqlite3
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,13 +52,14 @@ def _digest(name: str, checkpoint: Checkpoint) -> bytes:
 
 
 def _write(path: Path, checkpoints: Mapping[str, Checkpoint]) -> None:
-    try:
-        _replace(path, checkpoints)
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
+    with suppress(OSError, sqlite3.Error):  # a cache that cannot be written is only missed
+        try:
+            _replace(path, checkpoints)
+        except sqlite3.OperationalError:
             return
-        _forget(path)
-        _replace(path, checkpoints)
+        except sqlite3.DatabaseError:
+            _forget(path)
+            _replace(path, checkpoints)
 
 
 def _replace(path: Path, checkpoints: Mapping[str, Checkpoint]) -> None:

@@ -53,7 +53,8 @@ class SqliteVitals:
                 await vitals.flush()
 
     def sample(self, key: str, moment: Moment, data: Mapping[str, Json]) -> Sample:
-        self._last_id += 1
+        # A new file begins where no older one can have been: an id in the log must not come to mean another sample.
+        self._last_id = self._last_id + 1 if self._last_id else moment.at
         sample = Sample(self._last_id, key, moment, data)
         self.dropped += len(self._samples) == QUEUED
         self._samples.append(sample)
@@ -93,7 +94,7 @@ class SqliteVitals:
         if rows:
             fields = ", ".join(f"json_extract(value, '$[{place}]')" for place in range(len(rows[0])))
             sql = f"INSERT OR REPLACE INTO {table} ({columns}) SELECT {fields} FROM json_each(?)"
-            if await self._quietly(sql, (json.dumps(rows),)) is None:
+            if await self._quietly(sql, (json.dumps(rows, default=str),)) is None:
                 self.dropped += len(rows)
 
     async def _read(self, table: str, columns: str, where: str, value: Any) -> list[Any]:

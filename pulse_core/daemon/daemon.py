@@ -11,6 +11,7 @@ from pulse_core.daemon.reporter import Reporter
 from pulse_core.daemon.status import Beat, status
 from pulse_core.daemon.submission import Submission
 from pulse_core.execute import ExecutorLoop
+from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import DaemonStarted, DaemonStopped, ReloadRequested
 from pulse_core.model.moment import US_PER_SECOND, iso
@@ -40,6 +41,7 @@ class Daemon:
         )
         self.desk = Desk(self.gate, p.log, self.report)
         self._requests: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._begun = {name: asyncio.Event() for name in parts.services}
         self._stopping = False
         self._since = ""
 
@@ -59,6 +61,7 @@ class Daemon:
             ticking = self._start(group, "tick", self.ticker.run())
             executing = self._start(group, "executor", self.executor.run())
             keepers = [self._start(group, name, work) for name, work in self._keepers().items()]
+            await self._serving()
             self.parts.lifeline.ready()
             await stop.wait()
             self._stopping = True
@@ -69,6 +72,11 @@ class Daemon:
             await self._drain(executing)
             await ended(*keepers)
         await self._end()
+
+    async def _serving(self) -> None:
+        """Wait until every service serves and the first tick is done."""
+        for begun in (self.ticker.begun, *self._begun.values()):
+            await begun.wait()
 
     async def _begin(self) -> None:
         p = self.parts
@@ -84,9 +92,12 @@ class Daemon:
         await self.journal.append_or_suppose(
             *p.news, Draft(DaemonStarted(pid=p.pid, version=p.version)), p.decisions.loaded()
         )
+        await self.watch.look_at(self.processes)  # no rule is to judge by what the log said long ago
 
     def _sources(self) -> Mapping[str, Awaitable[None]]:
-        services = {name: service(self.desk) for name, service in self.parts.services.items()}
+        services = {
+            name: service(self.desk, self._begun[name].set) for name, service in self.parts.services.items()
+        }
         return {"watch": self.watch.run(), "reload": self._reload(), **services}
 
     def _keepers(self) -> Mapping[str, Awaitable[None]]:
@@ -144,14 +155,20 @@ class Daemon:
         while True:
             request = await self._requests.get()
             if request is None:
-                await self.journal.append(Draft(ReloadRequested()))  # heard, and so asked for again
+                await self._record(Draft(ReloadRequested()))  # heard, and so asked for again
                 continue
             self.parts.lifeline.reloading()
-            await self.journal.append_or_suppose(self.parts.decisions.reload(request))
+            await self._record(self.parts.decisions.reload(request))
             self.parts.lifeline.ready()
             self.processes.nudge.set()
             for watcher in self.parts.watchers:
                 watcher.nudge.set()
+
+    async def _record(self, draft: Draft) -> None:
+        try:
+            await self.journal.append_or_suppose(draft)
+        except PulseError as error:
+            self.reporter("daemon", f"{draft.payload.kind} could not be recorded: {error}")
 
     def report(self) -> Mapping[str, Json]:
         """How everything stands at this moment."""

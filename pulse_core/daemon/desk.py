@@ -57,8 +57,7 @@ class Desk:
 
     async def _follow(self, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
         """Events after `since` as they come, each by itself, for ever; only `kinds` if given."""
-        kinds = frozenset(map(str, request.get("kinds") or ())) or None
-        seq = int(request["since"]) if request.get("since") is not None else self.log.head.seq
+        kinds, seq = kinds_in(request), since_in(request, self.log.head.seq)
         news = asyncio.Event()
         self.log.listen(listener := lambda _events: news.set())
         try:
@@ -72,6 +71,24 @@ class Desk:
                 await news.wait()
         finally:
             self.log.unlisten(listener)
+
+
+def kinds_in(request: Mapping[str, Json]) -> frozenset[str] | None:
+    """The kinds a follower wants; None for all."""
+    kinds = request.get("kinds") or []
+    if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
+        raise Refused("follow takes kinds as a list of names, or leaves them out for all")
+    return frozenset(kinds) or None
+
+
+def since_in(request: Mapping[str, Json], head: int) -> int:
+    """The row after which a follower wants to hear; by default the last one there is."""
+    since = request.get("since")
+    if since is None:
+        return head
+    if not isinstance(since, int) or isinstance(since, bool) or not 0 <= since < 1 << 63:
+        raise Refused("follow takes since as a row number, 0 or more, or leaves it out for what is new")
+    return since
 
 
 def drafts_in(request: Mapping[str, Json]) -> Sequence[Draft]:

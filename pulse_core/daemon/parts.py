@@ -21,8 +21,11 @@ from pulse_core.ports import (
 from pulse_core.record.view import View
 from pulse_core.rules import Rule
 
-Service = Callable[[Desk], Awaitable[None]]
-"""Something that runs beside the loops, as the socket's server; it ends by being cancelled."""
+Service = Callable[[Desk, Callable[[], None]], Awaitable[None]]
+"""Something that runs beside the loops, as the socket's server; it ends by being cancelled.
+
+It is given the desk, and calls its second argument once it serves (or knows that it can't): then the daemon is ready.
+"""
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from pulse_core.model.errors import LogUnavailable
+from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
 from pulse_core.ports import EventLog
 
 QUIET_SECONDS = 600.0
 KEPT = 500
+DIFFERENT = 5
 LOG = logging.getLogger("pulse.error")
 
 
@@ -23,7 +24,10 @@ class Said:
 
 
 class Reporter:
-    """Takes failures from everywhere at any rate; records the first, then one every ten minutes with a count."""
+    """Takes failures from everywhere at any rate; of each it records the first, then one every ten minutes with a count.
+
+    Of one source it records at most five different ones in that time.
+    """
 
     def __init__(self, log: EventLog) -> None:
         self.log = log
@@ -37,6 +41,8 @@ class Reporter:
         if said and now - said.at < QUIET_SECONDS:
             said.repeats += 1
             return
+        if self._talks_too_much(whose, now):
+            return
         if len(self._said) >= KEPT:
             self._said.pop(next(iter(self._said)))
         self._said[whose, message] = Said(now)
@@ -45,11 +51,18 @@ class Reporter:
         if not self._queue.full():
             self._queue.put_nowait(Draft(ErrorReported(message=message, repeats=repeats), subject=whose))
 
+    def _talks_too_much(self, whose: str, now: float) -> bool:
+        """Whether so many different things of this one were recorded lately that more would be a flood."""
+        lately = [
+            said for (name, _), said in self._said.items() if name == whose and now - said.at < QUIET_SECONDS
+        ]
+        return len(lately) >= DIFFERENT
+
     async def run(self) -> None:
         """Record what was said, for ever."""
         while True:
             draft = await self._queue.get()
             try:
                 await self.log.append(draft)
-            except LogUnavailable as error:
+            except PulseError as error:
                 LOG.error("%s: %s (not recorded: %s)", draft.subject, draft.payload, error)

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from pulse_core.execute import ExecutorLoop
-from pulse_core.model.errors import LogUnavailable
+from pulse_core.model.errors import LogUnavailable, Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect
+from pulse_core.model.payload import encode
 from pulse_core.ports import Executor
 from pulse_core.record import Gate, Journal
 from pulse_core.record.gate import sound
@@ -59,6 +60,15 @@ class Submission:
             self.loop.begin([wish.id for wish in bold])
 
     def _sound(self, effect: Effect) -> bool:
-        if why := sound(self.executors, effect):
+        if why := sound(self.executors, effect) or unwritable(effect):
             self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {why}")
         return not why
+
+
+def unwritable(effect: Effect) -> str:
+    """Why the effect cannot be written down, or nothing."""
+    try:
+        encode(effect)
+    except Refused as refused:
+        return str(refused)
+    return ""

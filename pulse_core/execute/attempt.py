@@ -36,6 +36,10 @@ class Attempt:
             return self._failed(f"not done within {self.policy.timeout:g} s, and ended", dice)
         except Unsure as error:
             return EffectUnknown(why=str(error))
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise
+            return self._failed("it cancelled itself", dice)
         except Exception as error:  # noqa: BLE001 - whatever an executor raises is the outcome of its effect
             return self._failed(told(error), dice)
         return acked(result, loop.time() - began)

@@ -42,7 +42,7 @@ class ExecutorLoop:
         dice: Random,
     ) -> None:
         self.journal, self.facts, self.settings, self.clock = journal, facts, settings, clock
-        self.workers = Workers(journal, facts, executors, dice, done=self.nudge)
+        self.workers = Workers(journal, facts, executors, clock, dice, done=self.nudge)
         self.beats = 0
         self._stir = asyncio.Event()
         self._stopping = False
@@ -104,8 +104,9 @@ class ExecutorLoop:
         """Start those of them that were claimed."""
         open_ = self.facts().effects.open
         for id_ in self._reserved.intersection(ids):
-            if self._group is not None:  # else it is found as interrupted by the next start
-                self.workers.start(self._group, open_[id_])
+            # Without a group it is found as interrupted by the next start.
+            if self._group is not None and (effect := open_.get(id_)):
+                self.workers.start(self._group, effect)
         self.release(ids)
 
     def release(self, ids: Sequence[str]) -> None:
@@ -131,7 +132,9 @@ class ExecutorLoop:
             if effect.id in self.workers:
                 if effect.cancel:
                     self.workers.cancel(effect.id)
-            elif effect.id not in self._reserved and (effect.cancel or self._free() > 0):
+            elif effect.id in self._reserved or effect.phase is Phase.EXECUTING:
+                continue
+            elif effect.cancel or self._free() > 0:
                 yield effect
 
     def _consider(self, effect: OpenEffect, drafts: list[Draft]) -> int:

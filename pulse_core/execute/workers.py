@@ -5,16 +5,18 @@ from collections.abc import Callable, Coroutine, Mapping
 from random import Random
 
 from pulse_core.execute.attempt import Attempt
-from pulse_core.model.errors import LogUnavailable, PulseError
+from pulse_core.execute.objection import objection
+from pulse_core.model.errors import LogUnavailable, PulseError, Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect, EffectCancelled, EffectExecuting, EffectFailed, EffectUnknown
 from pulse_core.model.payload import Payload
-from pulse_core.ports import Executor, Safety
+from pulse_core.ports import Clock, Executor, Safety
 from pulse_core.projections import OpenEffect, Phase
 from pulse_core.record import Facts, Journal
 from pulse_core.record.gate import parsed
 
 UNWRITTEN_PAUSE = 0.2
+PAUSED_LOOK = 0.5
 
 
 class Workers:
@@ -28,10 +30,12 @@ class Workers:
         journal: Journal,
         facts: Facts,
         executors: Mapping[str, Executor],
+        clock: Clock,
         dice: Random,
         done: Callable[[], None],
     ) -> None:
-        self.journal, self.facts, self.executors, self.dice, self.done = journal, facts, executors, dice, done
+        self.journal, self.facts, self.executors = journal, facts, executors
+        self.clock, self.dice, self.done = clock, dice, done
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def __len__(self) -> int:
@@ -98,8 +102,21 @@ class Workers:
         if outcome is not None:
             await self._settle(effect, outcome)
             return
+        try:
+            await self._resumed()
+        except asyncio.CancelledError:
+            if not self._cancelled_by(effect.id):
+                raise
+        if why := objection(self.facts().effects.open.get(effect.id, effect), self.facts(), self.clock.now()):
+            await self._settle(effect, EffectCancelled(why=f"interrupted, and {why}"))
+            return
         await self._settle(effect, EffectExecuting(attempt=effect.attempt + 1))
         await self._carry_out(self.facts().effects.open[effect.id])
+
+    async def _resumed(self) -> None:
+        """Wait while Pulse is paused: nothing is begun again meanwhile."""
+        while self.facts().control.paused is not None:  # noqa: ASYNC110 - rare, and looked at rarely
+            await asyncio.sleep(PAUSED_LOOK)
 
     async def _settle(self, effect: OpenEffect, outcome: Payload) -> None:
         """Record it, or have it held: what was done must not be forgotten."""
@@ -108,6 +125,8 @@ class Workers:
                 await self.journal.append_or_suppose(about(effect, outcome))
             except LogUnavailable:
                 await asyncio.sleep(UNWRITTEN_PAUSE)
+            except Refused as refused:
+                outcome = EffectFailed(error=f"it was done, but its outcome cannot be recorded: {refused}")
             else:
                 return
 

@@ -3,7 +3,7 @@
 from enum import IntEnum
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from pulse_core.model.errors import Refused, UnknownName
 
@@ -46,13 +46,14 @@ class Payload(BaseModel):
         KINDS[kind] = cls
 
 
+REDACTED = "null"
 KINDS: dict[str, type[Payload]] = {}
 
 
 def decode(kind: str, data: str) -> Payload | None:
-    """The payload of a stored row, or None if the kind is unknown to this version."""
+    """The payload of a stored row, or None if the kind is unknown to this version or the data was redacted."""
     model = KINDS.get(kind)
-    return model.model_validate_json(data) if model else None
+    return model.model_validate_json(data) if model and data != REDACTED else None
 
 
 def encode(payload: Payload) -> str:
@@ -89,9 +90,12 @@ def describe(error: ValidationError) -> str:
     )
 
 
-def _short(text: str) -> str:
+def _short(text: object) -> object:
+    if not isinstance(text, str):
+        return text
+    text = text.encode("utf-8", "replace").decode()  # half a character, as from an odd file name, becomes "?"
     return text if len(text) <= 2000 else text[:1997] + "..."
 
 
-Text = Annotated[str, AfterValidator(_short)]
+Text = Annotated[str, BeforeValidator(_short)]
 """A sentence for people, cut at 2,000 characters so that one message cannot fill the log."""

@@ -19,6 +19,7 @@ from pulse_core.model.kinds import (
     EffectUnknown,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.payload import REDACTED
 
 REMEMBERED = 1_000
 MINUTE = 60 * US_PER_SECOND
@@ -147,6 +148,8 @@ class _Desk:
             self._moved(effect, event)
 
     def _opened(self, event: Event) -> None:
+        if event.data == REDACTED:
+            return  # what it wished is gone, so nobody can do it any more
         if event.subject in self.keys:
             return  # the writer never lets this happen; a log from elsewhere might
         self.open[event.id] = OpenEffect(event, Phase.PENDING, event.moment)
@@ -181,8 +184,8 @@ class _Desk:
         if phase is Phase.EXECUTING:
             return OpenEffect(effect.event, phase, event.moment, effect.attempt + 1, 0, effect.cancel)
         failed = event.payload
-        assert isinstance(failed, EffectAttemptFailed)
-        return OpenEffect(effect.event, phase, event.moment, effect.attempt, failed.retry_us, effect.cancel)
+        retry_us = failed.retry_us if isinstance(failed, EffectAttemptFailed) else 0
+        return OpenEffect(effect.event, phase, event.moment, effect.attempt, retry_us, effect.cancel)
 
     def state(self) -> Effects:
         before = self.before

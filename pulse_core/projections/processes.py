@@ -112,7 +112,8 @@ def _wished(of: dict[str, ProcessHistory], restarting: dict[str, str], event: Ev
     history = of.get(name, NOBODY_KNOWS)
     if wish.action == RESTART:
         restarting[event.id] = name
-        attempts = (*history.attempts, event.moment)[-ATTEMPTS:]
+        # The first ones say when the budget was spent, the last one when it was last tried.
+        attempts = (*history.attempts[: ATTEMPTS - 1], event.moment)
         of[name] = replace(history, attempts=attempts, starting=None)
     elif wish.action == STOP and history.stop:
         of[name] = replace(history, stop=history.stop._replace(tried=True))
@@ -122,6 +123,8 @@ def _settled(history: ProcessHistory, event: Event) -> ProcessHistory:
     match event.payload:
         case EffectAcked(result=result):
             # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
+            if "pid" not in result and history.up is not None:
+                return replace(history, restarts=history.restarts + 1, error="")
             pid, started = result.get("pid"), result.get("started")
             tried = replace(history, pid=pid, started=started, boot=event.boot, error="")
             if history.up is not None:
@@ -140,8 +143,9 @@ def _noticed(history: ProcessHistory, event: Event) -> ProcessHistory:
                 history, pid=pid, started=started, boot=event.boot, up=event.moment, down=None, starting=None,
                 evidence=evidence, stop=None if history.stop and history.stop.by == SYSTEMD else history.stop,
             )  # fmt: skip
-        case ProcessDied(healthy=healthy, evidence=evidence):
-            dead = replace(history, up=None, down=event.moment, starting=None, evidence=evidence)
+        case ProcessDied(healthy=healthy, evidence=evidence, recovering=recovering):
+            starting = event.moment if recovering else None
+            dead = replace(history, up=None, down=event.moment, starting=starting, evidence=evidence)
             return replace(dead, attempts=(), told=None, error="") if healthy else dead
         case ProcessStopped(expires_us=expires_us):
             return replace(history, stop=Intent(event.moment, expires_us, SYSTEMD, tried=True))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from pulse_core.model.errors import PulseError, Refused, UnknownName
+from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
     Effect,
@@ -16,6 +16,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.payload import Role, describe
 from pulse_core.ports import EventLog, Executor
+from pulse_core.projections.processes import RESTART
 from pulse_core.record.view import Facts
 from pulse_core.settings import Settings
 
@@ -41,6 +42,7 @@ class Gate:
     ) -> None:
         self.log, self.facts, self.settings, self.executors = log, facts, settings, executors
         self._under_way: dict[str, asyncio.Event] = {}
+        self._commits: set[asyncio.Future[Sequence[Event]]] = set()
 
     async def append(self, role: Role, actor: str, drafts: Sequence[Draft]) -> Sequence[Recorded]:
         """Record what a caller from outside asks for; raises Refused with the reason, recording nothing."""
@@ -69,12 +71,20 @@ class Gate:
         done = asyncio.Event()
         keys = [draft.subject for draft in drafts if isinstance(draft.payload, Effect)]
         self._under_way.update(dict.fromkeys(keys, done))
-        try:
-            return await self.log.append(*drafts)
-        finally:
+        # A caller that hangs up does not undo its commit, so the keys are held until that has ended.
+        commit = asyncio.ensure_future(self.log.append(*drafts))
+        self._commits.add(commit)
+
+        def ended(commit: "asyncio.Future[Sequence[Event]]") -> None:
+            self._commits.discard(commit)
             for key in keys:
                 self._under_way.pop(key, None)
             done.set()
+            if not commit.cancelled():
+                commit.exception()  # seen, even if nobody waits for it any more
+
+        commit.add_done_callback(ended)
+        return await asyncio.shield(commit)
 
     async def _others(self, drafts: Sequence[Draft]) -> None:
         """Wait until nobody else is having one of these keys recorded, so that what is open can be told."""
@@ -117,11 +127,24 @@ class Gate:
         if executor is None:
             raise UnknownName("executor", effect.action, self.executors)
         executor.check(parsed(executor, effect))
+        self._check_alone(effect)
+
+    def _check_alone(self, effect: Effect) -> None:
+        """Two restarts of one process at a time would leave two of it."""
+        if effect.action != RESTART or self.facts().effects.by_key(effect.key):
+            return
+        for id_, name in self.facts().processes.restarting.items():
+            if name == effect.params.get("process"):
+                raise Refused(f"a restart of {name!r} is under way already: effect {id_}")
 
     def _open(self, draft: Draft) -> Event | None:
         if not isinstance(draft.payload, Effect):
             return None
         effect = self.facts().effects.by_key(draft.payload.key)
+        if effect and effect.event.seq > self.log.head.seq:
+            raise LogUnavailable(
+                f"the effect with the key {draft.payload.key!r} is not on disk yet; ask again"
+            )
         return effect.event if effect and effect.id != draft.id else None
 
 

@@ -99,13 +99,20 @@ class Asked:
 
 def as_verdict(answer: Answer) -> Verdict:
     """A rule's answer as a Verdict; a plain pair is welcome. Raises TypeError for anything else."""
-    if isinstance(answer, Verdict):
+    if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Sequence):
+        answer = Verdict(tuple(answer[0]), answer[1])
+    if isinstance(answer, Verdict) and is_sound(answer):
         return answer
-    if isinstance(answer, tuple) and len(answer) == 2:
-        effects, tick_ms = answer
-        if all(isinstance(effect, Effect) for effect in effects) and isinstance(tick_ms, int):
-            return Verdict(tuple(effects), tick_ms)
     raise TypeError(f"a rule answers a Verdict or (effects, tick_ms), not {type(answer).__name__}")
+
+
+def is_sound(verdict: Verdict) -> bool:
+    """Whether it holds what its types promise; a rule may have put anything into it."""
+    return (
+        isinstance(verdict.tick_ms, int)
+        and all(isinstance(effect, Effect) for effect in verdict.effects)
+        and all(isinstance(note, str) for note in verdict.notes)
+    )
 
 
 def outcome(asked: Asked, answer: Verdict) -> str:

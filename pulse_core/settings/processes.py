@@ -119,7 +119,7 @@ class ProcessSettings(Group):
     match: Annotated[str, AfterValidator(_regex)] | None = Field(
         None,
         min_length=1,
-        description="regular expression searched in the argv joined by spaces",
+        description="regular expression searched in the first 4096 characters of the argv joined by spaces",
         examples=["http\\.server 18080"],
     )
     tcp: Annotated[str, AfterValidator(_address)] | None = Field(

@@ -62,7 +62,9 @@ class IntentSettings(Group):
 class BudgetSettings(Group):
     """`[budget]`: the blast radius."""
 
-    actions_per_minute: int = Field(60, ge=0, description="actions over all targets in a minute; 0: no limit")
+    actions_per_minute: int = Field(
+        60, ge=0, le=1000, description="actions over all targets in a minute; 0: no limit"
+    )
 
 
 class SocketSettings(Group):

@@ -26,4 +26,4 @@ def portrait(snapshot: Snapshot) -> bytes:
         "windows": windows,
         "projected": parts,
     }
-    return json.dumps(whole, separators=(",", ":")).encode()
+    return json.dumps(whole, separators=(",", ":"), default=str).encode()

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
-from pulse_core.model.errors import LogUnavailable, PulseError
+from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Head
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.verdict import Verdict
@@ -61,6 +61,7 @@ class Ticker:
         self._handed: tuple[Snapshot, TickRecord] | None = None
         self._news = asyncio.Event()
         self._due = 0.0
+        self.begun = asyncio.Event()
         self._stopping = False
 
     def resume(self, prev: Snapshot | None) -> None:
@@ -78,6 +79,7 @@ class Ticker:
         async with asyncio.TaskGroup() as group:
             whole = group.create_task(self._fold_wholes(), name="whole fold")
             await self.tick("start")
+            self.begun.set()
             while not self._stopping:
                 await self._turn()
             whole.cancel()
@@ -139,7 +141,7 @@ class Ticker:
     async def _fold(self, fold: Fold, prev: Snapshot, curr: Snapshot) -> Folded:
         try:
             folded = await fold(prev, curr)
-        except LogUnavailable as error:
+        except PulseError as error:
             self.failed("tick", f"its effects could not be recorded: {error}")
             return Folded(Verdict(tick_ms=self.sources.settings().daemon.min_tick_ms * 4))
         for layer in folded.layers:

@@ -41,7 +41,7 @@ class Waker:
 
         No sooner than `gap` seconds from now unless somebody is in a hurry.
         """
-        await _until(self._now, min(gap, seconds))
+        await _until(self._now, gap)
         if not self._reasons and not self._ping:
             await _until(self._soon, max(0.0, seconds - gap))
         pinged, self._ping = self._ping, False

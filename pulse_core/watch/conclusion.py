@@ -8,6 +8,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
 from pulse_core.ports import Found, Sight
 from pulse_core.projections import ProcessHistory
+from pulse_core.projections.processes import SYSTEMD
 from pulse_core.settings import ProcessSettings
 
 
@@ -37,7 +38,7 @@ def conclude(look: Look) -> Conclusion:
     """What follows from the look."""
     sight, history = look.sight, look.history
     if sight.busy:
-        return Conclusion(streak=look.streak)
+        return _busy(look)
     if is_up(sight):
         return Conclusion(_seen_up(look))
     if sight.intended:
@@ -45,6 +46,17 @@ def conclude(look: Look) -> Conclusion:
     if history.up is not None:
         return _missed(look)
     return Conclusion(_still_down(look))
+
+
+def _busy(look: Look) -> Conclusion:
+    """Its manager is at work on it, or it could not be looked at: only a proven death is news, and has its grace."""
+    gone = (
+        look.history.pid is not None and not look.sight.known and bool(look.sight.ended or look.sight.found)
+    )
+    if look.history.up is None or not (look.proven or gone):
+        return Conclusion(streak=look.streak)
+    words = f"process {look.history.pid} {look.sight.ended or 'died'}; {look.sight.detail or 'its manager is at work'}"
+    return Conclusion((_died(look, words, recovering=True),))
 
 
 def is_up(sight: Sight) -> bool:
@@ -104,7 +116,9 @@ def _stopped(look: Look) -> tuple[Draft, ...]:
     """Its own manager was told to stop it: a death, but a wanted one, said once until it is up again."""
     evidence = look.sight.detail or "stopped by its manager"
     death = () if look.history.down is not None else (_died(look, evidence),)
-    if look.history.stop is not None or (look.history.down is not None and look.history.starting is None):
+    stop = look.history.stop
+    known = stop is not None and (stop.by == SYSTEMD or stop.holds(look.now))
+    if known or (look.history.down is not None and look.history.starting is None):
         return death
     return (*death, _about(look, ProcessStopped(evidence=evidence, expires_us=look.expires_us)))
 
@@ -115,11 +129,13 @@ def _up(look: Look, found: Found | None) -> Draft:
     return _about(look, ProcessUp(pid=pid, started=started, evidence=evidence))
 
 
-def _died(look: Look, evidence: str) -> Draft:
+def _died(look: Look, evidence: str, recovering: bool = False) -> Draft:
     up = look.history.up
     first = up is None and look.history.down is None and look.history.starting is None
     healthy = first or (up is not None and look.now.since(up) >= look.process.restart.healthy_after)
-    return _about(look, ProcessDied(pid=look.history.pid, evidence=evidence, healthy=healthy))
+    return _about(
+        look, ProcessDied(pid=look.history.pid, evidence=evidence, healthy=healthy, recovering=recovering)
+    )
 
 
 def _about(look: Look, payload: Payload) -> Draft:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pulse_core.model.errors import LogUnavailable
+from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.vitals import Reading, Sample, Window
 from pulse_core.ports import Clock, Vitals, Watcher
@@ -42,6 +42,10 @@ class WatchLoop:
         """Fill the windows with samples of before."""
         for sample in samples:
             self._windows[sample.key] = self._windows.get(sample.key, Window()).plus(sample)
+
+    async def look_at(self, watcher: Watcher) -> None:
+        """Look once, now."""
+        await self._look(watcher)
 
     async def run(self) -> None:
         """Look for ever; ends by being cancelled."""
@@ -92,7 +96,7 @@ class WatchLoop:
     async def _conclude(self, watcher: Watcher, drafts: Sequence[Draft]) -> bool:
         try:
             await self.journal.append_or_suppose(*drafts)
-        except LogUnavailable as error:
+        except PulseError as error:
             self.failed(f"watcher:{watcher.name}", f"its conclusions could not be recorded: {error}")
             return False
         return True

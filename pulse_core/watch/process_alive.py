@@ -62,11 +62,13 @@ class ProcessAlive:
         proofs, self._proofs = self._proofs, set()
         sights = await self.table.look(processes, self._known(histories))
         drafts: list[Draft] = []
+        streaks: dict[str, int] = {}
         for process in processes:
             look = self._look(process, sights[process.name], histories[process.name], proofs)
             conclusion = conclude(look)
             drafts += conclusion.drafts
-            self._streaks[process.name] = conclusion.streak
+            streaks[process.name] = conclusion.streak
+        self._streaks = streaks
         self._hold(sights)
         self._starting = any(
             history.starting and not is_up(sights[name]) for name, history in histories.items()

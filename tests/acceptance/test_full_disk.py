@@ -76,7 +76,6 @@ def test_a_victim_is_replaced_on_a_full_disk_and_the_log_tells_it_later(small: P
             first = child_of(served)
             os.kill(first, signal.SIGKILL)
             served.eventually(lambda first=first: child_of(served) not in (0, first), "a new victim")  # type: ignore[misc]
-        fill(small)
         with pytest.raises(LogUnavailable):
             append_without_end(served)
         (small / "ballast").unlink()
@@ -85,5 +84,23 @@ def test_a_victim_is_replaced_on_a_full_disk_and_the_log_tells_it_later(small: P
         assert served.process("victim")["restarts"] >= 4
         assert served.stop() == 0
         assert verify(served.home.events, served.home.objects).fault == ""
+    finally:
+        served.close()
+
+
+@pytest.mark.parametrize("reserve", [True, False], ids=["reserve", "no reserve"])
+def test_a_daemon_that_was_killed_comes_back_on_a_full_disk(small: Path, reserve: bool) -> None:
+    served = Served(small / "home")
+    try:
+        served.configure(VICTIM)
+        served.start()
+        first = served.pid_when_up("victim")
+        served.kill()
+        if not reserve:
+            served.home.reserve.unlink()
+        fill(small)
+        os.kill(first, signal.SIGKILL)
+        served.start()
+        assert served.pid_when_up("victim", other_than=first)
     finally:
         served.close()

@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import platform
+import signal
 import sqlite3
 import sys
 
@@ -25,6 +26,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="tests.benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(NAMES)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was begun is ended
     names = parser.parse_args().names or NAMES
     if unknown := set(names) - set(NAMES):
         parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}")

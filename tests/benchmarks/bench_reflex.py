@@ -13,7 +13,16 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.sqlite.connect import connect_readonly
 from tests.benchmarks.bare import Bare, victim
-from tests.benchmarks.ground import boot_us, children_of, compiled, daemon, directory, made_home, raw_log
+from tests.benchmarks.ground import (
+    boot_us,
+    children_of,
+    compiled,
+    daemon,
+    deadline,
+    directory,
+    made_home,
+    raw_log,
+)
 from tests.benchmarks.table import Row, percentile, spread, times
 
 KILLS = 300
@@ -87,7 +96,7 @@ def run(number: int = KILLS) -> list[Row]:
     argv = victim()
     with directory() as place, closing(raw_log(place / "raw.db")) as log, closing(Bare(log)) as bare:
         home = made_home(place / "home", config(argv))
-        with children_of(home), daemon(home):
+        with children_of(home), daemon(home), deadline(10 + number):
             time.sleep(5)  # the check of the log in the background shall be over
             kills = kill_all(home, number, bare)
             time.sleep(0.5)

@@ -115,6 +115,22 @@ def _marker(pid: int) -> str:
     return next((one[13:].decode() for one in environment if one.startswith(b"PULSE_EFFECT=")), "")
 
 
+@contextmanager
+def deadline(seconds: int) -> Iterator[None]:
+    """Raises TimeoutError in the main thread if what is inside waits longer than this."""
+
+    def overdue(number: int, frame: object) -> None:
+        raise TimeoutError(f"not done within {seconds} s; a look at the daemon's log may tell why")
+
+    before = signal.signal(signal.SIGALRM, overdue)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def boot_us() -> int:
     """CLOCK_BOOTTIME in microseconds, as events bear it in `mono`."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000

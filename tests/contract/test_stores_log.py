@@ -7,7 +7,14 @@ import pytest
 
 from pulse_core.model.errors import Conflict, Refused
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
-from pulse_core.model.kinds import EffectCancelRequested, Paused, ProcessUp, Resumed, SettingsLoaded
+from pulse_core.model.kinds import (
+    DaemonStopped,
+    EffectCancelRequested,
+    Paused,
+    ProcessUp,
+    Resumed,
+    SettingsLoaded,
+)
 from pulse_core.model.moment import Moment
 from pulse_core.ports import EventLog
 
@@ -123,7 +130,7 @@ async def test_a_bad_payload_is_refused_alone(log: EventLog) -> None:
         Draft(Paused(), subject="half a character \ud800"),
         Draft(Paused(), subject="a NUL \0 inside"),
         Draft(Paused(), id="\ud800"),
-        Draft(Paused(why="\ud800")),
+        Draft(DaemonStopped.model_construct(pid=1, reason="\ud800")),
         Draft(Paused(), moment=Moment(2**63, "b", 0)),
     ],
     ids=["surrogate", "nul", "id", "payload", "moment"],

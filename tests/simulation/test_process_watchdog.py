@@ -72,7 +72,7 @@ def test_a_process_that_always_dies_gets_one_notice_and_few_tries() -> None:
         assert states(world) == {"gateway": "flapping"}
         assert restarts(world) == 5
         await asyncio.sleep(DAY)
-        assert notices(world) == ["gateway is flapping"]
+        assert notices(world) == ["gateway stays down"]
         assert 20 < restarts(world) < 40
 
     simulate(story, ONE)
@@ -117,7 +117,7 @@ def test_a_second_episode_of_flapping_is_told_again() -> None:
             await asyncio.sleep(60)
             world.host.doomed.clear()
             await asyncio.sleep(1_000)
-        assert notices(world) == ["gateway is flapping"] * 2
+        assert notices(world) == ["gateway stays down"] * 2
 
     simulate(story, ONE)
 
@@ -129,7 +129,7 @@ def test_no_budget_means_tell_and_leave_it() -> None:
         await world.start()
         await asyncio.sleep(DAY)
         assert restarts(world) == 0
-        assert notices(world) == ["gateway is flapping"]
+        assert notices(world) == ["gateway stays down"]
 
     simulate(story, settings)
 
@@ -251,7 +251,7 @@ def test_a_restart_of_pulse_neither_forgets_nor_repeats() -> None:
             await asyncio.sleep(1)
         assert restarts(world) == before
         assert states(world) == {"gateway": "flapping"}
-        assert notices(world) == ["gateway is flapping"]
+        assert notices(world) == ["gateway stays down"]
 
     simulate(story, ONE)
 

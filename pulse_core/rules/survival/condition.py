@@ -27,12 +27,15 @@ class State(Enum):
 
 
 class Condition(NamedTuple):
-    """A state, microseconds until it may change by itself (None: only by an event), and why."""
+    """A state, microseconds until it may change by itself (None: only by an event), and why.
+
+    tell: the restarts that its budget allows did not help, so a person should know.
+    """
 
     state: State
     wait_us: int | None = None
     why: str = ""
-    spent: bool = False
+    tell: bool = False
 
 
 def judge(process: ProcessSettings, curr: Snapshot) -> Condition:
@@ -54,7 +57,7 @@ def _dead(process: ProcessSettings, history: ProcessHistory, curr: Snapshot) -> 
     if paused := curr.control.paused:
         dead_for = rough(curr.now.since(history.down or paused))
         return Condition(State.WAITING, why=f"dead for {dead_for}, and Pulse is paused by {curr.control.by}")
-    if curr.effects.by_key(restart_key(process.name)):
+    if process.name in curr.projected.processes.restarting.values():
         return Condition(State.RESTARTING, why="its restart is under way")
     if history.starting and (left := process.restart.grace - curr.now.since(history.starting)) > 0:
         return Condition(State.STARTING, left, f"started, has {rough(left)} left to come up")
@@ -66,19 +69,18 @@ def _dead(process: ProcessSettings, history: ProcessHistory, curr: Snapshot) -> 
 def _patience(restart: RestartSettings, history: ProcessHistory, now: Moment) -> Condition:
     tried = len(history.attempts)
     spent_at = exhausted(restart, history.attempts)
-    if spent_at is not None and restart.max == 0:
-        return Condition(State.FLAPPING, why="dead, and its budget allows no restart (max = 0)", spent=True)
+    if restart.max == 0:
+        return Condition(State.FLAPPING, why="dead, and its budget allows no restart (max = 0)", tell=True)
     if spent_at is not None:
         delay = min(max(restart.backoff_max, US_PER_SECOND) << min(tried - spent_at, 20), HALF_OPEN_MAX)
     else:
         delay = min(restart.backoff << min(tried - 1, 40), restart.backoff_max) if tried else 0
+    tell = tried >= restart.max  # within its window or not: they did not help
     left = delay - _quiet_for(history, now)
     if left <= 0:
-        return Condition(State.DUE, why=_story(tried, history), spent=spent_at is not None)
+        return Condition(State.DUE, why=_story(tried, history), tell=tell)
     state = State.BACKING_OFF if spent_at is None else State.FLAPPING
-    return Condition(
-        state, left, f"{_story(tried, history)}; next try in {rough(left)}", spent_at is not None
-    )
+    return Condition(state, left, f"{_story(tried, history)}; next try in {rough(left)}", tell)
 
 
 def _quiet_for(history: ProcessHistory, now: Moment) -> int:

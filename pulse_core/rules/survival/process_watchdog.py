@@ -2,11 +2,12 @@
 
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections import ProcessHistory, Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.condition import Condition, State, judge, restart_key
 from pulse_core.settings import ProcessSettings
 
+FRESH_US = 1_000_000
 QUIET = frozenset({State.UP, State.UNKNOWN})
 
 
@@ -30,7 +31,7 @@ def answers(process: ProcessSettings, condition: Condition, curr: Snapshot) -> l
         effects.append(restart(process, condition.why, curr))
     if condition.state is State.STOPPING:
         effects.append(stop(process, curr))
-    if condition.spent and curr.process(process.name).told is None:
+    if condition.tell and curr.process(process.name).told is None:
         effects.append(notice(process, condition, curr))
     return effects
 
@@ -42,11 +43,21 @@ def restart(process: ProcessSettings, why: str, curr: Snapshot) -> Effect:
     return Effect(
         action="restart-process",
         key=restart_key(process.name),
-        params={"process": process.name, "instead_of": dead, "if_dead": True},
+        params={
+            "process": process.name,
+            "instead_of": dead,
+            "if_dead": True,
+            "fresh": is_fresh(curr, history),
+        },
         reason=f"{process.name} is {why}",
         survival=True,
         samples=curr.samples("process-alive"),
     )
+
+
+def is_fresh(curr: Snapshot, history: ProcessHistory) -> bool:
+    """Whether its death was seen a moment ago, so that looking again before the restart would only cost time."""
+    return history.down is not None and curr.now.since(history.down) < FRESH_US
 
 
 def stop(process: ProcessSettings, curr: Snapshot) -> Effect:
@@ -67,7 +78,7 @@ def notice(process: ProcessSettings, condition: Condition, curr: Snapshot) -> Ef
     return Effect(
         action="notify",
         key=f"notify:flapping:{process.name}",
-        params={"title": f"{process.name} is flapping", "text": f"{process.name}: {condition.why}"},
+        params={"title": f"{process.name} stays down", "text": f"{process.name}: {condition.why}"},
         reason=condition.why,
         survival=True,
         samples=curr.samples("process-alive"),

@@ -1,7 +1,5 @@
 """Callers who mean harm, or are broken, cost little and disturb nobody."""
 
-
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Who calls is what the kernel says: owner and root are persons, members of the group agents, the rest nobody."""
 
-
-
 import asyncio
 import grp
 import json

@@ -1,7 +1,5 @@
 """The daemon answers over its socket: answers, streams, errors, places."""
 
-
-
 import asyncio
 import os
 import socket

@@ -60,14 +60,16 @@ def test_no_backoff_means_at_once() -> None:
 def test_a_spent_budget_is_flapping_and_stays_so_until_it_is_healthy() -> None:
     history = replace(DEAD, attempts=tuple(at(90 + number) for number in range(5)))
     for later in (101, 200, 399):
-        assert judged(history, later) == judged(history, later)._replace(state=State.FLAPPING, spent=True)
+        assert judged(history, later) == judged(history, later)._replace(state=State.FLAPPING, tell=True)
     assert judged(history, 400).state is State.DUE
-    assert judged(history, 400).spent
+    assert judged(history, 400).tell
 
 
-def test_slow_deaths_do_not_spend_the_budget() -> None:
+def test_slow_deaths_do_not_spend_the_budget_but_are_told_when_nothing_helps() -> None:
     history = replace(DEAD, attempts=tuple(at(-number * 500) for number in range(5, 0, -1)))
-    assert not judged(history, 100).spent
+    assert judged(history, 100).state is not State.FLAPPING
+    assert judged(history, 100).tell
+    assert not judged(replace(history, attempts=history.attempts[1:]), 100).tell
 
 
 @given(st.integers(0, 60))
