@@ -22,7 +22,8 @@ class MemoryHost:
 
     bodies: the live processes by the name in the settings; doomed: names whose processes die at birth; mute:
     names whose processes never answer; intended: names that their own manager was told to stop; starts:
-    every birth, as (name, Found).
+    every birth, as (name, Found); doubled: names that were born while they lived; busy: names that their
+    manager is at work on.
     """
 
     bodies: dict[str, Body] = field(default_factory=dict)
@@ -30,6 +31,8 @@ class MemoryHost:
     mute: set[str] = field(default_factory=set)
     intended: set[str] = field(default_factory=set)
     starts: list[tuple[str, Found]] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
+    busy: set[str] = field(default_factory=set)
     _next: int = 100
     _held: dict[Found, Callable[[Found], None]] = field(default_factory=dict)
 
@@ -39,6 +42,8 @@ class MemoryHost:
         found = Found(self._next, self._next * 10)
         self.starts.append((name, found))
         self.intended.discard(name)
+        if name in self.bodies:
+            self.doubled.append(name)
         if name not in self.doomed:
             self.bodies[name] = Body(found, name not in self.mute)
         return found
@@ -58,8 +63,9 @@ class MemoryHost:
         return {process.name: self._sight(process, known.get(process.name)) for process in processes}
 
     def _sight(self, process: ProcessSettings, known: Found | None) -> Sight:
-        body = self.bodies.get(process.name)
+        body, busy = self.bodies.get(process.name), process.name in self.busy
         if body is None:
+            ended = f"process {known.pid} is gone" if known else ""
             return Sight(answering=False if process.tcp else None, intended=process.name in self.intended)
         answering = body.answering if process.tcp else None
         return Sight((body.found,), answering, known == body.found)

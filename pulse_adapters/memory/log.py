@@ -32,6 +32,7 @@ class MemoryLog:
         self._made = 0
         self._turn = asyncio.Lock()
         self.deaf = False
+        self._commits: set[asyncio.Future[Sequence[Event]]] = set()
 
     @property
     def head(self) -> Head:
@@ -53,10 +54,19 @@ class MemoryLog:
         if not drafts:
             return ()
         texts = [_written(draft) for draft in drafts]
+        # As on disk, a caller that is cancelled does not undo its commit; only death does, until it is there.
+        commit = asyncio.ensure_future(self._committed(drafts, texts))
+        self._commits.add(commit)
+        commit.add_done_callback(self._commits.discard)
+        return await asyncio.shield(commit)
+
+    async def _committed(self, drafts: Sequence[Draft], texts: Sequence[str]) -> Sequence[Event]:
         async with self._turn:
             known = [self._recorded(draft, text) for draft, text in zip(drafts, texts, strict=True)]
             if self.commit:
                 await self.commit()
+            if self.deaf:
+                raise asyncio.CancelledError
             events = [
                 old or self._row(draft, text) for draft, text, old in zip(drafts, texts, known, strict=True)
             ]

@@ -14,6 +14,8 @@ from pulse_core.record import Gate
 
 OPERATIONS = ("append", "follow", "status")
 MOST = 1_000
+AFTERWARDS = 0.02
+"""Seconds until news is read for those who follow: longer than a reflex, which must not share its time with them."""
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -69,6 +71,7 @@ class Desk:
                         yield {"event": event.spelled()}
                 seq = max(seq, head)
                 await news.wait()
+                await asyncio.sleep(AFTERWARDS)
         finally:
             self.log.unlisten(listener)
 

@@ -128,13 +128,15 @@ class ExecutorLoop:
 
     def _waiting(self) -> Iterator[OpenEffect]:
         """Effects nobody works on, oldest first; past the last free slot only those to be cancelled."""
+        room = True
         for effect in self.facts().effects.open.values():
             if effect.id in self.workers:
                 if effect.cancel:
                     self.workers.cancel(effect.id)
-            elif effect.id in self._reserved or effect.phase is Phase.EXECUTING:
                 continue
-            elif effect.cancel or self._free() > 0:
+            room = room and self._free() > 0  # nothing ends during a round: full stays full
+            claimed = effect.id in self._reserved or effect.phase is Phase.EXECUTING
+            if not claimed and (room or effect.cancel):
                 yield effect
 
     def _consider(self, effect: OpenEffect, drafts: list[Draft]) -> int:

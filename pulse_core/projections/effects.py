@@ -1,8 +1,9 @@
 """Effects that are open, and how many were settled how. The life of an effect is the table `MOVES`."""
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ REMEMBERED = 1_000
 MINUTE = 60 * US_PER_SECOND
 
 
-class Phase(Enum):
+class Phase(StrEnum):
     """Where an effect stands."""
 
     PENDING = "pending"
@@ -57,7 +58,8 @@ OPEN = frozenset({Phase.PENDING, Phase.EXECUTING, Phase.RETRYING})
 
 
 @lru_cache(maxsize=4096)
-def _wish(data: str) -> Effect:
+def wish_in(data: str) -> Effect:
+    """The wish in an effect's data; several folds ask for the same one."""
     return Effect.model_validate_json(data)
 
 
@@ -83,7 +85,7 @@ class OpenEffect(NamedTuple):
     @property
     def wish(self) -> Effect:
         """What is wished, decoded when first asked for."""
-        return _wish(self.event.data)
+        return wish_in(self.event.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ class _Desk:
         self.open = dict(before.open)
         self.keys = dict(before.keys)
         self.settled_at = dict(before.settled_at)
-        self.acted = list(before.acted)
+        self.acted = deque(before.acted, REMEMBERED)
         self.last_tick = before.last_tick
         self.counts = {Phase.ACKED: 0, Phase.FAILED: 0, Phase.UNKNOWN: 0, Phase.CANCELLED: 0}
 
@@ -155,12 +157,14 @@ class _Desk:
         self.open[event.id] = OpenEffect(event, Phase.PENDING, event.moment)
         self.keys[event.subject] = event.id
         if '"tick":' in event.data:  # only rules say a tick, and only their effects count against the budget
-            wish = _wish(event.data)
+            wish = wish_in(event.data)
             self.last_tick = max(self.last_tick, wish.tick or 0)
             if wish.action != "notify":
                 # Pruned at each event, not at each batch: a fold must not depend on how it was cut.
-                recent = [then for then in self.acted if event.moment.since(then) < MINUTE]
-                self.acted = [*recent, event.moment][-REMEMBERED:]
+                now = event.moment
+                while self.acted and now.since(self.acted[0]) >= MINUTE:
+                    self.acted.popleft()
+                self.acted.append(now)
 
     def _moved(self, effect: OpenEffect, event: Event) -> None:
         if event.kind == EffectCancelRequested.kind:

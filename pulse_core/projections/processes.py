@@ -1,7 +1,7 @@
 """What became of each guarded process: up or down since when, what was tried, what a person wants."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pulse_core.model.event import Event
@@ -17,6 +17,7 @@ from pulse_core.model.kinds import (
     ProcessUp,
 )
 from pulse_core.model.moment import Moment
+from pulse_core.projections.effects import wish_in
 
 ATTEMPTS = 1_000
 RESTART, STOP = "restart-process", "stop-process"
@@ -37,8 +38,7 @@ class Intent(NamedTuple):
         return now.since(self.moment) < self.expires_us
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessHistory:
+class ProcessHistory(NamedTuple):
     """One guarded process, as far as the log knows it.
 
     pid and started: the process last known to be it, in boot `boot`; up / down: since when it is alive or
@@ -104,19 +104,19 @@ def after(state: Processes, events: Iterable[Event]) -> Processes:
 def _wished(of: dict[str, ProcessHistory], restarting: dict[str, str], event: Event) -> None:
     if event.subject.startswith(TOLD):
         name = event.subject.removeprefix(TOLD)
-        of[name] = replace(of.get(name, NOBODY_KNOWS), told=event.moment)
+        of[name] = of.get(name, NOBODY_KNOWS)._replace(told=event.moment)
     if f'"{RESTART}"' not in event.data and f'"{STOP}"' not in event.data:
         return  # most effects are about something else: not worth decoding
-    wish = Effect.model_validate_json(event.data)
+    wish = wish_in(event.data)
     name = str(wish.params.get("process", ""))
     history = of.get(name, NOBODY_KNOWS)
     if wish.action == RESTART:
         restarting[event.id] = name
         # The first ones say when the budget was spent, the last one when it was last tried.
         attempts = (*history.attempts[: ATTEMPTS - 1], event.moment)
-        of[name] = replace(history, attempts=attempts, starting=None)
+        of[name] = history._replace(attempts=attempts, starting=None)
     elif wish.action == STOP and history.stop:
-        of[name] = replace(history, stop=history.stop._replace(tried=True))
+        of[name] = history._replace(stop=history.stop._replace(tried=True))
 
 
 def _settled(history: ProcessHistory, event: Event) -> ProcessHistory:
@@ -124,14 +124,14 @@ def _settled(history: ProcessHistory, event: Event) -> ProcessHistory:
         case EffectAcked(result=result):
             # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
             if "pid" not in result and history.up is not None:
-                return replace(history, restarts=history.restarts + 1, error="")
+                return history._replace(restarts=history.restarts + 1, error="")
             pid, started = result.get("pid"), result.get("started")
-            tried = replace(history, pid=pid, started=started, boot=event.boot, error="")
+            tried = history._replace(pid=pid, started=started, boot=event.boot, error="")
             if history.up is not None:
-                return replace(tried, restarts=history.restarts + 1)
-            return replace(tried, starting=event.moment, restarts=history.restarts + 1)
+                return tried._replace(restarts=history.restarts + 1)
+            return tried._replace(starting=event.moment, restarts=history.restarts + 1)
         case EffectFailed(error=error):
-            return replace(history, error=error)
+            return history._replace(error=error)
         case _:
             return history
 
@@ -139,19 +139,18 @@ def _settled(history: ProcessHistory, event: Event) -> ProcessHistory:
 def _noticed(history: ProcessHistory, event: Event) -> ProcessHistory:
     match event.payload:
         case ProcessUp(pid=pid, started=started, evidence=evidence):
-            return replace(
-                history, pid=pid, started=started, boot=event.boot, up=event.moment, down=None, starting=None,
+            return history._replace(pid=pid, started=started, boot=event.boot, up=event.moment, down=None, starting=None,
                 evidence=evidence, stop=None if history.stop and history.stop.by == SYSTEMD else history.stop,
             )  # fmt: skip
         case ProcessDied(healthy=healthy, evidence=evidence, recovering=recovering):
             starting = event.moment if recovering else None
-            dead = replace(history, up=None, down=event.moment, starting=starting, evidence=evidence)
-            return replace(dead, attempts=(), told=None, error="") if healthy else dead
+            dead = history._replace(up=None, down=event.moment, starting=starting, evidence=evidence)
+            return dead._replace(attempts=(), told=None, error="") if healthy else dead
         case ProcessStopped(expires_us=expires_us):
-            return replace(history, stop=Intent(event.moment, expires_us, SYSTEMD, tried=True))
+            return history._replace(stop=Intent(event.moment, expires_us, SYSTEMD, tried=True))
         case ProcessStopRequested(expires_us=expires_us):
-            return replace(history, stop=Intent(event.moment, expires_us or 0, event.actor))
+            return history._replace(stop=Intent(event.moment, expires_us or 0, event.actor))
         case ProcessStartRequested():
-            return replace(history, stop=None, attempts=(), told=None, error="")
+            return history._replace(stop=None, attempts=(), told=None, error="")
         case _:
             return history

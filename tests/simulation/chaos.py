@@ -9,7 +9,7 @@ from typing import Any
 
 from pulse_adapters.memory import MemoryExecutor
 from pulse_core.model.errors import LogUnavailable, PulseError
-from pulse_core.model.event import Event
+from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
     SETTLING,
     Effect,
@@ -19,6 +19,7 @@ from pulse_core.model.kinds import (
     ProcessStopRequested,
     Resumed,
 )
+from pulse_core.model.payload import Role
 from pulse_core.ports import Policy, Safety
 from pulse_core.projections import Projected, fold
 from tests.simulation.world import World, simulate
@@ -53,7 +54,7 @@ class Chaos:
         deeds = (
             self.kill, self.kill, self.hang, self.heal, self.doom, self.wish, self.wish, self.cancel, self.stop_one,
             self.start_one, self.pause, self.resume, self.crash, self.crash_in_a_commit, self.restart, self.jump,
-            self.fill_disk,
+            self.fill_disk, self.born_elsewhere, self.restart_by_hand, self.hang_up,
         )  # fmt: skip
         await self.dice.choice(deeds)()
         await asyncio.sleep(self.dice.expovariate(0.2))
@@ -64,6 +65,28 @@ class Chaos:
     async def hang(self) -> None:
         if body := self.world.host.bodies.get("gateway"):
             body.answering = False
+
+    async def born_elsewhere(self) -> None:
+        """Somebody starts a dead process by hand."""
+        name = self.dice.choice(NAMES)
+        if name not in self.world.host.bodies:
+            self.world.host.start(name)
+
+    async def restart_by_hand(self) -> None:
+        """Somebody asks for a restart under a key of their own."""
+        self.asked += 1
+        params = {"process": self.dice.choice(NAMES)}
+        await self.ask(Effect(action="restart-process", key=f"by-hand:{self.asked}", params=params))
+
+    async def hang_up(self) -> None:
+        """A caller is gone before its answer is."""
+        self.asked += 1
+        assert self.world.daemon is not None
+        wish = Draft(Effect(action="idempotent-note", key=f"note:{self.asked % 7}"))
+        asking = asyncio.create_task(self.world.daemon.gate.append(Role.PERSON, "gone", [wish]))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait([asking])
 
     async def heal(self) -> None:
         self.world.host.doomed.clear()
@@ -177,6 +200,7 @@ def live(seed: int, deeds: int) -> World:
 
 def check(world: World, chaos: Chaos) -> None:
     """The laws that hold for every log."""
+    assert not world.host.doubled, f"started while it lived: {world.host.doubled}"
     events = world.log.events
     recorded = {event.id for event in events}
     assert all(event.id in recorded for event in chaos.acknowledged), "an acknowledged event is gone"

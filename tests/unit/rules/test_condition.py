@@ -1,7 +1,5 @@
 """How a guarded process is judged, from its history alone."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,23 +40,23 @@ def test_the_first_restart_is_due_at_once() -> None:
 
 @pytest.mark.parametrize(("tried", "pause"), [(1, 1), (2, 2), (3, 4), (4, 8)])
 def test_each_further_restart_waits_twice_as_long(tried: int, pause: int) -> None:
-    history = replace(DEAD, attempts=tuple(at(100 - number) for number in range(tried)))
+    history = DEAD._replace(attempts=tuple(at(100 - number) for number in range(tried)))
     assert judged(history, 100 + pause - 0.01).state is State.BACKING_OFF
     assert judged(history, 100 + pause).state is State.DUE
 
 
 def test_backoff_never_exceeds_its_maximum() -> None:
-    history = replace(DEAD, attempts=tuple(at(number) for number in range(-10_000, 0, 1_000)))
+    history = DEAD._replace(attempts=tuple(at(number) for number in range(-10_000, 0, 1_000)))
     assert judged(history, 100.5, backoff_max="3s").wait_us == 2.5 * SECOND
 
 
 def test_no_backoff_means_at_once() -> None:
-    history = replace(DEAD, attempts=(at(99), at(98)))
+    history = DEAD._replace(attempts=(at(99), at(98)))
     assert judged(history, 100, backoff="0s").state is State.DUE
 
 
 def test_a_spent_budget_is_flapping_and_stays_so_until_it_is_healthy() -> None:
-    history = replace(DEAD, attempts=tuple(at(90 + number) for number in range(5)))
+    history = DEAD._replace(attempts=tuple(at(90 + number) for number in range(5)))
     for later in (101, 200, 399):
         assert judged(history, later) == judged(history, later)._replace(state=State.FLAPPING, tell=True)
     assert judged(history, 400).state is State.DUE
@@ -66,16 +64,16 @@ def test_a_spent_budget_is_flapping_and_stays_so_until_it_is_healthy() -> None:
 
 
 def test_slow_deaths_do_not_spend_the_budget_but_are_told_when_nothing_helps() -> None:
-    history = replace(DEAD, attempts=tuple(at(-number * 500) for number in range(5, 0, -1)))
+    history = DEAD._replace(attempts=tuple(at(-number * 500) for number in range(5, 0, -1)))
     assert judged(history, 100).state is not State.FLAPPING
     assert judged(history, 100).tell
-    assert not judged(replace(history, attempts=history.attempts[1:]), 100).tell
+    assert not judged(history._replace(attempts=history.attempts[1:]), 100).tell
 
 
 @given(st.integers(0, 60))
 def test_half_open_tries_come_less_often_but_never_stop(extra: int) -> None:
     attempts = tuple(at(90 + number / 100) for number in range(5 + extra))
-    left = judged(replace(DEAD, attempts=attempts), 100).wait_us
+    left = judged(DEAD._replace(attempts=attempts), 100).wait_us
     assert left is not None
     assert 0 < left <= HALF_OPEN_MAX
 
@@ -97,13 +95,13 @@ def test_a_budget_is_spent_by_max_attempts_within_its_window_and_not_before(
 
 
 def test_a_started_process_has_its_grace() -> None:
-    history = replace(DEAD, attempts=(at(101),), starting=at(101))
+    history = DEAD._replace(attempts=(at(101),), starting=at(101))
     assert judged(history, 110.9).state is State.STARTING
     assert judged(history, 111).state is State.DUE
 
 
 def test_a_stop_outlasts_everything_but_its_expiry() -> None:
-    stopped = replace(DEAD, stop=Intent(at(100), 50 * SECOND, "ada"))
+    stopped = DEAD._replace(stop=Intent(at(100), 50 * SECOND, "ada"))
     assert judged(stopped, 149).state is State.STOPPED
     assert "ada" in judged(stopped, 149).why
     assert judged(stopped, 150).state is State.DUE
@@ -112,7 +110,7 @@ def test_a_stop_outlasts_everything_but_its_expiry() -> None:
 def test_a_wanted_stop_of_a_live_process_is_carried_out_once() -> None:
     stopping = ProcessHistory(up=at(1), stop=Intent(at(100), 50 * SECOND, "ada"))
     assert judged(stopping, 101).state is State.STOPPING
-    tried = replace(stopping, stop=Intent(at(100), 50 * SECOND, "ada", tried=True))
+    tried = stopping._replace(stop=Intent(at(100), 50 * SECOND, "ada", tried=True))
     assert judged(tried, 101).state is State.UP
 
 

@@ -1,6 +1,5 @@
 """What follows from one look at a process."""
 
-from dataclasses import replace
 from typing import Any
 
 from pulse_core.model.kinds import ProcessDied, ProcessStopped, ProcessUp
@@ -16,7 +15,7 @@ OLD, NEW = Found(5, 50), Found(6, 60)
 LONG_AGO, NOW = Moment(0, "boot", 0), Moment(10 * MINUTE, "boot", 10 * MINUTE)
 UP = ProcessHistory(pid=5, started=50, boot="boot", up=LONG_AGO)
 DOWN = ProcessHistory(pid=5, started=50, boot="boot", down=LONG_AGO)
-STARTING = replace(DOWN, pid=6, started=60, starting=NOW)
+STARTING = DOWN._replace(pid=6, started=60, starting=NOW)
 
 
 def look(sight: Sight, history: ProcessHistory, **more: Any) -> Conclusion:
@@ -84,7 +83,7 @@ def test_a_death_after_long_health_says_so() -> None:
     (death,) = said(look(Sight(), UP))
     assert isinstance(death, ProcessDied)
     assert death.healthy
-    (early,) = said(look(Sight(), replace(UP, up=NOW)))
+    (early,) = said(look(Sight(), UP._replace(up=NOW)))
     assert isinstance(early, ProcessDied)
     assert not early.healthy
 
@@ -114,7 +113,7 @@ def test_a_commanded_stop_is_a_death_and_an_intent() -> None:
 
 
 def test_a_commanded_stop_is_said_once() -> None:
-    stopped = replace(DOWN, stop=Intent(LONG_AGO, 1, "systemd", tried=True))
+    stopped = DOWN._replace(stop=Intent(LONG_AGO, 1, "systemd", tried=True))
     assert look(Sight(intended=True), stopped) == Conclusion()
 
 
@@ -135,5 +134,5 @@ def test_a_stranger_behind_a_port_is_dead_only_after_probes_in_a_row() -> None:
 
 
 def test_after_a_reboot_the_same_numbers_are_another_process() -> None:
-    rebooted = replace(UP, boot="an older boot")
+    rebooted = UP._replace(boot="an older boot")
     assert kinds(look(Sight(), rebooted)) == ["process-died"]
