@@ -1,5 +1,6 @@
 """`upulse`, also as `python -m upulse_cli`: runs one command and turns what went wrong into words."""
 
+import errno
 import os
 import sys
 import traceback
@@ -7,20 +8,68 @@ from collections.abc import Sequence
 
 from pulse_core.model.errors import PulseError
 from upulse_cli.app import app
+from upulse_cli.speech import say
+
+UNWRITABLE = frozenset({errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. A traceback is for bugs, or for whoever asks with UPULSE_DEBUG=1."""
+    fill_closed_streams()
+    try:
+        code = run(argv)
+        sys.stdout.flush()
+        return code
+    except PulseError as error:
+        return failed(str(error))
+    except OSError as error:
+        let_go_of_stdout()
+        return failed(sentence(error))
+
+
+def run(argv: Sequence[str] | None) -> int:
+    """Run one command; the exit code that it asked for."""
     try:
         app(args=argv, prog_name="upulse")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
-    except PulseError as error:
-        if os.environ.get("UPULSE_DEBUG", "") not in ("", "0"):
-            traceback.print_exc()
-        print(error, file=sys.stderr)
-        return 1
     return 0
+
+
+def failed(words: str) -> int:
+    """Say what went wrong; the exit code for it."""
+    if os.environ.get("UPULSE_DEBUG", "") not in ("", "0"):
+        traceback.print_exc()
+    say(words)
+    return 1
+
+
+def sentence(error: OSError) -> str:
+    """What the system refused, and of which file; files that are written have names, only stdout has none."""
+    why = error.strerror or str(error)
+    if error.filename:
+        return f"{error.filename}: {why}"
+    return f"stdout can't be written: {why}" if error.errno in UNWRITABLE else f"the system refused: {why}"
+
+
+def let_go_of_stdout() -> None:
+    """Drop what stdout did not take, or the interpreter would try once more at its exit and fail."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def fill_closed_streams() -> None:
+    """Open what the caller closed, so that no store gets its number; stdout still refuses what is written."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115 - it lives as long as the process
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as above
 
 
 if __name__ == "__main__":

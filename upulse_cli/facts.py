@@ -7,6 +7,7 @@ from typing import Any
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
+from pulse_adapters.sqlite.references import REDACTED, is_damaged
 from pulse_core.model.event import Event, Head
 from pulse_core.projections import BUILT_IN, Projected, fold
 from pulse_core.projections.projected import WANTED
@@ -23,8 +24,13 @@ def facts_of(home: Home) -> Projected:
         state = _checkpointed(home, log)
         wanted = Wanted(since_seq=state.seq, kinds=tuple(WANTED))
         for batch in _batches(log.events(wanted)):
-            state = fold(state, [Event(*row) for row in batch])
+            state = fold(state, [foldable(row) for row in batch])
         return fold(state, (), upto=max(head, state.seq))
+
+
+def foldable(row: EventRow) -> Event:
+    """The event; one whose payload is lost is passed over by the folds, as a redacted one is."""
+    return Event(*(row._replace(data=REDACTED) if is_damaged(row.data) else row))
 
 
 def _checkpointed(home: Home, log: LogReader) -> Projected:

@@ -73,6 +73,7 @@ class Life:
             "key": self.wish.subject,
             "params": self.data.get("params", {}),
             "reason": self.data.get("reason", ""),
+            "damaged": self.data.get("$damaged"),
             "rule": self.data.get("rule", ""),
             "tick": self.data.get("tick"),
             "state": self.phase.value,

@@ -21,6 +21,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable
 from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.wal import set_aside
@@ -29,7 +30,7 @@ from pulse_core.model.errors import Damaged, NoHome, PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DamageAccepted
 from upulse_cli.logs import speak
-from upulse_cli.wiring import real_daemon
+from upulse_cli.wiring import real_daemon, refuse_lost_rows
 
 LOG = logging.getLogger("pulse.daemon")
 UNDER_SYSTEMD = 5.0
@@ -46,6 +47,8 @@ def main() -> int:
         asyncio.run(live(home, options))
     except PulseError as error:
         return refused(str(error))
+    except OSError as error:
+        return refused(f"{error.filename or home.path}: {error.strerror}")
     except BaseExceptionGroup as group:
         expected, bugs = group.split(PulseError)
         if bugs is None and expected is not None:
@@ -91,6 +94,7 @@ async def live(home: Home, options: argparse.Namespace) -> None:
     """Take the home, run, and give it back."""
     if not home.exists():
         raise NoHome(str(home.path))
+    refuse_strangers(home)
     with taken(home) as lock, own_pid(home.pid):
         boot = SystemClock().now().boot
         rebooted = lock.previous is not None and lock.previous.boot != boot
@@ -98,11 +102,13 @@ async def live(home: Home, options: argparse.Namespace) -> None:
         news: tuple[Draft, ...] = ()
         if options.accept_damage:
             how, news = await accepting(home, how)
-        async with real_daemon(home, how, news) as daemon:
+        async with real_daemon(home, how, news, lock) as daemon:
             stop = asyncio.Event()
             loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
                 loop.add_signal_handler(number, stop.set)
+            for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
+                loop.add_signal_handler(number, LOG.warning, "%s means nothing here", number.name)
             loop.add_signal_handler(signal.SIGHUP, daemon.request_reload)
             await daemon.run(stop)
 
@@ -134,16 +140,26 @@ def make_room(home: Home) -> None:
             path.unlink()
 
 
+def refuse_strangers(home: Home) -> None:
+    """Root does not run what another user's settings say: that user could have root start anything."""
+    owner = os.stat(home.path).st_uid
+    if os.geteuid() != owner:
+        raise PulseError(f"{home.path} belongs to user {owner}; start its daemon as that user")
+
+
 async def accepting(home: Home, how: Opening) -> tuple[Opening, tuple[Draft, ...]]:
     """Set a damaged log aside, if it is damaged: how to open it all the same, and what to record of that."""
     kept = set_aside(home.events, home.damaged)
     try:
         async with SqliteEventLog.open(
             home.events, clock=SystemClock(), objects=FileObjects(home.objects), how=how
-        ):
+        ) as log:
+            await refuse_lost_rows(log, SqliteCheckpoints(home.state))
             shutil.rmtree(kept)
             return how, ()
     except Damaged as damage:
+        for cache in home.path.glob(f"{home.state.name}*"):
+            cache.unlink()  # it knows rows that are no more
         LOG.warning("going on without what is damaged; a copy is kept in %s", kept)
         told = Draft(DamageAccepted(what=str(damage), kept_at=str(kept)))
         return how._replace(accept_damage=True), (told,)

@@ -39,6 +39,11 @@ def clean(text: object) -> str:
     return "".join(char if char.isprintable() or char == "\n" else _shown(char) for char in str(text))
 
 
+def one_line(text: object) -> str:
+    """The same with line breaks made visible too: text from elsewhere must not forge the next row."""
+    return clean(text).replace("\n", "\\n")
+
+
 def _shown(char: str) -> str:
     return " " if char == "\t" else char.encode("unicode_escape", "backslashreplace").decode()
 

@@ -11,12 +11,16 @@ from pulse_core.model.moment import iso
 
 if TYPE_CHECKING:
     from pulse_core.projections import Projected
+    from pulse_core.projections.control import Control
     from pulse_core.settings import Settings
 
 SOON = 2.0
 """Seconds after which a daemon counts as not answering."""
 
 LAST_TICKS = 1_000
+DAEMON = "pulse"
+"""The actor of what the daemon records by itself."""
+
 Standing = Mapping[str, Any]
 
 
@@ -32,9 +36,15 @@ def standing(home: Home) -> Standing:
         return from_files(home, holder(home.lock))
 
 
-def is_running(home: Home) -> bool:
-    """Whether a daemon answers."""
-    return bool(standing_of_daemon(home)["state"] == "running")
+def unheard(home: Home) -> str | None:
+    """Why nobody would hear a request, in words; None if a daemon answers."""
+    daemon = standing_of_daemon(home)
+    if daemon["state"] == "running":
+        return None
+    if daemon["state"] == "stopped":
+        return "no daemon runs; start one with: upulse daemon start"
+    who = f"process {daemon['pid']}" if daemon["pid"] else "whoever holds the home"
+    return f"the daemon ({who}) does not answer; see: upulse daemon logs"
 
 
 def standing_of_daemon(home: Home) -> Mapping[str, Any]:
@@ -64,14 +74,25 @@ def from_files(home: Home, held: Holder | None) -> Standing:
     facts = facts_of(home)
     settings, faults = decided(home, facts)
     control = facts.control
-    quiet = control.stopped or control.started
     with VitalsReader(home.path) as vitals:
         took = [tick.took_us for tick in reversed(vitals.ticks(LAST_TICKS))]
         beat = Beat(vitals.tick_count(), took)
         newest = {sample.key: sample.data for sample in vitals.last_samples()}
-    daemon = silent(held, iso(quiet.at) if quiet else "")
+    daemon = silent(held, last_seen(home, control))
     whole = status(settings, facts, SystemClock().now(), beat, daemon, newest)
     return {**whole, "settings_faults": faults} if faults else whole
+
+
+def last_seen(home: Home, control: "Control") -> str:
+    """When the daemon stopped; one that was killed could not say so, and lived at least until its last event."""
+    if control.stopped:
+        return iso(control.stopped.at)
+    if not control.started:
+        return ""
+    from pulse_adapters.sqlite.reader import LogReader
+
+    with LogReader(home.path) as log:
+        return next((iso(row.at) for row in log.events(newest_first=True) if row.actor == DAEMON), "")
 
 
 def decided(home: Home, facts: "Projected") -> tuple["Settings", tuple[str, ...]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from upulse_cli.moments import local
-from upulse_cli.speech import clean
+from upulse_cli.speech import clean, one_line
 
 LOOK = 0.25
 MOST = 1 << 22
@@ -21,10 +21,11 @@ def spoken(line: str) -> str:
         told = json.loads(line)
         words = f"{local(told['at'])} {told['message']}"
     except (ValueError, TypeError, KeyError):
-        return clean(line)
+        return one_line(line)
     loud = told.get("level", "info") not in ("info", "debug")
     trace = f"\n{told['traceback']}" if told.get("traceback") else ""
-    return clean(f"{words if not loud else words.replace(' ', ' ' + told['level'].upper() + ' ', 1)}{trace}")
+    said = words.replace(" ", f" {told['level'].upper()} ", 1) if loud else words
+    return one_line(said) + clean(trace)
 
 
 def lines(path: Path, count: int, follow: bool) -> Iterator[str]:

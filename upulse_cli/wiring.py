@@ -32,11 +32,11 @@ from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_adapters.systemd.notify import Notifier
 from pulse_core import __version__
 from pulse_core.daemon import Caller, Daemon, Decisions, Desk, Parts
-from pulse_core.model.errors import PulseError, SettingsRefused
+from pulse_core.model.errors import Damaged, PulseError, SettingsRefused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
 from pulse_core.model.payload import Json, Role
-from pulse_core.ports import Executor, Found
+from pulse_core.ports import Checkpoints, EventLog, Executor, Found
 from pulse_core.record import Gate, Recorded
 from pulse_core.record.view import View, advanced, restored
 from pulse_core.settings import Settings, SocketSettings
@@ -44,6 +44,7 @@ from upulse_cli.deep_check import deep_check
 from upulse_cli.logs import Narrator, sense_aloud
 
 SOCKET_RETRY = 5.0
+PLACE_LOOK = 1.0
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Hands:
 def hands(home: Home, decisions: Decisions, view: View) -> Hands:
     """Everything that can act on the processes of this machine."""
     spawner = Spawner()
-    table = LinuxProcessTable(spawner)
+    table = LinuxProcessTable(spawner, home=home.path)
     boot = SystemClock().now().boot
 
     def known() -> Mapping[str, Found]:
@@ -78,7 +79,9 @@ def hands(home: Home, decisions: Decisions, view: View) -> Hands:
 
 
 @asynccontextmanager
-async def real_daemon(home: Home, how: Opening, news: Sequence[Draft] = ()) -> AsyncIterator[Daemon]:
+async def real_daemon(
+    home: Home, how: Opening, news: Sequence[Draft], lock: HomeLock
+) -> AsyncIterator[Daemon]:
     """A daemon on this machine, its stores open, with what the start has to say. The caller holds the lock."""
     clock, objects, view = SystemClock(), FileObjects(home.objects), View()
     decisions = Decisions(lambda: load(home.config))
@@ -91,6 +94,9 @@ async def real_daemon(home: Home, how: Opening, news: Sequence[Draft] = ()) -> A
         opened = SqliteEventLog.open(home.events, clock=clock, objects=objects, reserve=home.reserve, how=how)
         log = await stack.enter_async_context(opened)
         await stack.enter_async_context(system)
+        checkpoints = SqliteCheckpoints(home.state)
+        if not how.accept_damage:
+            await refuse_lost_rows(log, checkpoints)
         log.listen(narrator := Narrator())
         stack.callback(narrator.speak)
         daemon = Daemon(
@@ -98,7 +104,7 @@ async def real_daemon(home: Home, how: Opening, news: Sequence[Draft] = ()) -> A
                 log=log,
                 vitals=await stack.enter_async_context(SqliteVitals.open(home.vitals)),
                 objects=objects,
-                checkpoints=SqliteCheckpoints(home.state),
+                checkpoints=checkpoints,
                 clock=clock,
                 table=acting.table,
                 executors=acting.executors,
@@ -115,6 +121,7 @@ async def real_daemon(home: Home, how: Opening, news: Sequence[Draft] = ()) -> A
                     "socket": lambda desk, begun: answer(
                         home, decisions, Served(desk, begun, daemon.reporter)
                     ),
+                    "lock": lambda desk, begun: later(begun, keep_place(lock)),
                     "deep check": lambda desk, begun: later(begun, deep_check(home, log, acting.spawner)),
                     **(
                         {"voice": lambda desk, begun: later(begun, sense_aloud(desk))}
@@ -130,6 +137,24 @@ async def real_daemon(home: Home, how: Opening, news: Sequence[Draft] = ()) -> A
 def torn(log: SqliteEventLog) -> Sequence[Draft]:
     """The torn end of a log after a power cut, to be said."""
     return [Draft(ErrorReported(message=log.torn), subject="log")] if log.torn else []
+
+
+async def refuse_lost_rows(log: EventLog, checkpoints: Checkpoints) -> None:
+    """Raise Damaged if the checkpoints stand at a row that the log does not have: then rows are gone."""
+    for name, kept in (await checkpoints.load()).items():
+        if await log.chain_at(kept.head.seq) != kept.head.chain:
+            raise Damaged(
+                f"events.db ends at row {log.head.seq}, or differs from what it was: state.db knows row"
+                f" {kept.head.seq} ({name}); put the log back from a backup, or let"
+                " `upulse daemon start --accept-damage` go on without the lost rows"
+            )
+
+
+async def keep_place(lock: HomeLock) -> None:
+    """Hold on to the home's lock even if its file is removed; ends the daemon if another one has the home."""
+    while True:
+        await asyncio.sleep(PLACE_LOOK)
+        lock.keep()
 
 
 async def later(begun: Callable[[], None], work: Awaitable[None]) -> None:
@@ -152,7 +177,9 @@ async def answer(home: Home, decisions: Decisions, served: Served) -> None:
         try:
             async with serve_socket(home, decisions().socket, served):
                 served.begun()
-                await asyncio.Event().wait()
+                while home.socket.exists():  # noqa: ASYNC110 - a file that is removed tells nobody
+                    await asyncio.sleep(PLACE_LOOK)
+            served.failed("socket", "its file was removed; it is made again")
         except (PulseError, OSError) as error:
             served.failed("socket", str(error))
             served.begun()
@@ -194,6 +221,7 @@ async def quiet_gate(home: Home) -> AsyncIterator[Gate]:
         how=Opening(may_migrate=False),
     )
     async with opened as log:
+        await refuse_lost_rows(log, SqliteCheckpoints(home.state))
         state = await restored(log, await SqliteCheckpoints(home.state).load())
         view.stand_at(await advanced(log, state, log.head.seq))
         log.listen(view.hear)

@@ -36,12 +36,18 @@ class Setting:
     @property
     def bounds(self) -> str:
         """The bounds as words, `at least 100, at most 3600000`; that nothing may be negative goes unsaid."""
-        return ", ".join(
-            f"{words} {self.spell(getattr(bound, name))}"
-            for name, words in BOUNDS
-            for bound in self.field.metadata
-            if getattr(bound, name, None) is not None and (name, getattr(bound, name)) != ("ge", 0)
-        )
+        return ", ".join(words for name, number, words in self._bounds() if (name, number) != ("ge", 0))
+
+    @property
+    def every_bound(self) -> str:
+        """The bounds as words, all of them: for whoever went over one."""
+        return ", ".join(words for _, _, words in self._bounds())
+
+    def _bounds(self) -> Iterator[tuple[str, int, str]]:
+        for name, words in BOUNDS:
+            for bound in self.field.metadata:
+                if (number := getattr(bound, name, None)) is not None:
+                    yield name, number, f"{words} {self.spell(number)}"
 
     def spell(self, number: int) -> str:
         """A number as it is written for this setting."""

@@ -24,7 +24,12 @@ class Home:
         if option is not None and not option:
             raise NotUsable("--home is empty; give a directory, or leave it out for ~/.upulse")
         chosen = option or os.environ.get("UPULSE_HOME") or "~/.upulse"
-        return cls(Path(os.path.abspath(os.path.expanduser(chosen))))
+        try:
+            return cls(Path(os.path.abspath(os.path.expanduser(chosen))))
+        except FileNotFoundError as error:
+            raise NotUsable(
+                f"{chosen} is relative to the current directory, and that is deleted; give an absolute path"
+            ) from error
 
     @property
     def config(self) -> Path:
@@ -84,7 +89,7 @@ class Home:
     @property
     def daemon_log(self) -> Path:
         """What the daemon says when it runs in the background."""
-        return self.outputs / "daemon.log"
+        return self.path / "daemon.log"
 
     @property
     def damaged(self) -> Path:
@@ -92,8 +97,13 @@ class Home:
         return self.path / "damaged"
 
     def exists(self) -> bool:
-        """Whether there is a home here: its log, or settings beside a run/."""
-        return self.events.is_file() or (self.config.exists() and self.run.is_dir())
+        """Whether there is a home here: its log, or settings beside a run/. Raises NotUsable if it is another's."""
+        try:
+            return self.events.is_file() or (self.config.exists() and self.run.is_dir())
+        except PermissionError as error:
+            raise NotUsable(
+                f"{self.path} is not for this user ({error.strerror}); use it as its owner, or give another --home"
+            ) from error
 
     def create(self) -> None:
         """Make the directory and its run/ for their owner alone; what is in a home already is kept."""

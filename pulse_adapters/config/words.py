@@ -62,7 +62,7 @@ def wrong(data: Mapping[str, Any], detail: ErrorDetails) -> str:
     if what == "string_too_short":
         return f"is empty; write {_example(setting)}"
     if what in _BOUNDS:
-        return f"{given!r} is out of bounds: {setting.bounds or 'at least 0'}"
+        return f"{given!r} is out of bounds: {setting.every_bound}"
     wanted = _WANTED["text" if isinstance(path[-1], int) and not setting.inner else setting.kind]
     bounds = f" ({setting.bounds})" if setting.bounds else ""
     return f"wants {wanted}{bounds}, not {_given(given)}; write {_example(setting)}"

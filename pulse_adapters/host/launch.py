@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from pulse_adapters.host.proc import MARKER, TICKS_PER_SECOND, entry
+from pulse_adapters.host.proc import MARKER, PROCESS, TICKS_PER_SECOND, entry
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Found
 
-_OURS = ("NOTIFY_SOCKET", "INVOCATION_ID", "JOURNAL_STREAM", MARKER)
+_OURS = ("NOTIFY_SOCKET", "INVOCATION_ID", "JOURNAL_STREAM", MARKER, PROCESS)
 _OUR_PREFIXES = ("WATCHDOG_", "LISTEN_")
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import stat
 from pathlib import Path
 
 from pulse_core.model.errors import PulseError
@@ -12,11 +13,17 @@ HEAD, TAIL = 16 * 1024, 48 * 1024
 
 def open_output(path: Path) -> int:
     """A descriptor that appends to `path`; a file over 10 MiB is first renamed to `.1`."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    # Without O_NONBLOCK a pipe in its place would hang the daemon until somebody reads it.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW
     try:
         if _size(path) > ROTATE_AT:
             os.replace(path, f"{path}.1")
-        return os.open(path, flags, 0o600)
+        file = os.open(path, flags, 0o600)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise PulseError(f"cannot write output to {path}: it is no plain file")
+        os.set_blocking(file, True)
+        return file
     except OSError as error:
         raise PulseError(f"cannot write output to {path}: {error.strerror}") from error
 

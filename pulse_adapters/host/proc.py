@@ -11,6 +11,8 @@ from pulse_core.ports import Found
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 MARKER = "PULSE_EFFECT"
+PROCESS = "PULSE_PROCESS"
+"""The variable that says which guarded process of which home this is: `NAME@HOME`."""
 
 
 class Entry(NamedTuple):
@@ -93,10 +95,10 @@ def command_line(pid: int) -> list[str]:
     return os.fsdecode(raw.removesuffix(b"\0")).split("\0") if raw else []
 
 
-def carries(pid: int, marker: str) -> bool:
-    """Whether a process was started with this `PULSE_EFFECT` in its environment."""
+def carries(pid: int, marker: str, variable: str = MARKER) -> bool:
+    """Whether a process was started with this marker (by default a `PULSE_EFFECT`) in its environment."""
     raw = content(f"/proc/{pid}/environ")
-    return raw is not None and f"\0{MARKER}={marker}\0".encode() in b"\0" + raw + b"\0"
+    return raw is not None and f"\0{variable}={marker}\0".encode() in b"\0" + raw + b"\0"
 
 
 def pids() -> Iterator[int]:

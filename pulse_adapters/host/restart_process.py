@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pulse_adapters.host.clock import boot_us
 from pulse_adapters.host.guarded import end_all, guarded, present
 from pulse_adapters.host.outputs import last_words
-from pulse_adapters.host.proc import MARKER, TICKS_PER_SECOND, boot_id, is_alive
+from pulse_adapters.host.proc import MARKER, PROCESS, TICKS_PER_SECOND, boot_id, is_alive
 from pulse_adapters.host.search import marked
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.systemctl import Systemctl
@@ -69,6 +69,7 @@ class RestartProcess:
         self._spawner, self._outputs = spawner, outputs
         self._systemctl = Systemctl(spawner)
         self._boot = boot_id()
+        self._turns: dict[str, asyncio.Lock] = {}
 
     def policy(self, params: RestartParams) -> Policy:
         """Looked at first after a crash: what came up already is not started twice."""
@@ -80,6 +81,11 @@ class RestartProcess:
 
     async def execute(self, effect: Effect, params: RestartParams, event: Event) -> Result:
         """Restart it; the result has the new process where Pulse itself has started it."""
+        # One at a time: two that restart the same process together would leave two of it.
+        async with self._turns.setdefault(params.process, asyncio.Lock()):
+            return await self._restarted(params, event)
+
+    async def _restarted(self, params: RestartParams, event: Event) -> Result:
         process = guarded(self._settings(), params.process)
         if self._just_seen_dead(params, event):
             return await self._begin(process, (), event)
@@ -110,7 +116,7 @@ class RestartProcess:
         new = self._spawner.start(
             process.start,
             cwd=process.cwd,
-            env={**process.env, MARKER: event.id},
+            env={**process.env, MARKER: event.id, PROCESS: f"{process.name}@{self._outputs.parent}"},
             output=self._log(process),
         )
         return Result({"pid": new.pid, "started": new.started})

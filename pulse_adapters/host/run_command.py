@@ -38,6 +38,7 @@ class RunCommand:
 
     def __init__(self, settings: Callable[[], Settings], spawner: Spawner) -> None:
         self._settings, self._spawner = settings, spawner
+        self._pinned: tuple[tuple[str, ...], frozenset[str]] = ((), frozenset())
 
     def policy(self, params: CommandParams) -> Policy:
         """At most once, unless its author says that it may be repeated."""
@@ -55,14 +56,23 @@ class RunCommand:
 
     def _allowed(self, name: str) -> str:
         """The real path of an allowed program: what was compared is what will be run."""
-        allow = self._settings().executors.run_command.allow
         real = os.path.realpath(_resolved(name))
-        if real not in {os.path.realpath(entry) for entry in allow if os.path.isabs(entry)}:
+        if real not in self._real_paths():
             raise Refused(
                 f'{name!r} may not be run; to allow it, add "{real}" to `allow` under [executors.run-command]'
                 " in config.toml"
             )
         return real
+
+    def _real_paths(self) -> frozenset[str]:
+        """What is allowed, resolved when it was first seen: a link that is turned later allows nothing new."""
+        allow = self._settings().executors.run_command.allow
+        if self._pinned[0] != allow:
+            self._pinned = (
+                allow,
+                frozenset(os.path.realpath(entry) for entry in allow if os.path.isabs(entry)),
+            )
+        return self._pinned[1]
 
     async def execute(self, effect: Effect, params: CommandParams, event: Event) -> Result:
         """Run it to its end; any exit but 0 is a failure."""

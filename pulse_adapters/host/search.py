@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from itertools import pairwise
 
-from pulse_adapters.host.proc import Entry, carries, command_line, entry, pids
+from pulse_adapters.host.proc import MARKER, Entry, carries, command_line, entry, pids
 from pulse_core.ports import Found
 
 SEARCHED = 4_096
@@ -56,11 +56,15 @@ def still_matches(found: Found, pattern: str) -> bool:
     return not argv or re.search(pattern, " ".join(argv)[:SEARCHED]) is not None
 
 
-async def marked(marker: str) -> tuple[Found, ...]:
-    """The live processes that carry this `PULSE_EFFECT`, oldest first."""
+async def marked(marker: str, variable: str = MARKER, leaders: bool = False) -> tuple[Found, ...]:
+    """The live processes that carry this marker (by default a `PULSE_EFFECT`), oldest first.
+
+    leaders: only those that lead a session, as what Pulse starts does and what that starts does not.
+    """
     carriers = []
     for count, pid in enumerate(list(pids()), 1):
-        if pid != os.getpid() and carries(pid, marker) and (seen := entry(pid)) and seen.alive:
+        seen = entry(pid) if pid != os.getpid() and carries(pid, marker, variable) else None
+        if seen and seen.alive and (seen.session == pid or not leaders):
             carriers.append(seen.found)
         if count % _SLICE == 0:
             await asyncio.sleep(0)

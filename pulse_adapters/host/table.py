@@ -4,11 +4,12 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from pulse_adapters.host import listening, pid_files
 from pulse_adapters.host.held import Held
-from pulse_adapters.host.proc import is_alive, require_linux, started
-from pulse_adapters.host.search import search, still_matches
+from pulse_adapters.host.proc import PROCESS, is_alive, require_linux, started
+from pulse_adapters.host.search import marked, search, still_matches
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.systemctl import Systemctl, Unit
 from pulse_core.model.errors import PulseError
@@ -21,8 +22,12 @@ _CATCH_UP = (0.01, 0.02, 0.05, 0.1)  # seconds systemd is given to notice a deat
 class LinuxProcessTable:
     """Finds processes in /proc and holds them by pidfd; believes what is known while its start time agrees."""
 
-    def __init__(self, spawner: Spawner, systemctl: Systemctl | None = None) -> None:
+    def __init__(
+        self, spawner: Spawner, systemctl: Systemctl | None = None, home: Path | None = None
+    ) -> None:
         require_linux()
+        self._home = home
+        self._looked_for: set[str] = set()
         self._spawner = spawner
         self._systemctl = systemctl or Systemctl(spawner)
         self._held = Held(self._reap)
@@ -39,7 +44,19 @@ class LinuxProcessTable:
                 ahead.append(process)
         if ahead:
             await self._search(ahead, sights)
+        first = [one for one in processes if _has_no_way(one) and one.name not in self._looked_for]
+        for process in first:
+            self._looked_for.add(process.name)
+            if not sights[process.name].found:
+                await self._recognise(process.name, sights)
         return sights
+
+    async def _recognise(self, name: str, sights: dict[str, Sight]) -> None:
+        """At the first look: what an earlier daemon started and could not write down before it died."""
+        if self._home and (found := await marked(f"{name}@{self._home}", PROCESS, leaders=True)):
+            sights[name] = Sight(
+                found, known=False, detail=f"process {found[0].pid} was started by an earlier daemon"
+            )
 
     def _believed(self, process: ProcessSettings, known: Found | None) -> Sight:
         """What can be said without a search: the process last known to be it, while it lives and still is it."""
@@ -72,7 +89,12 @@ class LinuxProcessTable:
                     sights[name] = sights[name]._replace(found=found, detail=_matching(found))
 
     async def _port(self, address: str, sight: Sight) -> Sight:
-        where = await listening.endpoints(address, self._spawner)
+        try:
+            where = await listening.endpoints(address, self._spawner)
+        except PulseError as error:
+            if sight.known:
+                raise  # it lives, and whether it answers cannot be asked: nothing follows from that
+            return sight._replace(answering=False, detail=str(error))
         answering = await listening.answers(where)
         found = sight.found
         if not found and (inodes := listening.listeners(where)):

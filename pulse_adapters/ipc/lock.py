@@ -62,6 +62,15 @@ class HomeLock:
             os.close(self._held)
             self._held = None
 
+    def keep(self) -> None:
+        """Take the name again if the file was removed; raises HomeBusy if somebody else has it by now."""
+        if self._held is not None and not _still_named(self._held, self._path):
+            self._path.parent.mkdir(mode=0o700, exist_ok=True)
+            previous, lost = self.previous, self._held
+            self._held = self._taken()
+            self.previous = previous
+            os.close(lost)
+
     def _taken(self) -> int:
         until = time.monotonic() + self._wait
         while (old := self._try()) is None:

@@ -70,12 +70,12 @@ class MemoryRestart(MemoryExecutor):
     seconds: float = 0.001
 
     async def outcome(self, effect: Effect) -> dict[str, Json]:
+        await asyncio.sleep(self.seconds)
         name, dead = str(effect.params["process"]), effect.params.get("instead_of") or {}
         body = self.host.bodies.get(name)
         if effect.params.get("if_dead") and body and body.answering and body.found.pid != dead.get("pid"):
             return {"already": True, "pid": body.found.pid, "started": body.found.started}
         self.host.kill(name)
-        await asyncio.sleep(self.seconds)
         found = self.host.start(name)
         return {"pid": found.pid, "started": found.started}
 

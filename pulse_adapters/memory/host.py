@@ -65,8 +65,9 @@ class MemoryHost:
     def _sight(self, process: ProcessSettings, known: Found | None) -> Sight:
         body, busy = self.bodies.get(process.name), process.name in self.busy
         if body is None:
-            ended = f"process {known.pid} is gone" if known else ""
-            return Sight(answering=False if process.tcp else None, intended=process.name in self.intended)
+            ended = "was killed" if known else ""
+            answering, intended = False if process.tcp else None, process.name in self.intended
+            return Sight((), answering, False, intended, busy, ended=ended)
         answering = body.answering if process.tcp else None
         return Sight((body.found,), answering, known == body.found)
 

@@ -1,5 +1,6 @@
 """The event log for the command line: synchronous, read-only, quick to import, good beside a running daemon."""
 
+import hashlib
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,10 +8,10 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from pulse_adapters.sqlite.chain import COLUMNS, START
-from pulse_adapters.sqlite.connect import connect_readonly
+from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.faults import translated
-from pulse_adapters.sqlite.references import REDACTED, is_reference, object_path, referred
-from pulse_core.model.errors import Ambiguous, Damaged, NoHome, UnknownName
+from pulse_adapters.sqlite.references import REDACTED, damaged, is_reference, object_path, referred
+from pulse_core.model.errors import Ambiguous, NoHome, UnknownName
 
 _BATCH = 1_000
 
@@ -67,6 +68,7 @@ class LogReader:
         if not self._path.exists():
             raise NoHome(str(home))
         try:
+            refuse_damage(self._path)
             self._connection = connect_readonly(self._path)
         except sqlite3.Error as error:
             raise translated(error, self._path) from error
@@ -135,10 +137,15 @@ class LogReader:
         return event._replace(data=self._large(event)) if is_reference(event.data) else event
 
     def _large(self, event: EventRow) -> str:
+        """The payload from its object; if that is lost or altered, the row says so and the others are read."""
         try:
-            return object_path(self._objects, referred(event.data)).read_text()
-        except OSError as error:
-            raise Damaged(
-                f"the payload of row {event.seq} is missing from {self._objects} ({error.strerror});"
-                " restore it from a backup"
-            ) from error
+            name = referred(event.data)
+            blob = object_path(self._objects, name).read_bytes()
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            return damaged(f"its payload is missing from {self._objects} ({why}); restore it from a backup")
+        if hashlib.sha256(blob).hexdigest() != name:
+            return damaged(
+                f"the object {name} is not what was stored under its name; restore it from a backup"
+            )
+        return blob.decode()

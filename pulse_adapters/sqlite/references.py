@@ -7,6 +7,7 @@ LARGE = 32 * 1024
 """A payload of more bytes than this goes to the objects."""
 
 _MARK = '{"$object":'
+_DAMAGED = "$damaged"
 REDACTED = "null"
 """What stands for data that was redacted."""
 
@@ -19,6 +20,16 @@ def reference(name: str, size: int) -> str:
 def is_reference(data: str | None) -> bool:
     """Whether this text is a reference and not a payload; no field's name begins with a dollar."""
     return data is not None and data.startswith(_MARK)
+
+
+def damaged(words: str) -> str:
+    """What a reader says instead of a payload that is lost."""
+    return json.dumps({_DAMAGED: words})
+
+
+def is_damaged(data: str) -> bool:
+    """Whether this text stands for a payload that is lost."""
+    return data.startswith(f'{{"{_DAMAGED}":')
 
 
 def all_plain(texts: list[str | None]) -> bool:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
-from pulse_adapters.sqlite.connect import connect_readonly
+from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.faults import corrupt, translated
 from pulse_adapters.sqlite.migrate import format_of, steps
 from pulse_adapters.sqlite.references import is_reference, object_path, referred
-from pulse_core.model.errors import NoHome
+from pulse_core.model.errors import Damaged, NoHome
 
 _BATCH = 1_000
 
@@ -38,6 +38,10 @@ def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None
     if not path.exists():
         raise NoHome(str(path.parent))
     started = time.monotonic()
+    try:
+        refuse_damage(path)
+    except Damaged as damage:
+        return Verdict(0, str(damage), round((time.monotonic() - started) * 1000))
     try:
         rows, fault = _verify(path, objects, expect)
     except sqlite3.Error as error:

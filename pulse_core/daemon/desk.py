@@ -111,6 +111,8 @@ def draft_in(row: Mapping[str, Json]) -> Draft:
     data, cause, id_ = row.get("data", {}), row.get("cause"), str(row.get("id", ""))
     if not isinstance(data, dict) or not isinstance(cause, str | None):
         raise Refused("a draft's data is an object and its cause an event id or nothing")
+    if cause is not None and not UUID.fullmatch(cause):
+        raise Refused(f"{cause!r} is no event id; a draft's cause is a UUID in lower case, or nothing")
     if id_ and not UUID.fullmatch(id_):
         raise Refused(f"{id_!r} is no event id; give a UUIDv7 in lower case, or leave it out")
     return Draft(parse(str(row.get("kind", "")), data), str(row.get("subject", "")), cause, id_)

@@ -37,6 +37,7 @@ class Workers:
         self.journal, self.facts, self.executors = journal, facts, executors
         self.clock, self.dice, self.done = clock, dice, done
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._resuming: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._running)
@@ -62,6 +63,8 @@ class Workers:
 
     def start(self, group: asyncio.TaskGroup, effect: OpenEffect, *, interrupted: bool = False) -> None:
         """Carry the effect out in a task of the group; `interrupted`: an earlier daemon began it."""
+        if interrupted:
+            self._resuming.add(effect.id)  # it looks at a wish to cancel by itself
         work = self._resume(effect) if interrupted else self._carry_out(effect)
         task = group.create_task(self._until_done(effect.id, work), name=f"effect {effect.event.subject}")
         self._running[effect.id] = task
@@ -69,6 +72,8 @@ class Workers:
     def cancel(self, *ids: str) -> None:
         """End these (all, if none is named); one that nobody asked to cancel is settled by the next start."""
         for id_ in ids or tuple(self._running):
+            if ids and id_ in self._resuming:
+                continue
             if not (task := self._running[id_]).cancelling():
                 task.cancel()
 
@@ -77,6 +82,7 @@ class Workers:
             await work
         finally:
             del self._running[id_]
+            self._resuming.discard(id_)
             self.done()
 
     async def _carry_out(self, effect: OpenEffect) -> None:
@@ -102,20 +108,17 @@ class Workers:
         if outcome is not None:
             await self._settle(effect, outcome)
             return
-        try:
-            await self._resumed()
-        except asyncio.CancelledError:
-            if not self._cancelled_by(effect.id):
-                raise
+        await self._unpaused(effect.id)
+        self._resuming.discard(effect.id)
         if why := objection(self.facts().effects.open.get(effect.id, effect), self.facts(), self.clock.now()):
             await self._settle(effect, EffectCancelled(why=f"interrupted, and {why}"))
             return
         await self._settle(effect, EffectExecuting(attempt=effect.attempt + 1))
         await self._carry_out(self.facts().effects.open[effect.id])
 
-    async def _resumed(self) -> None:
-        """Wait while Pulse is paused: nothing is begun again meanwhile."""
-        while self.facts().control.paused is not None:  # noqa: ASYNC110 - rare, and looked at rarely
+    async def _unpaused(self, id_: str) -> None:
+        """Wait while Pulse is paused: nothing is begun again meanwhile, but it may be cancelled."""
+        while self.facts().control.paused is not None and not self._cancelled_by(id_):  # noqa: ASYNC110 - rare
             await asyncio.sleep(PAUSED_LOOK)
 
     async def _settle(self, effect: OpenEffect, outcome: Payload) -> None:

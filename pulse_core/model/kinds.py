@@ -113,14 +113,20 @@ class Resumed(Payload, kind="resumed", by=Role.PERSON, wakes=Wake.NOW):
     why: Text = ""
 
 
+ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+"""What stands in a table's row: a line break in it could forge the next row."""
+
+
 class Effect(Payload, kind="effect", by=Role.PERSON, wakes=Wake.NEVER):
     """A description of an action somebody wishes; only executors act.
 
     The event's id is the effect's id, and the event's subject is `key`.
     """
 
-    action: str = Field(min_length=1, max_length=200, description="the kind of action, as `restart-process`")
-    key: str = Field(min_length=1, max_length=500, description="unique among open effects")
+    action: str = Field(
+        min_length=1, max_length=200, pattern=ONE_LINE, description="the kind of action, as `restart-process`"
+    )
+    key: str = Field(min_length=1, max_length=500, pattern=ONE_LINE, description="unique among open effects")
     params: dict[str, Json] = Field(default_factory=dict)
     reason: Text = ""
     not_after: int | None = Field(default=None, description="UTC microseconds after which it is not begun")

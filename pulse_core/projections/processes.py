@@ -139,9 +139,9 @@ def _settled(history: ProcessHistory, event: Event) -> ProcessHistory:
 def _noticed(history: ProcessHistory, event: Event) -> ProcessHistory:
     match event.payload:
         case ProcessUp(pid=pid, started=started, evidence=evidence):
-            return history._replace(pid=pid, started=started, boot=event.boot, up=event.moment, down=None, starting=None,
-                evidence=evidence, stop=None if history.stop and history.stop.by == SYSTEMD else history.stop,
-            )  # fmt: skip
+            stop = None if history.stop and history.stop.by == SYSTEMD else history.stop
+            found = history._replace(pid=pid, started=started, boot=event.boot, evidence=evidence, stop=stop)
+            return found._replace(up=history.up or event.moment, down=None, starting=None)
         case ProcessDied(healthy=healthy, evidence=evidence, recovering=recovering):
             starting = event.moment if recovering else None
             dead = history._replace(up=None, down=event.moment, starting=starting, evidence=evidence)

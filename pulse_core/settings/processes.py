@@ -34,6 +34,14 @@ def _path(text: str) -> str:
     return text
 
 
+def _absolute(text: str) -> str:
+    if not text.startswith("/") or "\0" in text:
+        raise ValueError(
+            f'{text!r} is no absolute path; write the absolute path, as "/bin/sh" or "/run/pulse"'
+        )
+    return text
+
+
 def _argv(words: tuple[str, ...]) -> tuple[str, ...]:
     if words and not words[0].strip():
         raise ValueError("its first word, the program, is empty")
@@ -65,6 +73,9 @@ def _address(text: str) -> str:
         raise ValueError(f"{text!r} is no address; write host:port, as '127.0.0.1:8080' or '[::1]:8080'")
     return text
 
+
+AbsolutePath = Annotated[str, AfterValidator(_absolute)]
+"""A path from the root on: the daemon's own directory is not the caller's."""
 
 Argv = Annotated[tuple[str, ...], AfterValidator(_argv)]
 """A program and its arguments, never a shell's line; empty where none is given."""
@@ -151,6 +162,8 @@ class ProcessSettings(Group):
             )
         if len(means) > 1:
             raise ValueError(f"{' and '.join(means)} are two ways to start one process; keep one of them")
+        if self.systemd_user and not self.systemd_unit:
+            raise ValueError("systemd_user says whose the unit is, but there is no systemd_unit; give it too")
         if self.command and not ways:
             raise ValueError(
                 "a process restarted by `command` needs pid_file, match or tcp to be recognised by"

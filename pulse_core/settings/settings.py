@@ -4,13 +4,22 @@ import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from pulse_core.model.errors import hint
 from pulse_core.settings.durations import Duration
-from pulse_core.settings.processes import Group, ProcessSettings
+from pulse_core.settings.processes import AbsolutePath, Group, ProcessSettings
+
+GROUP_CHECK = "group_check"
+"""In a validation's context: a function that raises ValueError for a group that this machine does not have."""
+
+
+def _group(name: str, info: ValidationInfo) -> str:
+    if check := (info.context or {}).get(GROUP_CHECK):
+        check(name)
+    return name
 
 
 class DaemonSettings(Group):
@@ -50,7 +59,7 @@ class WatchSettings(Group):
     keep: Duration = Field(
         86_400_000_000, ge=3_600_000_000, description="how long samples and tick records stay in vitals.db"
     )
-    disks: tuple[str, ...] = Field(("/",), description="paths whose file systems are sampled")
+    disks: tuple[AbsolutePath, ...] = Field(("/",), description="paths whose file systems are sampled")
 
 
 class IntentSettings(Group):
@@ -70,10 +79,10 @@ class BudgetSettings(Group):
 class SocketSettings(Group):
     """`[socket]`: where and to whom the daemon answers."""
 
-    directory: str | None = Field(
+    directory: AbsolutePath | None = Field(
         None, description="directory of the socket, if not the home's run/", examples=["/run/pulse/main"]
     )
-    group: str | None = Field(
+    group: Annotated[str, AfterValidator(_group)] | None = Field(
         None, description="group whose members may do what an agent may", examples=["agents"]
     )
 
@@ -81,7 +90,7 @@ class SocketSettings(Group):
 class RunCommandSettings(Group):
     """`[executors.run-command]`: the commands that an effect may run."""
 
-    allow: tuple[str, ...] = Field(
+    allow: tuple[AbsolutePath, ...] = Field(
         (), description="programs that may be run, compared by real path", examples=[["/bin/sh"]]
     )
     timeout: Duration = Field(

@@ -81,6 +81,8 @@ def _seen_up(look: Look) -> tuple[Draft, ...]:
         return ()
     if history.boot == look.now.boot and look.sight.known:
         return ()  # the known one lives still: another one beside it is no news
+    if look.process.match:
+        return (_up(look, found),)  # it is dead when no match is left: this is another one of it
     return (_died(look, f"replaced by process {found.pid}"), _up(look, found))
 
 

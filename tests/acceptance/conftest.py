@@ -29,10 +29,10 @@ class Served:
         self.home.create()
         self.home.config.write_text(text)
 
-    def start(self) -> "Served":
+    def start(self, *options: str) -> "Served":
         name, _, value = self.mark.partition("=")
         log = (self.home.path / "daemon.out").open("ab")
-        argv = [sys.executable, "-m", "upulse_cli.serve", "--home", str(self.home.path)]
+        argv = [sys.executable, "-m", "upulse_cli.serve", "--home", str(self.home.path), *options]
         self.daemon = subprocess.Popen(
             argv, env={**os.environ, name: value}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -167,3 +168,83 @@ def test_a_second_daemon_on_the_same_home_leaves_and_says_who_holds_it(served: S
     assert second.daemon.wait(20) == 1
     assert f"process {first.pid}" in log.read_text()
     assert first.poll() is None
+
+
+def test_what_an_earlier_daemon_started_is_known_even_if_the_log_is_gone(served: Served) -> None:
+    served.configure(f'[[process]]\nname = "victim"\nstart = ["sleep", "9011"]\n{NO_LIMITS}\n')
+    served.start()
+    first = served.pid_when_up("victim")
+    served.kill()
+    for store in ("events", "vitals", "state"):
+        for path in served.home.path.glob(f"{store}.db*"):
+            path.unlink()
+    served.start()
+    assert served.pid_when_up("victim") == first
+
+
+def test_a_log_that_lost_rows_is_refused_until_that_is_accepted(served: Served) -> None:
+    served.configure("")
+    served.start()
+    assert served.stop() == 0
+    for path in served.home.path.glob("events.db*"):
+        path.unlink()
+    argv = [sys.executable, "-m", "upulse_cli.serve", "--home", str(served.home.path)]
+    refused = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert "state.db knows row" in refused.stderr
+    served.start("--accept-damage")
+    assert served.stop() == 0
+    assert "damage-accepted" in (served.home.path / "daemon.out").read_text()
+    served.start()
+
+
+def test_a_lock_that_is_removed_is_taken_again(served: Served) -> None:
+    served.configure("")
+    served.start()
+    served.home.lock.unlink()
+    served.eventually(served.home.lock.exists, "the lock is back")
+    second = Served(served.home.path)
+    second.start()
+    assert second.daemon is not None
+    assert second.daemon.wait(20) == 1
+
+
+def test_a_socket_that_is_removed_is_made_again(served: Served) -> None:
+    served.configure("")
+    served.start()
+    served.home.socket.unlink()
+    served.eventually(served.answers, "the daemon answers again")
+
+
+def test_a_pipe_in_place_of_an_output_file_hangs_nothing(served: Served) -> None:
+    served.configure(f'[[process]]\nname = "victim"\nstart = ["sleep", "9012"]\n{NO_LIMITS}\n')
+    served.home.outputs.mkdir()
+    os.mkfifo(served.home.outputs / "victim.log")
+    served.start()
+    served.eventually(lambda: served.status()["effects"]["failed"] >= 1, "a failure")
+    (served.home.outputs / "victim.log").unlink()
+    served.append("process-start-requested", "victim")
+    assert served.pid_when_up("victim")
+
+
+def test_signals_that_mean_nothing_end_nothing(served: Served) -> None:
+    served.configure("")
+    served.start()
+    assert served.daemon is not None
+    for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
+        served.daemon.send_signal(number)
+    assert served.status()["daemon"]["state"] == "running"
+
+
+def test_readers_do_not_launder_a_log_that_lost_its_end(served: Served) -> None:
+    served.configure("")
+    served.start()
+    for _ in range(20):
+        served.append("resumed")
+    served.kill()
+    wal = served.home.path / "events.db-wal"
+    os.truncate(wal, wal.stat().st_size - 20_000)
+    for command in ("verify", "events", "status"):
+        argv = [sys.executable, "-m", "upulse_cli", command, "--home", str(served.home.path)]
+        told = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert "acknowledged" in told.stdout + told.stderr, command

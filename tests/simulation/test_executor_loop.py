@@ -323,3 +323,90 @@ def test_a_stop_does_not_wait_longer_than_its_grace() -> None:
         assert world.log.events[-1].kind == "daemon-stopped"
 
     simulate(story, {"daemon": {"stop_grace": "3s"}})
+
+
+@pytest.mark.parametrize("safety", list(Safety))
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_cancel_while_the_daemon_is_down_is_heard_at_its_start(safety: Safety, paused: bool) -> None:
+    async def story(world: World) -> None:
+        with_note(world, never, safety=safety, timeout=10**6)
+        await world.start()
+        wish = await world.ask(NOTE)
+        await asyncio.sleep(1)
+        await world.ask(EffectCancelRequested(), wish.id)
+        if paused:
+            await world.ask(Paused())
+        await world.crash()
+        await world.start()
+        await asyncio.sleep(5)
+        assert life(world, wish.id)[-1] in ("cancelled", "unknown")
+        assert len(world.executors["note"].began) == 1
+
+    simulate(story, NOTHING)
+
+
+def test_what_was_interrupted_is_not_begun_again_while_pulse_is_paused() -> None:
+    async def story(world: World) -> None:
+        executor = with_note(world, never, timeout=10**6)
+        await world.start()
+        wish = await world.ask(NOTE)
+        await asyncio.sleep(1)
+        await world.ask(Paused())
+        await world.crash()
+        await world.start()
+        await asyncio.sleep(100)
+        assert executor.began == [wish.id]
+        await world.ask(Resumed())
+        await asyncio.sleep(2)
+        assert executor.began == [wish.id, wish.id]
+
+    simulate(story, NOTHING)
+
+
+def test_what_became_stale_while_the_daemon_was_down_is_not_begun_again() -> None:
+    async def story(world: World) -> None:
+        executor = with_note(world, never, timeout=10**6)
+        await world.start()
+        wish = await world.ask(NOTE.model_copy(update={"not_after": world.clock.now().at + 5_000_000}))
+        await asyncio.sleep(1)
+        await world.crash()
+        await asyncio.sleep(10)
+        await world.start()
+        await asyncio.sleep(1)
+        assert life(world, wish.id) == ["executing", "cancelled"]
+        assert executor.began == [wish.id]
+
+    simulate(story, NOTHING)
+
+
+def test_an_executor_that_cancels_itself_has_failed() -> None:
+    async def cancelling(_event: Event) -> None:
+        raise asyncio.CancelledError
+
+    async def story(world: World) -> None:
+        executor = with_note(world, cancelling, safety=Safety.AT_MOST_ONCE)
+        await world.start()
+        wish = await world.ask(NOTE)
+        await asyncio.sleep(30)
+        assert life(world, wish.id) == ["executing", "failed"]
+        assert executor.began == [wish.id]
+
+    simulate(story, NOTHING)
+
+
+def test_a_result_that_cannot_be_recorded_settles_the_effect_all_the_same() -> None:
+    async def odd(_event: Event) -> None:
+        raise PulseError("half a character: \ud800")
+
+    async def story(world: World) -> None:
+        with_note(world, odd)
+        world.executors["note"].outcome = lambda _effect: asyncio.sleep(0, {"x": object()})
+        await world.start()
+        first = await world.ask(NOTE)
+        await asyncio.sleep(1)
+        world.executors["note"].deed = MemoryExecutor("x").deed
+        second = await world.ask(NOTE)
+        await asyncio.sleep(1)
+        assert [life(world, wish.id)[-1] for wish in (first, second)] == ["failed", "failed"]
+
+    simulate(story, NOTHING)

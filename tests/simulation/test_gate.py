@@ -142,6 +142,17 @@ def test_a_stranger_may_not_even_ask() -> None:
         ),
         ({**WISH, "id": "my-own"}, Refused, "is no event id"),
         ({**WISH, "cause": 7}, Refused, "cause an event id"),
+        ({**WISH, "cause": "because"}, Refused, "'because' is no event id"),
+        (
+            {"kind": "effect", "data": {"action": "note", "key": "k\nforged"}},
+            Refused,
+            "key: String should match",
+        ),
+        (
+            {"kind": "effect", "data": {"action": "no\x7fte", "key": "k"}},
+            Refused,
+            "action: String should match",
+        ),
         ({**WISH, "data": []}, Refused, "data is an object"),
         (
             {"kind": "process-stop-requested", "subject": "gatway", "data": {"expires_us": 1}},

@@ -74,12 +74,12 @@ def reload(home: HomeDir = None) -> None:
     from pulse_adapters.config.file import load
     from pulse_core.model.errors import PulseError
     from upulse_cli.access import Wish, append, found_home
-    from upulse_cli.standing import is_running
+    from upulse_cli.standing import unheard
 
     where = found_home(home)
-    if not is_running(where):
+    if why := unheard(where):
         load(where.config)
-        raise PulseError("no daemon runs; it reads the settings when it starts: upulse daemon start")
+        raise PulseError(why)
     answered(where, append(where, Wish("reload-requested")).event)
 
 

@@ -157,10 +157,10 @@ def record(home: "Home", data: Mapping[str, Any], cause: str | None, wait: bool)
     """Have the effect recorded, print its id, and wait for its end if asked to."""
     from pulse_core.model.errors import PulseError
     from upulse_cli.access import Wish, append, say_when
-    from upulse_cli.standing import is_running
+    from upulse_cli.standing import unheard
 
-    if wait and not is_running(home):
-        raise PulseError("no daemon runs, so nobody would do it: upulse daemon start, or leave out --wait")
+    if wait and (why := unheard(home)):
+        raise PulseError(f"{why}; or leave out --wait, since nobody would do it now")
     answer = append(home, Wish("effect", str(data["key"]), data, cause))
     put(str(answer.event["id"]))
     if answer.existing:

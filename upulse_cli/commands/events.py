@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import clean, put, put_line
+from upulse_cli.speech import one_line, put, put_line
 
 if TYPE_CHECKING:
     from pulse_adapters.config.home import Home
@@ -56,7 +56,7 @@ def events(
         last = LAST
     choice = Choice.made(kind or (), subject, parsed(since) if since else None, last)
     for event in chosen(where, choice, follow):
-        put_line(event) if as_json else put(clean(words(event)))
+        put_line(event) if as_json else put(one_line(words(event)))
 
 
 def chosen(home: "Home", choice: "Choice", follow: bool) -> Iterator[Mapping[str, Any]]:

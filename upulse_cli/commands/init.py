@@ -1,5 +1,8 @@
 """`upulse init`: a new home."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,15 +32,26 @@ def init(
     from pulse_adapters.config.home import Home
 
     made = Home.resolve(home)
-    made.create()
-    wrote = write_settings(made, demo)
-    make_log(made)
+    with for_the_owner_alone():
+        made.create()
+        wrote = write_settings(made, demo)
+        make_log(made)
     say(f"{made.path} is a Pulse home.")
     if not wrote:
         say(f"{made.config} was there already and is left as it is.")
     if not demo:
         say(f"Next: say what to guard in {made.config}, then check it: upulse config check")
     say(f"Start the daemon: upulse daemon start{'' if home is None else f' --home {home}'}")
+
+
+@contextmanager
+def for_the_owner_alone() -> Iterator[None]:
+    """What is made inside is the owner's, whatever the umask; that is put back, since children inherit it."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def write_settings(home: "Home", demo: bool) -> bool:

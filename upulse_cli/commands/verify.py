@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import clean, put, put_json
+from upulse_cli.speech import one_line, put, put_json
 
 if TYPE_CHECKING:
     from pulse_adapters.config.home import Home
@@ -29,7 +29,7 @@ def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
     if as_json:
         put_json({"rows": verdict.rows, "took_ms": verdict.took_ms, "fault": verdict.fault})
     elif verdict.fault:
-        put(clean(f"damaged: {verdict.fault}; {verdict.rows} rows before it are good"))
+        put(one_line(f"damaged: {verdict.fault}; {verdict.rows} rows before it are good"))
     else:
         put(f"good: {verdict.rows} rows, read in {verdict.took_ms} ms")
     raise typer.Exit(1 if verdict.fault else 0)

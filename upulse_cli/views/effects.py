@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from upulse_cli.moments import local, took
-from upulse_cli.speech import clean
+from upulse_cli.speech import clean, one_line
 from upulse_cli.views.events import line, short
 
 COLOURS = {
@@ -34,8 +34,8 @@ def table(effects: Sequence[Mapping[str, Any]]) -> Table:
             local(effect["at"]),
             state(effect),
             duration(effect),
-            clean(effect["key"]),
-            clean(effect["reason"] or f"by {effect['actor']}"),
+            one_line(effect["key"]),
+            one_line(reason(effect)),
         )
     return drawn
 
@@ -43,6 +43,13 @@ def table(effects: Sequence[Mapping[str, Any]]) -> Table:
 def state(effect: Mapping[str, Any]) -> Text:
     """The state in its colour."""
     return Text(effect["state"], style=COLOURS.get(effect["state"], ""))
+
+
+def reason(effect: Mapping[str, Any]) -> str:
+    """Why it is wished, who wished it, or why nobody can say any more."""
+    if effect.get("damaged"):
+        return f"(damaged: {effect['damaged']})"
+    return str(effect["reason"] or f"by {effect['actor']}")
 
 
 def duration(effect: Mapping[str, Any]) -> str:
@@ -56,10 +63,10 @@ def details(effect: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> R
     drawn.add_column(style="dim")
     drawn.add_column(overflow="fold")
     drawn.add_row("state", state(effect))
-    for name in ("id", "action", "key", "reason", "rule", "tick", "actor", "cause"):
-        if effect[name] not in ("", None):
-            drawn.add_row(name, clean(effect[name]))
-    drawn.add_row("params", clean(json.dumps(effect["params"], ensure_ascii=False)))
+    for name in ("id", "action", "key", "reason", "damaged", "rule", "tick", "actor", "cause"):
+        if effect.get(name) not in ("", None):
+            drawn.add_row(name, clean(effect[name]) if name == "reason" else one_line(effect[name]))
+    drawn.add_row("params", one_line(json.dumps(effect["params"], ensure_ascii=False)))
     drawn.add_row("attempts", str(effect["attempts"]))
     drawn.add_row("took", duration(effect) or "-")
-    return Group(drawn, Text(), *(Text(clean(line(event))) for event in events))
+    return Group(drawn, Text(), *(Text(one_line(line(event))) for event in events))

@@ -24,6 +24,8 @@ def said(event: Spelled) -> str:
     data = event["data"]
     if not isinstance(data, Mapping):
         return "(redacted)"
+    if "$damaged" in data:
+        return f"(damaged: {data['$damaged']})"
     match event["kind"]:
         case "effect":
             return f"{short(event['id'])}  {data.get('reason') or 'asked for by hand'}"

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from upulse_cli.moments import ago, local
-from upulse_cli.speech import clean
+from upulse_cli.speech import one_line
 
 COLOURS = {
     "running": "bold green",
@@ -41,11 +41,11 @@ def banners(standing: Standing) -> Iterator[Text]:
     if paused := standing["paused"]:
         why = f": {paused['why']}" if paused["why"] else ""
         since = f"since {local(paused['since'])} by {paused['by']}{why}"
-        yield Text(clean(f" PAUSED {since}; go on with: upulse resume "), style="black on yellow")
+        yield Text(one_line(f" PAUSED {since}; go on with: upulse resume "), style="black on yellow")
     if damage := standing["log"]["damage"]:
-        yield Text(clean(f" DAMAGED LOG {damage} "), style="white on red")
+        yield Text(one_line(f" DAMAGED LOG {damage} "), style="white on red")
     for fault in standing.get("settings_faults", ()):
-        yield Text(clean(f"settings: {fault}"), style="red")
+        yield Text(one_line(f"settings: {fault}"), style="red")
 
 
 def daemon_line(daemon: Mapping[str, Any]) -> Text:
@@ -75,7 +75,7 @@ def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:
             str(process["pid"] or "-"),
             ago(process.get("since")),
             str(process["restarts"]),
-            clean(process.get("why", "")),
+            one_line(process.get("why", "")),
         )
     return table
 

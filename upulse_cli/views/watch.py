@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from upulse_cli.moments import local, took
-from upulse_cli.speech import clean
-from upulse_cli.views.effects import duration, state
+from upulse_cli.speech import one_line
+from upulse_cli.views.effects import duration, reason, state
 from upulse_cli.views.status import COLOURS, banners, daemon_line, effects_line
 
 FIXED = 11
@@ -64,9 +64,9 @@ def vital_lines(data: Value) -> Iterator[Text]:
 def share(name: str, value: float | None) -> Text:
     """A fraction in percent, coloured by how full that is."""
     if value is None:
-        return Text(f"{clean(name)} -", style="dim")
+        return Text(f"{one_line(name)} -", style="dim")
     style = "red" if value >= 0.9 else "yellow" if value >= 0.75 else ""
-    return Text(f"{clean(name)} {value:.0%}", style=style)
+    return Text(f"{one_line(name)} {value:.0%}", style=style)
 
 
 def process_lines(processes: Sequence[Value], count: int) -> Table:
@@ -78,7 +78,7 @@ def process_lines(processes: Sequence[Value], count: int) -> Table:
             Text(one["state"], style=COLOURS.get(one["state"], "")),
             Text(str(one["pid"] or "-")),
             Text(str(one["restarts"])),
-            Text(clean(one.get("why", ""))),
+            Text(one_line(one.get("why", ""))),
         )
         for one in processes
     ]
@@ -92,8 +92,8 @@ def effect_lines(effects: Sequence[Value]) -> Table:
             Text(local(one["at"])),
             state(one),
             Text(duration(one)),
-            Text(clean(one["key"])),
-            Text(clean(one["reason"] or f"by {one['actor']}")),
+            Text(one_line(one["key"])),
+            Text(one_line(reason(one))),
         )
         for one in effects
     ]
@@ -107,8 +107,8 @@ def tick_lines(ticks: Sequence[Value], beat: Value) -> Table:
         (
             Text(str(one["tick"])),
             Text(took(one["took_us"])),
-            Text(clean(one["woken_by"])),
-            Text(clean(", ".join(one["effects"]))),
+            Text(one_line(one["woken_by"])),
+            Text(one_line(", ".join(one["effects"]))),
         )
         for one in ticks
     ]

@@ -8,7 +8,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from upulse_cli.moments import local
-from upulse_cli.speech import clean
+from upulse_cli.speech import one_line
 from upulse_cli.views.effects import COLOURS
 from upulse_cli.views.events import pairs, said
 
@@ -19,19 +19,22 @@ def tree(story: Told) -> Tree:
     """From the first sample to what followed, each with its milliseconds since the beginning."""
     effect = story["effect"]
     head = Text.assemble(
-        (clean(effect["key"]), "bold"), "  ", (effect["state"], COLOURS[effect["state"]]), f"  {effect['id']}"
+        (one_line(effect["key"]), "bold"),
+        "  ",
+        (effect["state"], COLOURS[effect["state"]]),
+        f"  {effect['id']}",
     )
     drawn = Tree(head, guide_style="dim")
     for line in _lines(story):
         drawn.add(line)
     for words in story["missing"]:
-        drawn.add(Text(f"missing  {clean(words)}", style="yellow"))
+        drawn.add(Text(f"missing  {one_line(words)}", style="yellow"))
     return drawn
 
 
 def _lines(story: Told) -> Iterator[Text | Tree]:
     if origin := story["origin"]:
-        yield Text(clean(f"follows  {origin['kind']} {origin['subject']}  {origin['id']}"), style="dim")
+        yield Text(one_line(f"follows  {origin['kind']} {origin['subject']}  {origin['id']}"), style="dim")
     for sample in story["samples"]:
         yield _at(sample["ms"], "sample", f"{sample['key']} #{sample['id']}  {pairs(sample['data'])}")
     if seen := story["seen"]:
@@ -49,7 +52,7 @@ def _lines(story: Told) -> Iterator[Text | Tree]:
 
 def _at(ms: float, what: str, words: str) -> Text:
     colour = COLOURS.get(what.removeprefix("effect-"), "")
-    return Text.assemble((f"{ms:>9.1f} ms  ", "dim"), (f"{what:<14}", colour or "bold"), clean(words))
+    return Text.assemble((f"{ms:>9.1f} ms  ", "dim"), (f"{what:<14}", colour or "bold"), one_line(words))
 
 
 def _tick(tick: Told) -> Tree:
@@ -59,16 +62,18 @@ def _tick(tick: Told) -> Tree:
     for layer in reversed(tick["layers"]):
         notes = f"  {'; '.join(layer['notes'])}" if layer["notes"] else ""
         style = "dim" if layer["outcome"] == "passed" and not notes else ""
-        drawn.add(Text(clean(f"{layer['rule']} {layer['outcome']}{notes}"), style=style))
+        drawn.add(Text(one_line(f"{layer['rule']} {layer['outcome']}{notes}"), style=style))
     return drawn
 
 
 def _wish(wish: Told, effect: Told) -> Tree:
     who = f"rule {effect['rule']}" if effect["rule"] else f"{wish['actor']} by hand"
     drawn = Tree(_at(wish["ms"], "effect", f"{effect['action']}, wished by {who} at {local(wish['at'])}"))
+    if effect.get("damaged"):
+        drawn.add(Text(one_line(f"damaged: {effect['damaged']}"), style="red"))
     if effect["reason"]:
-        drawn.add(Text(clean(f"because {effect['reason']}")))
-    drawn.add(Text(clean(f"params {json.dumps(effect['params'], ensure_ascii=False)}"), style="dim"))
+        drawn.add(Text(one_line(f"because {effect['reason']}")))
+    drawn.add(Text(one_line(f"params {json.dumps(effect['params'], ensure_ascii=False)}"), style="dim"))
     return drawn
 
 

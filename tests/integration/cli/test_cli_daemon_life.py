@@ -1,11 +1,12 @@
 """Starting, stopping and restarting the daemon from the command line."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import ALLOW, CliHome, sleeper
+from cli_home import ALLOW, CliHome, eventually, sleeper
 
 
 @pytest.fixture
@@ -35,6 +36,18 @@ def test_a_daemon_comes_and_goes_and_what_it_guards_stays(home: CliHome) -> None
     assert status["daemon"]["state"] == "stopped"
     assert status["tick"]["count"] > 0
     assert status["vitals"].keys() >= {"process-alive", "system-resource"}
+
+
+def test_a_killed_daemon_counts_as_stopped_since_its_last_event(home: CliHome) -> None:
+    home.upulse("daemon", "start")
+    home.pid_when_up("demo")
+    pid = home.status()["daemon"]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: home.status()["daemon"]["state"] == "stopped", "its end to be seen")
+    home.upulse("pause")
+    recorded = [event for event in home.upulse("events", "--json").lines if event["actor"] == "pulse"]
+    assert recorded[0]["kind"] == "daemon-started"
+    assert home.status()["daemon"]["since"] == recorded[-1]["at"] > recorded[0]["at"]
 
 
 def test_why_says_what_is_missing_when_vitals_were_deleted(home: CliHome) -> None:

@@ -179,6 +179,51 @@ def test_nothing_is_appended_past_a_holder_that_does_not_answer(
     assert events(quiet) == []
 
 
+def test_a_reload_of_a_daemon_that_does_not_answer_says_so(quiet: Inside) -> None:
+    with HomeLock(quiet.path / "run" / "lock", "0.1.0"):
+        said = quiet.upulse("daemon", "reload", code=1).err
+    assert f"the daemon (process {os.getpid()}) does not answer" in said
+    assert "no daemon runs" not in said
+
+
+def test_everything_in_a_new_home_is_the_owners_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = os.umask(0)
+    try:
+        Inside(tmp_path / "home", capsys).upulse("init")
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before)
+    made = list((tmp_path / "home").rglob("*"))
+    assert {"config.toml", "events.db"} <= {path.name for path in made}
+    assert [path for path in made if path.stat().st_mode & 0o077] == []
+
+
+LOST = {"missing": lambda path: path.unlink(), "altered": lambda path: path.write_text('{"action":"note"}')}
+
+
+@pytest.mark.parametrize("how", LOST)
+def test_a_lost_payload_is_said_in_its_row_and_hides_no_other(quiet: Inside, how: str) -> None:
+    large = json.dumps(["true", "x" * 40_000])
+    lost = quiet.upulse("effect", "add", "run-command", "--key", "l", "--param", f"argv={large}").out.strip()
+    quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", 'argv=["true"]')
+    (path,) = (path for path in (quiet.path / "objects").rglob("*") if path.is_file())
+    LOST[how](path)
+    first, second = quiet.upulse("events", "--json").lines
+    assert list(first["data"]) == ["$damaged"]
+    assert second["data"]["params"] == {"argv": ["true"]}
+    assert "(damaged: " in quiet.upulse("events").out
+    assert [one["key"] for one in quiet.upulse("effect", "list", "--all", "--json").json] == ["l", "k"]
+    assert "(damaged: " in quiet.upulse("effect", "list", "--all").out
+    assert "k" in [one["key"] for one in quiet.upulse("effect", "list", "--json").json]
+    assert quiet.upulse("effect", "show", lost, "--json").json["damaged"]
+    assert "restore it from a backup" in quiet.upulse("effect", "show", lost).out
+    assert "damaged" in quiet.upulse("why", lost).out
+    quiet.upulse("why", lost, "--json")
+    assert quiet.status()["effects"]["pending"] >= 1
+
+
 def test_stopping_what_does_not_run_is_no_failure(quiet: Inside) -> None:
     assert "No daemon runs." in quiet.upulse("daemon", "stop").err
 

@@ -209,13 +209,22 @@ def test_a_relative_path_is_refused(runner: Callable[..., RunCommand], name: str
         runner("/bin/true").check(command(name))
 
 
-def test_a_missing_program_and_a_bare_name_in_the_list_allow_nothing(
-    runner: Callable[..., RunCommand],
-) -> None:
+def test_a_missing_program_in_the_list_allows_nothing(runner: Callable[..., RunCommand]) -> None:
     with pytest.raises(Refused, match="there is no program"):
-        runner("no-such-program-here").check(command("no-such-program-here"))
+        runner("/no-such-program-here").check(command("no-such-program-here"))
+
+
+def test_a_link_that_is_turned_later_allows_nothing_new(
+    runner: Callable[..., RunCommand], tmp_path: Path
+) -> None:
+    link = tmp_path / "allowed"
+    link.symlink_to("/bin/true")
+    pinned = runner(str(link))
+    pinned.check(command(str(link)))
+    link.unlink()
+    link.symlink_to("/bin/false")
     with pytest.raises(Refused, match="may not be run"):
-        runner("true").check(command("true"))
+        pinned.check(command(str(link)))
 
 
 @pytest.mark.parametrize(

@@ -238,9 +238,9 @@ async def test_a_port_leads_to_its_process_until_it_is_closed(
     assert (deaf.found, deaf.answering) == ((found,), False)
 
 
-async def test_a_name_that_cannot_be_looked_up_is_no_death(table: LinuxProcessTable) -> None:
+async def test_a_name_that_cannot_be_looked_up_does_not_answer(table: LinuxProcessTable) -> None:
     sight = await seen(table, by(tcp="no-such-host.invalid:80"))
-    assert (sight.busy, sight.answering) == (True, None)
+    assert (sight.busy, sight.answering) == (False, False)
     assert "no-such-host.invalid" in sight.detail
 
 

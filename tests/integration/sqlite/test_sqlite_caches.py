@@ -79,7 +79,7 @@ async def test_the_reader_sees_what_was_flushed(tmp_path: Path) -> None:
                 ("processes", {"cpu": 2}, newest[1].id),
                 ("system", {"cpu": 2}, newest[0].id),
             ]
-            assert [row.at for row in reader.samples([1])] == [at(1).at]
+            assert [row.at for row in reader.samples([newest[0].id])] == [at(2).at]
             assert [row.tick for row in reader.ticks(2)] == [2, 1]
             one = reader.tick(1)
             assert one

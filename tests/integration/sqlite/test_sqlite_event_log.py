@@ -129,8 +129,7 @@ async def test_large_payloads_lie_in_the_objects_and_are_verified(tmp_path: Path
         assert verdict.rows == 0
         stored.unlink()
         assert "row 1 is missing from" in verify(tmp_path / "events.db", tmp_path / "objects").fault
-        with pytest.raises(Damaged, match="payload of row 1 is missing"):
-            next(reader.events())
+        assert "$damaged" in next(reader.events()).data
 
 
 async def test_a_redacted_row_does_not_break_the_chain(tmp_path: Path, open_log: Open) -> None:

@@ -63,6 +63,22 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"{__version__}\n"
 
 
+@pytest.mark.parametrize("buffering", ["", "PYTHONUNBUFFERED=1"])
+@pytest.mark.parametrize("redirection", [">&-", ">/dev/full"])
+@pytest.mark.parametrize("words", ["--version", "--help", "config path"])
+def test_a_stdout_that_takes_nothing_is_one_sentence(words: str, redirection: str, buffering: str) -> None:
+    command = f"env -u PYTHONUNBUFFERED {buffering} {sys.executable} -m upulse_cli {words}"
+    done = subprocess.run(f"{command} {redirection}", shell=True, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("stdout can't be written: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_what_the_system_refuses_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--home", "/" + "x" * 300]) == 1
+    assert capsys.readouterr().err == f"/{'x' * 300}/events.db: File name too long\n"
+
+
 def test_a_traceback_is_shown_only_to_who_asks(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

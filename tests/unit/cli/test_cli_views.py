@@ -7,7 +7,8 @@ import pytest
 from rich.console import Console, RenderableType
 
 from upulse_cli.commands.effect import parameters
-from upulse_cli.speech import clean, count
+from upulse_cli.speech import clean, count, one_line
+from upulse_cli.views.effects import table
 from upulse_cli.views.events import line, short
 from upulse_cli.views.status import overview
 from upulse_cli.views.watch import screen
@@ -93,6 +94,15 @@ def test_a_stopped_daemon_is_said_to_be_known_only_from_before() -> None:
 
 def test_a_log_cannot_steer_the_terminal() -> None:
     assert clean("a\x1b[2Jb\x07\tc\u202e") == "a\\x1b[2Jb\\x07 c\\u202e"
+
+
+def test_a_line_break_forges_no_row() -> None:
+    forged = "why\n00000000  12:00:00  acked"
+    assert one_line("a\nb") == "a\\nb"
+    assert "\\n00000000" in drawn(table([{**effect(), "reason": forged, "key": "k"}]), width=300)
+    value = standing(1)
+    value["processes"][0]["why"] = forged
+    assert "\\n00000000" in drawn(overview(value), width=300)
 
 
 def test_square_brackets_in_an_effect_are_no_markup() -> None:

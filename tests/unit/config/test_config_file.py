@@ -1,5 +1,6 @@
 """A settings file is loaded, or refused with every fault at once."""
 
+import grp
 import os
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from pulse_adapters.config.writing import key, spell
 from pulse_core.model.errors import NoHome, SettingsRefused
 from pulse_core.settings import Settings
 
+UNIT = 'systemd_unit = "other.service"'
+OWN_GROUP = grp.getgrgid(os.getgid()).gr_name
 PROCESS: dict[str, Any] = {"name": "a", "start": ["sleep", "1"]}
 
 
@@ -49,6 +52,7 @@ def another(path: str, name: str) -> tuple[Any, str]:
             value = not value
         case _:
             value = (setting.field.examples or [["/elsewhere"]])[0]
+    value = OWN_GROUP if name == "group" else value
     return (tuple(value) if isinstance(value, list) else value), spell(setting, value)
 
 
@@ -62,7 +66,9 @@ def found(settings: Any, path: str) -> Any:
 @pytest.mark.parametrize(("path", "name"), every_setting())
 def test_every_setting_can_be_changed(tmp_path: Path, path: str, name: str) -> None:
     value, written = another(path, name)
-    means = {"start": [], "command": ['match = "x"'], "systemd_unit": []}.get(name, ['start = ["true"]'])
+    means = {"start": [], "command": ['match = "x"'], "systemd_unit": [], "systemd_user": [UNIT]}.get(
+        name, ['start = ["true"]']
+    )
     rows = [f"[{path}]", f"{key(name)} = {written}"]
     if path.startswith("process"):
         rows = ["[[process]]", 'name = "database"', 'start = ["true"]', "[[process]]", *means]
@@ -169,6 +175,26 @@ def test_a_typo_is_not_told_twice_as_a_missing_key(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_one_fault_is_said_plainly(tmp_path: Path, text: str | bytes, fault: str) -> None:
     assert refused(tmp_path, text) == [fault]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[socket]\ndirectory = 'run'", "2: socket.directory: 'run' is no absolute path"),
+        ("[watch]\ndisks = ['/', '']", "2: watch.disks[2]: '' is no absolute path"),
+        ("[watch]\ndisks = ['data']", "2: watch.disks[1]: 'data' is no absolute path"),
+        ("[watch]\ndisks = [\"/a\\u0000\"]", "2: watch.disks[1]: '/a\\x00' is no absolute path"),
+        ("[executors.run-command]\nallow = ['sh']", "2: executors.run-command.allow[1]: 'sh' is no absolute path; "
+         'write the absolute path, as "/bin/sh"'),
+        ("[socket]\ngroup = 'no-such-group'", "2: socket.group: there is no group 'no-such-group' on this machine"),
+        (f"[socket]\ngroup = '{OWN_GROUP}x'", f"(did you mean '{OWN_GROUP}'?)"),
+        ("[[process]]\nname = 'a'\nstart = ['b']\nrestart = { max = -3 }", "-3 is out of bounds: at least 0, at most 1000"),
+        ("[[process]]\nname = 'a'\nstart = ['b']\nsystemd_user = true", "4: process.a.systemd_user: "),
+    ],
+)  # fmt: skip
+def test_what_could_never_work_is_a_fault_with_its_line(tmp_path: Path, text: str, fault: str) -> None:
+    (said,) = refused(tmp_path, text)
+    assert fault in said
 
 
 def test_what_is_no_readable_file_is_refused(tmp_path: Path) -> None:

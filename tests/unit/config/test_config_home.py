@@ -1,5 +1,6 @@
 """A home is found, and made for its owner alone."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,33 @@ def test_the_option_goes_before_the_environment_and_that_before_the_user(
     assert Home.resolve().path == Path("/users/me/.upulse")
     with pytest.raises(NotUsable, match="--home is empty"):
         Home.resolve("")
+
+
+def test_a_relative_home_in_a_deleted_directory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(NotUsable, match="give an absolute path"):
+        Home.resolve("here")
+
+
+def test_the_home_of_another_user_is_said_to_be_that(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    home.path.chmod(0)
+    child = os.fork()
+    if child == 0:
+        os.setresuid(*3 * (os.getuid() or 65_534,))
+        try:
+            home.exists()
+        except NotUsable as error:
+            os._exit(7 if "is not for this user" in str(error) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    home.path.chmod(0o700)
 
 
 def test_a_home_is_made_for_its_owner_alone(tmp_path: Path) -> None:

@@ -75,6 +75,23 @@ def test_another_process_in_its_place_is_a_death_and_a_start() -> None:
     assert kinds(look(Sight((NEW,)), UP)) == ["process-died", "process-up"]
 
 
+def test_another_match_in_its_place_is_no_death() -> None:
+    process = ProcessSettings(name="p", start=("p",), match="p")
+    (up,) = conclude(Look(process, Sight((NEW,)), UP, 0, NOW, 7)).drafts
+    assert isinstance(up.payload, ProcessUp)
+
+
+def test_a_proven_death_is_told_even_while_its_manager_is_busy() -> None:
+    (death,) = said(look(Sight(busy=True), UP, proven=True))
+    assert isinstance(death, ProcessDied)
+    assert death.recovering
+
+
+def test_an_expired_stop_of_a_person_does_not_hide_a_stop_by_its_manager() -> None:
+    stopped = UP._replace(stop=Intent(LONG_AGO, 1, "ada"))
+    assert kinds(look(Sight(intended=True), stopped)) == ["process-died", "process-stopped"]
+
+
 def test_a_second_one_beside_it_is_no_news() -> None:
     assert look(Sight((OLD, NEW), None, True), UP) == Conclusion()
 
