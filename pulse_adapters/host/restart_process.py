@@ -91,7 +91,7 @@ class RestartProcess:
             return await self._begin(process, (), event)
         sight = await present(self._table, process, self._known())
         left = {*sight.found, *self._alive(params)}
-        if (params.if_dead or params.instead_of) and (up := _up_by_now(sight, params)):
+        if (params.if_dead or params.instead_of) and (up := _up_by_now(sight)):
             return up
         return await self._begin(process, tuple(left), event)
 
@@ -156,13 +156,11 @@ class RestartProcess:
         return event.boot != self._boot or (found.started + 1) * 1_000_000 // TICKS_PER_SECOND > event.mono
 
 
-def _up_by_now(sight: Sight, params: RestartParams) -> Result | None:
-    """The result if another one than the dead is there and, where it has a port, answers."""
-    dead = params.instead_of.found if params.instead_of else None
-    others = [one for one in sight.found if one != dead]
-    if sight.answering is False or not (others or (sight.answering and not sight.found)):
+def _up_by_now(sight: Sight) -> Result | None:
+    """The result if it is there after all and, where it has a port, answers."""
+    if sight.answering is False or not (sight.found or sight.answering):
         return None
-    return Result({"already": True} | (dict(_result(others[0]).data) if others else {}))
+    return Result({"already": True} | (dict(_result(sight.found[0]).data) if sight.found else {}))
 
 
 def _result(found: Found) -> Result:

@@ -71,9 +71,9 @@ class MemoryRestart(MemoryExecutor):
 
     async def outcome(self, effect: Effect) -> dict[str, Json]:
         await asyncio.sleep(self.seconds)
-        name, dead = str(effect.params["process"]), effect.params.get("instead_of") or {}
+        name = str(effect.params["process"])
         body = self.host.bodies.get(name)
-        if effect.params.get("if_dead") and body and body.answering and body.found.pid != dead.get("pid"):
+        if effect.params.get("if_dead") and body and body.answering:
             return {"already": True, "pid": body.found.pid, "started": body.found.started}
         self.host.kill(name)
         found = self.host.start(name)

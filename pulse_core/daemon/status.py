@@ -38,6 +38,7 @@ def status(
             "rows": facts.seq,
             "verified": iso(control.verified.at) if control.verified else None,
             "damage": control.damage or None,
+            "unwritten": facts.supposed,
         },
         "processes": [process_status(process, snapshot) for process in settings.process],
         "effects": effect_counts(facts),

@@ -32,6 +32,11 @@ def test_a_process_that_dies_on_a_full_disk_is_restarted_once() -> None:
         await asyncio.sleep(60)
         assert "gateway" in world.host.bodies
         assert len(world.host.starts) == 2
+        assert world.daemon is not None
+        assert world.daemon.report()["log"]["unwritten"] > 0
+        free_disk(world)
+        await asyncio.sleep(2)
+        assert world.daemon.report()["log"]["unwritten"] == 0
 
     simulate(story, ONE)
 

@@ -44,6 +44,9 @@ def banners(standing: Standing) -> Iterator[Text]:
         yield Text(one_line(f" PAUSED {since}; go on with: upulse resume "), style="black on yellow")
     if damage := standing["log"]["damage"]:
         yield Text(one_line(f" DAMAGED LOG {damage} "), style="white on red")
+    if unwritten := standing["log"].get("unwritten"):
+        words = f" THE LOG TAKES NOTHING (is the disk full?); {unwritten} events are held in memory "
+        yield Text(words, style="white on red")
     for fault in standing.get("settings_faults", ()):
         yield Text(one_line(f"settings: {fault}"), style="red")
 

@@ -8,6 +8,9 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.projections import ProcessHistory, Snapshot
 from pulse_core.settings import ProcessSettings, RestartSettings, spell_duration
 
+LOOK_US = 250_000
+"""How long a start is given at least: the look that follows it must have had its turn."""
+
 HALF_OPEN_MAX = 3_600 * US_PER_SECOND
 
 
@@ -59,7 +62,8 @@ def _dead(process: ProcessSettings, history: ProcessHistory, curr: Snapshot) -> 
         return Condition(State.WAITING, why=f"dead for {dead_for}, and Pulse is paused by {curr.control.by}")
     if process.name in curr.projected.processes.restarting.values():
         return Condition(State.RESTARTING, why="its restart is under way")
-    if history.starting and (left := process.restart.grace - curr.now.since(history.starting)) > 0:
+    grace = max(process.restart.grace, LOOK_US)
+    if history.starting and (left := grace - curr.now.since(history.starting)) > 0:
         return Condition(State.STARTING, left, f"started, has {rough(left)} left to come up")
     if missing := [name for name in process.depends_on if curr.process(name).up is None]:
         return Condition(State.WAITING, why=f"waits for {', '.join(missing)}")

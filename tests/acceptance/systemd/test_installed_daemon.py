@@ -27,7 +27,7 @@ SECOND = '[[process]]\nname = "second"\nstart = ["sleep", "200000"]\n' + AT_ONCE
 GUARDED = '[[process]]\nname = "it"\nsystemd_unit = "it.service"\n' + AT_ONCE
 IT = "[Service]\nExecStart=/bin/sleep 300000\nRestart=no\n"
 # A Python signal handler runs in the main thread: while it sleeps, the loop hangs and the process lives.
-HANG = "import signal, time\nsignal.signal(signal.SIGUSR1, lambda *_: time.sleep(1000))\n"
+HANG = "import signal, time\nsignal.signal(signal.SIGWINCH, lambda *_: time.sleep(1000))\n"
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def test_a_daemon_whose_loop_hangs_is_restarted(home: Installed) -> None:
                   "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=1s\nEnvironment=PYTHONPATH=/srv/hang\n")  # fmt: skip
     home.upulse("daemon", "install")
     sleeper, before = home.pid_when_up("sleeper"), home.main_pid()
-    machine.systemctl("kill", "--signal=USR1", "--kill-whom=main", UNIT)
+    machine.systemctl("kill", "--signal=WINCH", "--kill-whom=main", UNIT)
     home.until_another_main_pid(than=before)
     assert "Watchdog timeout" in machine.journal(UNIT)
     assert home.pid_when_up("sleeper") == sleeper
