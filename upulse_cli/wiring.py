@@ -44,7 +44,7 @@ from upulse_cli.deep_check import deep_check
 from upulse_cli.logs import Narrator, sense_aloud
 
 SOCKET_RETRY = 5.0
-PLACE_LOOK = 1.0
+PLACE_LOOK = 3.0
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def hands(home: Home, decisions: Decisions, view: View) -> Hands:
 
 @asynccontextmanager
 async def real_daemon(
-    home: Home, how: Opening, news: Sequence[Draft], lock: HomeLock
+    home: Home, how: Opening, news: Sequence[Draft] = (), lock: HomeLock | None = None
 ) -> AsyncIterator[Daemon]:
     """A daemon on this machine, its stores open, with what the start has to say. The caller holds the lock."""
     clock, objects, view = SystemClock(), FileObjects(home.objects), View()
@@ -121,7 +121,7 @@ async def real_daemon(
                     "socket": lambda desk, begun: answer(
                         home, decisions, Served(desk, begun, daemon.reporter)
                     ),
-                    "lock": lambda desk, begun: later(begun, keep_place(lock)),
+                    **({"lock": lambda desk, begun: later(begun, keep_place(lock))} if lock else {}),
                     "deep check": lambda desk, begun: later(begun, deep_check(home, log, acting.spawner)),
                     **(
                         {"voice": lambda desk, begun: later(begun, sense_aloud(desk))}

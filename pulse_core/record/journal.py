@@ -24,6 +24,7 @@ class Journal:
     def __init__(self, log: EventLog, clock: Clock, new_id: Callable[[], str]) -> None:
         self.log, self.clock, self.new_id = log, clock, new_id
         self._held: dict[str, Draft] = {}
+        self._holding = asyncio.Event()
         self._listeners: list[Listener] = []
 
     @property
@@ -71,18 +72,22 @@ class Journal:
         first = self.head.seq + len(self._held) + 1
         events = [supposed(draft, first + offset) for offset, draft in enumerate(held)]
         self._held.update((draft.id, draft) for draft in held)
+        self._holding.set()
         for listener in self._listeners:
             listener(events)
 
     async def run(self) -> None:
         """Write what is held as soon as that can be done, for ever."""
         while True:
+            await self._holding.wait()
             await asyncio.sleep(RETRY)
-            if self._held:
-                try:
-                    await self.append()
-                except LogUnavailable:
-                    continue
+            if not self._held:
+                self._holding.clear()
+                continue
+            try:
+                await self.append()
+            except LogUnavailable:
+                continue
 
 
 def supposed(draft: Draft, seq: int) -> Event:
