@@ -355,3 +355,18 @@ def test_a_process_added_by_a_reload_is_started_without_a_restart_of_pulse() -> 
         assert len(world.events("daemon-started")) == 1
 
     simulate(story, ONE)
+
+
+def test_a_manager_at_work_has_its_grace_and_hides_no_death() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        world.host.busy.add("gateway")
+        world.host.kill("gateway")
+        await asyncio.sleep(5)
+        assert world.events("process-died")[-1].subject == "gateway"
+        assert (states(world), restarts(world)) == ({"gateway": "starting"}, 1)
+        await asyncio.sleep(10)
+        assert restarts(world) == 2
+
+    simulate(story, ONE)
