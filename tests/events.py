@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     SETTLING,
+    ConditionCleared,
+    ConditionRaised,
     Effect,
     EffectAcked,
     EffectAttemptFailed,
@@ -13,6 +15,10 @@ from pulse_core.model.kinds import (
     EffectExecuting,
     EffectFailed,
     EffectUnknown,
+    EnginePromoted,
+    EngineRolledBack,
+    ErrorReported,
+    LogMatched,
     Paused,
     ProcessDied,
     ProcessStartRequested,
@@ -21,6 +27,8 @@ from pulse_core.model.kinds import (
     ProcessUp,
     Resumed,
     SettingsLoaded,
+    SilenceAdded,
+    SilenceRemoved,
 )
 from pulse_core.model.payload import Payload, encode
 
@@ -36,7 +44,7 @@ def event(seq: int, payload: Payload, subject: str = "", id_: str = "", at: int 
     )  # fmt: skip
 
 
-SUBJECTS = ("id-1", "id-2", "id-3", "gateway", "worker")
+SUBJECTS = ("id-1", "id-2", "id-3", "gateway", "worker", "rule:x")
 OUTCOMES: tuple[Payload, ...] = (
     EffectExecuting(),
     EffectAttemptFailed(attempt=1, error="no", retry_us=5),
@@ -51,6 +59,10 @@ WISHES: tuple[Effect, ...] = (
     Effect(action="restart-process", key="restart-process:gateway", params={"process": "gateway"}, tick=4),
     Effect(action="stop-process", key="stop-process:gateway", params={"process": "gateway"}, tick=5),
     Effect(action="notify", key="notify:flapping:gateway", params={}, tick=6),
+    Effect(action="notify", key="notify:stop:gateway", params={}, tick=6),
+    Effect(action="notify", key="notify:flapping:gateway", params={"over": True}, tick=6),
+    Effect(action="clean-paths", key="clean", params={"for_condition": "gateway"}, survival=True, tick=7),
+    Effect(action="rollback-engine", key="rollback", survival=True, tick=8),
 )
 NEWS: tuple[Payload, ...] = (
     ProcessUp(pid=5, started=50, evidence="there"),
@@ -62,6 +74,15 @@ NEWS: tuple[Payload, ...] = (
     Paused(),
     Resumed(),
     SettingsLoaded(digest="d", processes=("gateway",)),
+    ConditionRaised(evidence="full", state="high", value=0.9, bound=0.8),
+    ConditionRaised(evidence="fuller"),
+    ConditionCleared(evidence="room"),
+    LogMatched(severity="error", lines=("ERROR",), count=2, place={"offset": 3}),
+    SilenceAdded(expires_us=3 * SECOND, why="work"),
+    SilenceRemoved(),
+    EnginePromoted(previous="a", watch_us=SECOND),
+    EngineRolledBack(rejected="b"),
+    ErrorReported(message="no", repeats=1),
 )
 
 _said = st.one_of(

@@ -5,7 +5,31 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.commands import config, control, daemon, effect, events, init, process, status, verify, why
+from upulse_cli.commands import (
+    backup,
+    completion,
+    config,
+    control,
+    daemon,
+    demo,
+    doctor,
+    effect,
+    events,
+    explain,
+    gc,
+    incidents,
+    init,
+    instances,
+    process,
+    profile,
+    silence,
+    state,
+    status,
+    verify,
+    vitals,
+    why,
+)
+from upulse_cli.naming import HELP, instance_named
 from upulse_cli.options import group
 
 EXIT_CODES = (
@@ -18,6 +42,9 @@ app = group("The autonomic nervous system of a machine that runs AI agents.", ep
 
 @app.callback()
 def common(
+    instance: Annotated[
+        str | None, typer.Option("--instance", metavar="NAME", help=HELP, callback=instance_named)
+    ] = None,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show a traceback with every error; or set UPULSE_DEBUG=1.")
     ] = False,
@@ -43,12 +70,24 @@ def tell_version(asked: bool) -> None:
 
 
 init.add_to(app)
+instances.add_to(app)
 app.add_typer(daemon.app, name="daemon")
 status.add_to(app)
 events.add_to(app)
 app.add_typer(effect.app, name="effect")
 app.add_typer(process.app, name="process")
+app.add_typer(silence.app, name="silence")
 why.add_to(app)
+explain.add_to(app)
+incidents.add_to(app)
+vitals.add_to(app)
+profile.add_to(app)
+state.add_to(app)
 control.add_to(app)
 verify.add_to(app)
+backup.add_to(app)
+doctor.add_to(app)
+gc.add_to(app)
 app.add_typer(config.app, name="config")
+demo.add_to(app)
+completion.add_to(app)

@@ -1,13 +1,14 @@
 """The projections as of now, folded from the files: what a daemon would say if one ran."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
-from pulse_adapters.sqlite.references import REDACTED, is_damaged
+from pulse_adapters.sqlite.references import REDACTED, damage_in, is_damaged
 from pulse_core.model.event import Event, Head
 from pulse_core.projections import BUILT_IN, Projected, fold
 from pulse_core.projections.projected import WANTED
@@ -21,11 +22,27 @@ def facts_of(home: Home) -> Projected:
         return Projected()
     with LogReader(home.path) as log:
         head = log.head()[0]
-        state = _checkpointed(home, log)
+        state = checkpointed(home, log)
         wanted = Wanted(since_seq=state.seq, kinds=tuple(WANTED))
-        for batch in _batches(log.events(wanted)):
+        damage = ""
+        for batch in in_batches(log.events(wanted)):
+            damage = damage or damage_among(batch)
             state = fold(state, [foldable(row) for row in batch])
-        return fold(state, (), upto=max(head, state.seq))
+        return damaged(fold(state, (), upto=max(head, state.seq)), damage)
+
+
+def damage_among(rows: Sequence[EventRow]) -> str:
+    """What is wrong with the first of these rows whose payload is lost, or nothing."""
+    return next(
+        (f"row {row.seq} ({row.kind}): {damage_in(row.data)}" for row in rows if is_damaged(row.data)), ""
+    )
+
+
+def damaged(state: Projected, damage: str) -> Projected:
+    """The projections, with the damage that they were folded past, if no check of the log has named one."""
+    if not damage or state.control.damage:
+        return state
+    return replace(state, control=replace(state.control, damage=damage))
 
 
 def foldable(row: EventRow) -> Event:
@@ -33,7 +50,8 @@ def foldable(row: EventRow) -> Event:
     return Event(*(row._replace(data=REDACTED) if is_damaged(row.data) else row))
 
 
-def _checkpointed(home: Home, log: LogReader) -> Projected:
+def checkpointed(home: Home, log: LogReader) -> Projected:
+    """The projections at the last checkpoint; the empty ones if there is none of this log and these folds."""
     found = read_checkpoints(home.state)
     fits = all(
         name in found and found[name].version == projection.version for name, projection in BUILT_IN.items()
@@ -48,6 +66,7 @@ def _checkpointed(home: Home, log: LogReader) -> Projected:
     return Projected(heads.pop().seq, **states)
 
 
-def _batches(rows: Iterator[EventRow]) -> Iterator[Sequence[EventRow]]:
+def in_batches(rows: Iterator[EventRow]) -> Iterator[Sequence[EventRow]]:
+    """The rows, many at a time."""
     while batch := list(islice(rows, BATCH)):
         yield batch

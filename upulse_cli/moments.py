@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import typer
 
+from pulse_core.model.durations import parse_duration
+
 US = 1_000_000
 
 
@@ -32,10 +34,22 @@ def since(text: str) -> Since:
         ) from error
 
 
+def moment(text: str | None, option: str) -> int | None:
+    """UTC microseconds of `10m` ago or of a time in ISO 8601; None for None; else a usage error."""
+    if text is None:
+        return None
+    if re.fullmatch(r"[0-9.]+[a-z]+", text):
+        return time.time_ns() // 1000 - duration(text, option)
+    try:
+        return round(datetime.fromisoformat(text).timestamp() * US)
+    except (ValueError, OverflowError, OSError) as error:
+        raise typer.BadParameter(
+            f"{text!r} is neither a duration ('10m') nor a time ('2026-01-31T08:15')", param_hint=option
+        ) from error
+
+
 def duration(text: str, option: str) -> int:
     """Microseconds of `10m`, `1.5h`; else a usage error that names the option."""
-    from pulse_core.settings.durations import parse_duration  # pydantic, 100 ms
-
     try:
         return parse_duration(text)
     except ValueError as error:

@@ -7,9 +7,9 @@ import argparse
 import asyncio
 import errno
 import faulthandler
+import gc
 import logging
 import os
-import shutil
 import signal
 import sys
 import time
@@ -20,19 +20,18 @@ from pathlib import Path
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable
-from pulse_adapters.objects.files import FileObjects
-from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
-from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
-from pulse_adapters.sqlite.wal import set_aside
 from pulse_core import __version__
-from pulse_core.model.errors import Damaged, NoHome, PulseError
+from pulse_core.model.errors import NoHome, PulseError
 from pulse_core.model.event import Draft
-from pulse_core.model.kinds import DamageAccepted
+from upulse_cli.damage import accepting
 from upulse_cli.logs import speak
-from upulse_cli.wiring import real_daemon, refuse_lost_rows
+from upulse_cli.wiring import real_daemon
 
 LOG = logging.getLogger("pulse.daemon")
+SWEEP = (10_000, 20, 20)
+"""Objects made before the youngest are looked at, and how often before the older ones are."""
+
 UNDER_SYSTEMD = 5.0
 """Seconds between two starts that fail, under systemd."""
 
@@ -43,6 +42,7 @@ def main() -> int:
     home = Home(Path(options.home))
     speak(home.daemon_log if options.background else None)
     faulthandler.enable()
+    sweep_seldom()
     try:
         asyncio.run(live(home, options))
     except PulseError as error:
@@ -57,6 +57,12 @@ def main() -> int:
         patience()
         return 70
     return 0
+
+
+def sweep_seldom() -> None:
+    """What is imported stays: the garbage collector need not look at it, nor stop the loops for every little thing."""
+    gc.freeze()
+    gc.set_threshold(*SWEEP)
 
 
 def refused(words: str) -> int:
@@ -145,24 +151,6 @@ def refuse_strangers(home: Home) -> None:
     owner = os.stat(home.path).st_uid
     if os.geteuid() != owner:
         raise PulseError(f"{home.path} belongs to user {owner}; start its daemon as that user")
-
-
-async def accepting(home: Home, how: Opening) -> tuple[Opening, tuple[Draft, ...]]:
-    """Set a damaged log aside, if it is damaged: how to open it all the same, and what to record of that."""
-    kept = set_aside(home.events, home.damaged)
-    try:
-        async with SqliteEventLog.open(
-            home.events, clock=SystemClock(), objects=FileObjects(home.objects), how=how
-        ) as log:
-            await refuse_lost_rows(log, SqliteCheckpoints(home.state))
-            shutil.rmtree(kept)
-            return how, ()
-    except Damaged as damage:
-        for cache in home.path.glob(f"{home.state.name}*"):
-            cache.unlink()  # it knows rows that are no more
-        LOG.warning("going on without what is damaged; a copy is kept in %s", kept)
-        told = Draft(DamageAccepted(what=str(damage), kept_at=str(kept)))
-        return how._replace(accept_damage=True), (told,)
 
 
 @contextmanager

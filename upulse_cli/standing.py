@@ -97,12 +97,12 @@ def last_seen(home: Home, control: "Control") -> str:
 
 def decided(home: Home, facts: "Projected") -> tuple["Settings", tuple[str, ...]]:
     """The settings and their faults; where they can't be used, just the names that were guarded last."""
-    from pulse_adapters.config.file import load
+    from pulse_adapters.config.file import load_to_start
     from pulse_core.model.errors import SettingsRefused
     from pulse_core.settings import ProcessSettings, Settings
 
     try:
-        return load(home.config), ()
+        return load_to_start(home.config)
     except SettingsRefused as refused:
         known = tuple(ProcessSettings(name=name, start=("?",)) for name in facts.control.processes)
         return Settings(process=known), refused.faults

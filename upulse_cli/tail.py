@@ -5,10 +5,13 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from upulse_cli.moments import local
 from upulse_cli.speech import clean, one_line
+
+if TYPE_CHECKING:
+    from pulse_adapters.systemd import Unit
 
 LOOK = 0.25
 MOST = 1 << 22
@@ -87,14 +90,13 @@ def _is_another(path: Path, file: BinaryIO) -> bool:
     return found.st_ino != os.fstat(file.fileno()).st_ino or found.st_size < file.tell()
 
 
-def journal(user: bool, count: int, follow: bool) -> Iterator[str]:
-    """The same from the journal of our unit, the system's or this user's."""
+def journal(unit: "Unit", count: int, follow: bool) -> Iterator[str]:
+    """The same from the journal of a unit, the system's or this user's."""
     import subprocess
 
-    from pulse_adapters.systemd import UNIT_NAME
     from pulse_core.model.errors import PulseError
 
-    command = ["journalctl", "--user-unit" if user else "-u", UNIT_NAME, "-o", "cat", "--no-pager"]
+    command = ["journalctl", "--user-unit" if unit.user else "-u", unit.name, "-o", "cat", "--no-pager"]
     command += ["-n", str(count), *(["--follow"] if follow else [])]
     try:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as reader:

@@ -4,8 +4,9 @@ import os
 import select
 import sys
 import termios
+import time
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +21,7 @@ from upulse_cli.views.watch import screen
 
 EVERY = 0.5
 SHOWN = 8
+COURSE_US = 600_000_000
 
 
 def show(home: Home, live: bool) -> None:
@@ -43,7 +45,16 @@ def gathered(home: Home) -> dict[str, Any]:
     with LogReader(home.path) as log, VitalsReader(home.path) as vitals:
         effects = [life(log, wish).told() for wish in last_effects(log, SHOWN)]
         ticks = [tick._asdict() for tick in vitals.ticks(SHOWN)]
-    return {**standing(home), "recent": effects, "ticks": ticks}
+        now = time.time_ns() // 1000
+        samples = [sample.data for sample in vitals.between(now - COURSE_US, now, "system-resource")]
+    return {**standing(home), "recent": effects, "ticks": ticks, "courses": courses(samples)}
+
+
+def courses(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """CPU and memory over the last minutes, oldest first."""
+    return {
+        name: [data[name] for data in samples if data.get(name) is not None] for name in ("cpu", "memory")
+    }
 
 
 @contextmanager

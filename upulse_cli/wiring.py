@@ -2,49 +2,64 @@
 
 import asyncio
 import os
-import pwd
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from random import Random
-from typing import NamedTuple
 
-from pulse_adapters.config.file import load
+from pulse_adapters.config.file import load, load_to_start
 from pulse_adapters.config.home import Home
+from pulse_adapters.files.archive_sessions import ArchiveSessions
+from pulse_adapters.files.clean_paths import CleanPaths
 from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.collect import Collect
+from pulse_adapters.host.consumers import Consumers
 from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.run_command import RunCommand
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.stop_process import StopProcess
-from pulse_adapters.host.system import SystemResource
+from pulse_adapters.host.system import Before, SystemResource
 from pulse_adapters.host.table import LinuxProcessTable
 from pulse_adapters.ipc.lock import HomeLock
-from pulse_adapters.ipc.peer import Peer
-from pulse_adapters.ipc.server import serve
-from pulse_adapters.notify.log_line import Notify
+from pulse_adapters.logs.reader import FollowedLogs
+from pulse_adapters.network.prober import ChildProber
+from pulse_adapters.notify.courier import ChildCourier
+from pulse_adapters.notify.executor import Notify
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog, new_id
+from pulse_adapters.sqlite.garbage import NamedObjects
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_adapters.systemd.notify import Notifier
 from pulse_core import __version__
-from pulse_core.daemon import Caller, Daemon, Decisions, Desk, Parts
-from pulse_core.model.errors import Damaged, PulseError, SettingsRefused
+from pulse_core.daemon import Daemon, Decisions, Desk, Parts, Service
+from pulse_core.model.errors import SettingsRefused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
-from pulse_core.model.payload import Json, Role
-from pulse_core.ports import Checkpoints, EventLog, Executor, Found
+from pulse_core.model.payload import Role
+from pulse_core.model.vitals import Window
+from pulse_core.ports import Executor, Found, Prober, Watcher
 from pulse_core.record import Gate, Recorded
 from pulse_core.record.view import View, advanced, restored
-from pulse_core.settings import Settings, SocketSettings
+from pulse_core.settings import Settings
+from pulse_core.watch.error_log import ErrorLog
+from pulse_core.watch.llm import Llm
+from pulse_core.watch.network import Network
+from upulse_cli.answering import Served, answer, named, with_faults
+from upulse_cli.companions import companions
+from upulse_cli.damage import refuse_lost_rows
 from upulse_cli.deep_check import deep_check
 from upulse_cli.logs import Narrator, sense_aloud
+from upulse_cli.room import keep_room
+from upulse_cli.sweeping import Broom
 
-SOCKET_RETRY = 5.0
-PLACE_LOOK = 3.0
+LOOK = 3.0
+"""Seconds between two looks at whether the lock's file is still there."""
+
+Failed = Callable[[str, str], None]
+"""Is told whose failure it was, and what failed."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +68,20 @@ class Hands:
 
     spawner: Spawner
     table: LinuxProcessTable
+    consumers: Consumers
+    notify: Notify
     executors: Mapping[str, Executor]
 
+    def close(self) -> None:
+        """Let go of the processes; they live on."""
+        self.table.close()
+        self.spawner.close()
 
-def hands(home: Home, decisions: Decisions, view: View) -> Hands:
-    """Everything that can act on the processes of this machine."""
-    spawner = Spawner()
-    table = LinuxProcessTable(spawner, home=home.path)
+
+def hands(home: Home, decisions: Decisions, view: View, failed: Failed = lambda whose, words: None) -> Hands:
+    """Everything that can act on the processes of this machine, and tell its people."""
+    spawner, notify = Spawner(), Notify(decisions, ChildCourier(), SystemClock(), failed)
+    table = LinuxProcessTable(spawner, home=home.path, failed=failed)
     boot = SystemClock().now().boot
 
     def known() -> Mapping[str, Found]:
@@ -69,13 +91,52 @@ def hands(home: Home, decisions: Decisions, view: View) -> Hands:
             if history.pid is not None and history.started is not None and history.boot == boot
         }
 
+    consumers = Consumers(decisions, known, lambda: spawner.running)
     made: Sequence[Executor] = (
         RestartProcess(decisions, table, known, spawner, home.outputs),
         StopProcess(decisions, table, known, spawner),
         RunCommand(decisions, spawner),
-        Notify(),
+        CleanPaths(decisions, spawner, home.outputs / "cleaned.jsonl", home.path),
+        ArchiveSessions(decisions, spawner, home.path / "archive", home.path),
+        Collect(spawner, lambda name, why: bundling(home, name, why)),
+        notify,
     )
-    return Hands(spawner, table, {executor.action: executor for executor in made})
+    return Hands(spawner, table, consumers, notify, {executor.action: executor for executor in made})
+
+
+def bundling(home: Home, name: str, why: str) -> Sequence[str]:
+    """The argv of the child that writes a diagnostic bundle."""
+    return (
+        sys.executable,
+        "-P",
+        "-m",
+        "upulse_cli.bundle",
+        "--home",
+        str(home.path),
+        "--name",
+        name,
+        f"--why={why}",
+    )
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What the parts of one daemon share. faults: of its settings, such as keep no daemon from starting."""
+
+    home: Home
+    clock: SystemClock
+    objects: FileObjects
+    view: View
+    decisions: Decisions
+    faults: Sequence[str]
+
+
+def ground_of(home: Home) -> Ground:
+    """The ground of a daemon that starts; raises SettingsRefused. Later settings must be without any fault."""
+    settings, faults = load_to_start(home.config)
+    first = [settings]
+    decisions = Decisions(lambda: first.pop() if first else load(home.config))
+    return Ground(home, SystemClock(), FileObjects(home.objects), View(), decisions, faults)
 
 
 @asynccontextmanager
@@ -83,55 +144,126 @@ async def real_daemon(
     home: Home, how: Opening, news: Sequence[Draft] = (), lock: HomeLock | None = None
 ) -> AsyncIterator[Daemon]:
     """A daemon on this machine, its stores open, with what the start has to say. The caller holds the lock."""
-    clock, objects, view = SystemClock(), FileObjects(home.objects), View()
-    decisions = Decisions(lambda: load(home.config))
-    acting = hands(home, decisions, view)
+    ground = ground_of(home)
     daemon: Daemon
-    system = SystemResource(decisions, lambda: daemon.housekeeping.lateness() * 1000, acting.spawner)
+
+    def failed(whose: str, words: str) -> None:
+        daemon.reporter(whose, words)
+
+    acting = hands(home, ground.decisions, ground.view, failed)
+    system = SystemResource(
+        ground.decisions,
+        lambda: daemon.housekeeping.lateness() * 1000,
+        acting.spawner,
+        acting.consumers,
+        Before(ground.view, lambda: daemon.watch.windows.get(SystemResource.key, Window())),
+    )
     async with AsyncExitStack() as stack:
-        stack.callback(acting.spawner.close)
-        stack.callback(acting.table.close)
-        opened = SqliteEventLog.open(home.events, clock=clock, objects=objects, reserve=home.reserve, how=how)
-        log = await stack.enter_async_context(opened)
+        stack.callback(acting.close)
+        log = await stack.enter_async_context(narrated_log(ground, how))
         await stack.enter_async_context(system)
-        checkpoints = SqliteCheckpoints(home.state)
-        if not how.accept_damage:
-            await refuse_lost_rows(log, checkpoints)
-        log.listen(narrator := Narrator())
-        stack.callback(narrator.speak)
+        vitals = await stack.enter_async_context(SqliteVitals.open(home.vitals))
+        parts = parts_of(ground, acting, log, vitals)
+        services = {
+            **services_of(ground, log, acting.spawner, lock, failed),
+            **companions(home, ground.decisions, lambda seconds: daemon.is_turning(seconds), failed),
+            "room": lambda desk, begun: later(begun, keep_room(home, vitals, ground.decisions, failed)),
+        }
+        stack.callback((logs := FollowedLogs(failed)).close)
+        stack.callback((prober := ChildProber()).close)
+        network = network_senses(prober, ground, lambda: daemon.watch.windows)
+        error_log = ErrorLog(logs, ground.clock, ground.decisions, ground.view, vitals.newest)
         daemon = Daemon(
-            Parts(
-                log=log,
-                vitals=await stack.enter_async_context(SqliteVitals.open(home.vitals)),
-                objects=objects,
-                checkpoints=checkpoints,
-                clock=clock,
-                table=acting.table,
-                executors=acting.executors,
-                decisions=decisions,
-                view=view,
-                lifeline=Notifier.from_environment(),
-                new_id=new_id,
-                dice=Random(),
-                pid=os.getpid(),
-                version=__version__,
-                watchers=(system,),
-                news=(*news, *torn(log)),
-                services={
-                    "socket": lambda desk, begun: answer(
-                        home, decisions, Served(desk, begun, daemon.reporter)
-                    ),
-                    **({"lock": lambda desk, begun: later(begun, keep_place(lock))} if lock else {}),
-                    "deep check": lambda desk, begun: later(begun, deep_check(home, log, acting.spawner)),
-                    **(
-                        {"voice": lambda desk, begun: later(begun, sense_aloud(desk))}
-                        if sys.stderr.isatty()
-                        else {}
-                    ),
-                },
+            replace(
+                parts, watchers=(system, error_log, *network), services=services, news=(*news, *torn(log))
             )
         )
+        daemon.journal.listen_once(acting.notify.hear)
         yield daemon
+
+
+@asynccontextmanager
+async def narrated_log(ground: Ground, how: Opening) -> AsyncIterator[SqliteEventLog]:
+    """The log that the daemon writes, without rows lost unless that is accepted, and told aloud as it grows."""
+    home = ground.home
+    opened = SqliteEventLog.open(
+        home.events, clock=ground.clock, objects=ground.objects, reserve=home.reserve, how=how
+    )
+    async with opened as log:
+        if not how.accept_damage:
+            await refuse_lost_rows(log, SqliteCheckpoints(home.state))
+        log.listen(narrator := Narrator())
+        try:
+            yield log
+        finally:
+            narrator.speak()
+
+
+def network_senses(
+    prober: Prober, ground: Ground, windows: Callable[[], Mapping[str, Window]]
+) -> Sequence[Watcher]:
+    """The senses that ask the network; what has no targets asks nothing. windows: of every sense, as they are now."""
+
+    def of(key: str) -> Callable[[], Window]:
+        return lambda: windows().get(key, Window())
+
+    return (
+        Network(prober, ground.decisions, ground.view, of(Network.key)),
+        Llm(prober, ground.clock, ground.decisions, ground.view, of(Llm.key)),
+    )
+
+
+def parts_of(ground: Ground, acting: Hands, log: SqliteEventLog, vitals: SqliteVitals) -> Parts:
+    """The stores, the hands and the identity of a daemon; its watchers, services and news are still to come."""
+    return Parts(
+        log=log,
+        vitals=vitals,
+        objects=ground.objects,
+        checkpoints=SqliteCheckpoints(ground.home.state),
+        clock=ground.clock,
+        table=acting.table,
+        executors=acting.executors,
+        decisions=ground.decisions,
+        view=ground.view,
+        lifeline=Notifier.from_environment(),
+        new_id=new_id,
+        dice=Random(),
+        pid=os.getpid(),
+        version=__version__,
+        sweep=broom_of(ground, vitals),
+    )
+
+
+def broom_of(ground: Ground, vitals: SqliteVitals) -> Broom:
+    """What sweeps the home beside the loops."""
+    named = NamedObjects(ground.home.events)
+
+    def damage() -> str:
+        return ground.view().control.damage
+
+    return Broom(ground.home, ground.objects, named, vitals.unnamed, ground.decisions, damage)
+
+
+def services_of(
+    ground: Ground, log: SqliteEventLog, spawner: Spawner, lock: HomeLock | None, failed: Failed
+) -> Mapping[str, Service]:
+    """What runs beside the loops: the socket, the hold on the lock, the check of the whole log, the voice."""
+    made: dict[str, Service] = {"socket": socket_service(ground, failed)}
+    if lock:
+        made["lock"] = lambda desk, begun: later(begun, keep_place(lock))
+    made["deep check"] = lambda desk, begun: later(begun, deep_check(ground.home, log, spawner))
+    if sys.stderr.isatty():
+        made["voice"] = lambda desk, begun: later(begun, sense_aloud(desk))
+    return made
+
+
+def socket_service(ground: Ground, failed: Failed) -> Service:
+    """The socket, where and to whom the settings open it; its status tells the faults that they had."""
+
+    async def serving(desk: Desk, begun: Callable[[], None]) -> None:
+        await answer(ground.home, ground.decisions, Served(with_faults(desk, ground.faults), begun, failed))
+
+    return serving
 
 
 def torn(log: SqliteEventLog) -> Sequence[Draft]:
@@ -139,21 +271,10 @@ def torn(log: SqliteEventLog) -> Sequence[Draft]:
     return [Draft(ErrorReported(message=log.torn), subject="log")] if log.torn else []
 
 
-async def refuse_lost_rows(log: EventLog, checkpoints: Checkpoints) -> None:
-    """Raise Damaged if the checkpoints stand at a row that the log does not have: then rows are gone."""
-    for name, kept in (await checkpoints.load()).items():
-        if await log.chain_at(kept.head.seq) != kept.head.chain:
-            raise Damaged(
-                f"events.db ends at row {log.head.seq}, or differs from what it was: state.db knows row"
-                f" {kept.head.seq} ({name}); put the log back from a backup, or let"
-                " `upulse daemon start --accept-damage` go on without the lost rows"
-            )
-
-
 async def keep_place(lock: HomeLock) -> None:
     """Hold on to the home's lock even if its file is removed; ends the daemon if another one has the home."""
     while True:
-        await asyncio.sleep(PLACE_LOOK)
+        await asyncio.sleep(LOOK)
         lock.keep()
 
 
@@ -161,51 +282,6 @@ async def later(begun: Callable[[], None], work: Awaitable[None]) -> None:
     """A service that nobody has to wait for."""
     begun()
     await work
-
-
-class Served(NamedTuple):
-    """What the socket's server answers with, whom it tells that it serves, and that it could not."""
-
-    desk: Desk
-    begun: Callable[[], None]
-    failed: Callable[[str, str], None]
-
-
-async def answer(home: Home, decisions: Decisions, served: Served) -> None:
-    """Serve the socket until cancelled; if that cannot be done, say so and try again: survival never needs it."""
-    while True:
-        try:
-            async with serve_socket(home, decisions().socket, served):
-                served.begun()
-                while home.socket.exists():  # noqa: ASYNC110 - a file that is removed tells nobody
-                    await asyncio.sleep(PLACE_LOOK)
-            served.failed("socket", "its file was removed; it is made again")
-        except (PulseError, OSError) as error:
-            served.failed("socket", str(error))
-            served.begun()
-            await asyncio.sleep(SOCKET_RETRY)
-
-
-def serve_socket(home: Home, settings: SocketSettings, served: Served) -> AbstractAsyncContextManager[None]:
-    """The socket where the settings want it, answering."""
-
-    def asked(peer: Peer, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
-        return served.desk.answer(Caller(peer.role, named(peer.uid)), request)
-
-    def failing(error: Exception) -> None:
-        served.failed("socket", f"{type(error).__name__}: {error}")
-
-    path = Path(settings.directory) / "pulse.sock" if settings.directory else home.socket
-    owner = os.stat(home.path).st_uid
-    return serve(path, asked, owner=owner, on_error=failing, group=settings.group, sign=home.socket)
-
-
-def named(uid: int) -> str:
-    """A user as the actor of events: its name, or its number if it has none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid {uid}"
 
 
 @asynccontextmanager
@@ -231,7 +307,7 @@ async def quiet_gate(home: Home) -> AsyncIterator[Gate]:
 def settings_if_sound(home: Home) -> Settings:
     """The settings, or the defaults where they are refused: a pause must not wait until they are mended."""
     try:
-        return load(home.config)
+        return load_to_start(home.config)[0]
     except SettingsRefused:
         return Settings()
 

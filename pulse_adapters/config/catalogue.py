@@ -1,42 +1,70 @@
 """Every setting there is, read off the models, so that no list of them can be forgotten."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pulse_core.settings import Settings, spell_duration
 from pulse_core.settings.durations import is_duration
+from pulse_core.settings.secrets import is_secret
 
 BOUNDS = (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "less than"))
+INLINE = {"table": "inline table", "tables": "inline table, or list of them"}
+PLAIN = {bool: "true or false", int: "whole number", float: "number", str: "text"}
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key of one group. kind: what may be written there, in words."""
+    """One key of one group. kind: what may be written there, in words; inner: the group of a table or of tables.
+
+    A group that has plain settings too has its tables inline; one of tables alone has them under headers.
+    choices: the only texts there may be, where they are few.
+    """
 
     key: str
     field: FieldInfo
     kind: str
     inner: type[BaseModel] | None = None
+    choices: tuple[str, ...] = ()
 
     @property
     def default(self) -> Any:
-        """The value when nothing is written; None where there is none."""
-        return None if self.field.is_required() else self.field.get_default(call_default_factory=True)
+        """The value when nothing is written, its groups as mappings by key; None where there is none."""
+        if self.field.is_required():
+            return None
+        return _plain(self.field.get_default(call_default_factory=True))
 
     @property
     def example(self) -> Any:
         """Something that may be written there: the default, if it says anything."""
-        return (self.field.examples or [self.default])[0]
+        example = (self.field.examples or [self.default])[0]
+        return {**self._usual(), **example} if isinstance(example, dict) else example
+
+    def _usual(self) -> Mapping[str, Any]:
+        """The defaults of an inner group, as far as there are any."""
+        inner = settings_of(self.inner) if self.inner else ()
+        return {setting.key: setting.default for setting in inner if setting.default is not None}
+
+    @property
+    def headed(self) -> bool:
+        """Whether it is written under a header, as `[daemon]` or `[[process]]`."""
+        return self.inner is not None and self.kind not in INLINE.values()
+
+    @property
+    def secret(self) -> bool:
+        """Whether nobody may see what is written there."""
+        return is_secret(self.field)
 
     @property
     def bounds(self) -> str:
-        """The bounds as words, `at least 100, at most 3600000`; that nothing may be negative goes unsaid."""
-        return ", ".join(words for name, number, words in self._bounds() if (name, number) != ("ge", 0))
+        """What bounds it as words, `at least 100, at most 3600000`; that nothing may be negative goes unsaid."""
+        numbers = [words for name, number, words in self._bounds() if (name, number) != ("ge", 0)]
+        return ", ".join([*numbers, *self._chosen()])
 
     @property
     def every_bound(self) -> str:
@@ -49,6 +77,10 @@ class Setting:
                 if (number := getattr(bound, name, None)) is not None:
                     yield name, number, f"{words} {self.spell(number)}"
 
+    def _chosen(self) -> list[str]:
+        each = "each one of" if self.kind == "list of texts" else "one of"
+        return [f"{each} {', '.join(map(json.dumps, self.choices))}"] if self.choices else []
+
     def spell(self, number: int) -> str:
         """A number as it is written for this setting."""
         return spell_duration(number) if self.kind == "duration" else str(number)
@@ -56,7 +88,10 @@ class Setting:
 
 def settings_of(model: type[BaseModel]) -> Sequence[Setting]:
     """The settings of one group, in the order of its class."""
-    return [_setting(name, field) for name, field in model.model_fields.items()]
+    found = [_setting(name, field) for name, field in model.model_fields.items()]
+    if all(setting.inner for setting in found):
+        return found
+    return [replace(setting, kind=INLINE.get(setting.kind, setting.kind)) for setting in found]
 
 
 def groups(
@@ -86,20 +121,28 @@ def find(path: Sequence[str | int]) -> tuple[type[BaseModel], Setting | None]:
     return model, found
 
 
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(by_alias=True)
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
+
+
 def _setting(name: str, field: FieldInfo) -> Setting:
-    kind, inner = _kind(field.annotation)
-    return Setting(field.alias or name, field, "duration" if is_duration(field) else kind, inner)
+    kind, inner, choices = _kind(field.annotation)
+    return Setting(field.alias or name, field, "duration" if is_duration(field) else kind, inner, choices)
 
 
-def _kind(annotation: Any) -> tuple[str, type[BaseModel] | None]:
+def _kind(annotation: Any) -> tuple[str, type[BaseModel] | None, tuple[str, ...]]:
     origin, parts = get_origin(annotation), [part for part in get_args(annotation) if part is not type(None)]
     if origin in (Union, UnionType, Annotated):
         return _kind(parts[0])
     if origin is tuple:
-        inner = _kind(parts[0])[1]
-        return ("tables", inner) if inner else ("list of texts", None)
+        _, inner, choices = _kind(parts[0])
+        return "tables" if inner else "list of texts", inner, choices
+    if origin is Literal:
+        return "text", None, tuple(parts)
     if origin is dict:
-        return "table of texts", None
+        return "table of texts", None, ()
     if issubclass(annotation, BaseModel):
-        return "table", annotation
-    return {bool: "true or false", int: "whole number", str: "text"}[annotation], None
+        return "table", annotation, ()
+    return PLAIN[annotation], None, ()

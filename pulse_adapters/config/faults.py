@@ -4,31 +4,32 @@ import copy
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from pulse_adapters.config.catalogue import find, settings_of
 from pulse_adapters.config.checking import validate
 from pulse_adapters.config.lines import Path, locate, nearest
 from pulse_adapters.config.words import at, said, wrong
-from pulse_core.settings import ProcessSettings
-from pulse_core.settings.settings import disagreements
+from pulse_core.settings import LlmSettings, ProcessSettings
+from pulse_core.settings.agreement import disagreements
 
 Placed = tuple[Path, str]
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def faults(text: str, data: dict[str, Any], error: ValidationError) -> list[tuple[int, str]]:
     """Each fault as its line and `KEY: what is wrong`, in the file's order."""
     lines = locate(text)
-    details = error.errors()
+    details = _details(data, error)
     placed = [*_own(data, details), *_overlooked(data, details), *_between(data)]
     return sorted({(nearest(lines, path), f"{said(data, path)}: {words}") for path, words in placed})
 
 
 def _own(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[Placed]:
-    """What pydantic found, but for what is wrong between processes: that is told with its place below."""
+    """What pydantic found, but for what is wrong between tables: that is told with its place below."""
     for detail in details:
         if detail["loc"]:
             words = wrong(data, detail)
@@ -42,9 +43,9 @@ def _overlooked(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[P
     taken out, or that it was probably meant to be, is no fault of the file.
     """
     left, taken = copy.deepcopy(data), set[Path]()
-    while gone := {path for detail in details if (path := _take_out(left, detail))}:
+    while gone := {path for detail in details if (path := _take_out(left, detail))} - taken:
         taken |= gone
-        details = _details(left)
+        details = _faults_left(left)
         for detail in details:
             words = wrong(left, detail)
             if detail["loc"] and _of_group(detail) and not _concerns(words, detail["loc"], taken):
@@ -52,29 +53,52 @@ def _overlooked(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[P
 
 
 def _between(data: dict[str, Any]) -> Iterator[Placed]:
-    """What is wrong between processes, as far as they have a name."""
-    tables = data.get("process")
-    names = [
-        (place, at(tables, (place, "name")))
-        for place in range(len(tables) if isinstance(tables, list) else 0)
-    ]
-    places = [place for place, name in names if isinstance(name, str)]
-    for fault in disagreements([_outline(tables, place) for place in places]):
-        yield ("process", places[fault.place], fault.key), fault.text
+    """What is wrong between tables, as far as they can be told apart."""
+    processes = _outlines(data, "process", ProcessSettings, name=None, depends_on=())
+    processes = {place: process for place, process in processes.items() if process.name is not None}
+    endpoints = _outlines(data, "llm", LlmSettings, url=None, restart=None)
+    places = {"process": list(processes), "llm": list(endpoints)}
+    for fault in disagreements(list(processes.values()), list(endpoints.values())):
+        yield (fault.table, places[fault.table][fault.place], fault.key), fault.text
 
 
-def _outline(tables: Any, place: int) -> ProcessSettings:
-    """A process that is valid or not, with just its name and what it depends on."""
-    others = at(tables, (place, "depends_on"))
-    known = tuple(other for other in others if isinstance(other, str)) if isinstance(others, list) else ()
-    return ProcessSettings.model_construct(name=at(tables, (place, "name")), depends_on=known)
+def _outlines(data: dict[str, Any], table: str, model: type[Model], **keys: Any) -> dict[int, Model]:
+    """The tables by their place, valid or not, with just these keys, and these values where they have no text."""
+    tables = data.get(table)
+    return {
+        place: model.model_construct(
+            **{key: _texts(at(held, (key,)), absent) for key, absent in keys.items()}
+        )
+        for place, held in enumerate(tables if isinstance(tables, list) else ())
+    }
 
 
-def _details(data: dict[str, Any]) -> list[ErrorDetails]:
+def _texts(value: Any, absent: Any) -> Any:
+    """The text, or the texts of a list, where such a thing is due."""
+    if isinstance(absent, tuple):
+        return tuple(part for part in value if isinstance(part, str)) if isinstance(value, list) else absent
+    return value if isinstance(value, str) else absent
+
+
+def _details(data: dict[str, Any], error: ValidationError) -> list[ErrorDetails]:
+    """Pydantic's errors, each with its path as the file has it."""
+    return [{**detail, "loc": _as_written(data, detail["loc"])} for detail in error.errors()]
+
+
+def _as_written(data: dict[str, Any], loc: Path) -> Path:
+    """The path without a place in a list where the file has one table instead of a list of them."""
+    path: Path = ()
+    for part in loc:
+        if not (isinstance(part, int) and isinstance(at(data, path), dict)):
+            path = (*path, part)
+    return path
+
+
+def _faults_left(data: dict[str, Any]) -> list[ErrorDetails]:
     try:
         validate(data)
     except ValidationError as error:
-        return error.errors()
+        return _details(data, error)
     return []
 
 
@@ -85,16 +109,16 @@ def _of_group(detail: ErrorDetails) -> bool:
 
 
 def _take_out(data: dict[str, Any], detail: ErrorDetails) -> Path | None:
-    """Remove the faulty key, or fill in the missing one; its path, or None if there is nothing to do."""
+    """Remove the faulty key, or put something in its place if it must be there; None if nothing can be done."""
     path = detail["loc"]
     while path and isinstance(path[-1], int):
         path = path[:-1]
     _, setting = find(path)
     table = at(data, path[:-1]) if path else None
-    if not isinstance(table, dict) or (setting and setting.kind == "tables"):
+    if not isinstance(table, dict) or (setting and setting.inner and isinstance(at(data, path), list)):
         return None
-    if detail["type"] == "missing":
-        table[path[-1]] = "unnamed"
+    if setting and setting.field.is_required():
+        table[path[-1]] = setting.example
     else:
         table.pop(path[-1], None)
     return path

@@ -14,6 +14,8 @@ from pulse_core.model.errors import NoHome, SettingsRefused
 from pulse_core.settings import Settings
 
 LARGEST = 1 << 20
+OWNER_ALONE = "until that is mended and the daemon restarted, the socket is for its owner alone"
+"""What it means that the socket's group is gone."""
 
 _SAID_AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _PLAINLY = {
@@ -32,6 +34,21 @@ def load(path: Path) -> Settings:
         raise SettingsRefused(
             [f"{path}:{line}: {words}" for line, words in faults(text, data, error)]
         ) from error
+
+
+def load_to_start(path: Path) -> tuple[Settings, tuple[str, ...]]:
+    """The settings to start with, and the faults that must keep no daemon from starting: a group that is gone.
+
+    Raises SettingsRefused, as `load` does, if there is any other fault; then with all of them.
+    """
+    try:
+        return load(path), ()
+    except SettingsRefused as refused:
+        try:
+            settings = validate(_parse(path, _read(path)), demand_groups=False)
+        except ValidationError:
+            raise refused from None
+        return settings, tuple(f"{fault}; {OWNER_ALONE}" for fault in refused.faults)
 
 
 def _read(path: Path) -> str:

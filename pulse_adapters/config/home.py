@@ -1,15 +1,39 @@
 """The home directory: which one is meant, what lies where in it, and how it is made."""
 
 import os
+import pwd
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from pulse_adapters.config.instances import BASE, VARIABLE, home_called
 from pulse_core.model.errors import PulseError
 
 
 class NotUsable(PulseError):
     """The path can't become a Pulse home, and why not."""
+
+
+def expanded(text: str) -> Path:
+    """The absolute path that a setting names: `~/` is the home of the user that runs this.
+
+    Settings hold paths as they were written, so that they say the same to whoever reads them.
+    """
+    if not text.startswith("~/"):
+        return Path(text)
+    home = os.environ.get("HOME", "")
+    try:
+        return Path(home if home.startswith("/") else pwd.getpwuid(os.getuid()).pw_dir, text[2:].lstrip("/"))
+    except KeyError as error:
+        raise NotUsable(f"{text}: user {os.getuid()} has no home; give an absolute path") from error
+
+
+def _from_environment() -> str:
+    """The home that the environment names, or nothing; raises NotUsable if it names two."""
+    home, name = os.environ.get("UPULSE_HOME", ""), os.environ.get(VARIABLE, "")
+    if home and name:
+        raise NotUsable(f"UPULSE_HOME and {VARIABLE} both say which home is meant; unset one of them")
+    return home_called(name) if name else home
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +44,10 @@ class Home:
 
     @classmethod
     def resolve(cls, option: str | None = None) -> "Home":
-        """The home that is meant: `--home`, or else UPULSE_HOME, or else `~/.upulse`."""
+        """The home that is meant: `--home`, or else UPULSE_HOME or UPULSE_INSTANCE, or else `~/.upulse`."""
         if option is not None and not option:
             raise NotUsable("--home is empty; give a directory, or leave it out for ~/.upulse")
-        chosen = option or os.environ.get("UPULSE_HOME") or "~/.upulse"
+        chosen = option or _from_environment() or BASE
         try:
             return cls(Path(os.path.abspath(os.path.expanduser(chosen))))
         except FileNotFoundError as error:
@@ -75,6 +99,11 @@ class Home:
     def pid(self) -> Path:
         """The daemon's process id, for tools that want a file."""
         return self.run / "pid"
+
+    @property
+    def exported(self) -> Path:
+        """Up to where traces were exported."""
+        return self.path / "exported.json"
 
     @property
     def reserve(self) -> Path:

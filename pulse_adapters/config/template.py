@@ -1,17 +1,16 @@
-"""The commented `config.toml` of a new home, and the reference for the documentation: both read off the models."""
+"""The commented `config.toml` of a new home, read off the models."""
 
 import textwrap
 from collections.abc import Iterator
 
 from pydantic import BaseModel
 
-from pulse_adapters.config.catalogue import Setting, groups, settings_of
+from pulse_adapters.config.catalogue import Setting, find, groups, settings_of
 from pulse_adapters.config.writing import key, spell
-from pulse_core.settings import ProcessSettings, Settings
 
 _TOP = """\
 # What Pulse guards here, and how. Every setting is listed with its default, commented out: take the '#' away
-# to change it. A key without a default shows an example instead ("not set"). After a change:
+# to change it. A key without a default shows an example instead ("not set", "required"). After a change:
 #   upulse config check && upulse daemon reload
 """
 
@@ -28,79 +27,65 @@ start = ["sleep", "infinity"]
 restart = { healthy_after = "0s" }
 """
 
-_PROCESS = """\
-
-# A guarded process. Copy this block for each one; keep one way to recognise it (pid_file, systemd_unit, match
-# or tcp; none for what Pulse starts itself) and one way to bring it back (start, command or systemd_unit).
-"""
-
 
 def template(demo: bool = False) -> str:
     """The text of a new `config.toml`; with `demo`, one guarded process in it."""
-    parts = [_TOP, *(_group(path, model) for path, model in groups() if not path.startswith("process"))]
-    parts += [_PROCESS + "#[[process]]\n" + "".join(map(_entry, settings_of(ProcessSettings)))]
-    return "".join(parts) + (_DEMO if demo else "")
+    return "".join([_TOP, *(_headed(path, model) for path, model in groups() if headed(path))]) + (
+        _DEMO if demo else ""
+    )
 
 
-def reference() -> str:
-    """A markdown table for each group: key, what may be written, default, meaning."""
-    return "\n".join(line for path, model in groups(Settings) for line in _chapter(path, model))
+def headed(path: str) -> bool:
+    """Whether the group of this dotted name stands under a header of its own."""
+    setting = find(path.split("."))[1]
+    return bool(setting and setting.headed)
 
 
-def _group(path: str, model: type[BaseModel]) -> str:
-    return f"\n# {_about(model)}\n[{path}]\n" + "".join(map(_entry, settings_of(model)))
+def header(path: str) -> str:
+    """The header of the group of this dotted name, as `[daemon]` or `[[process]]`."""
+    setting = find(path.split("."))[1]
+    return f"[[{path}]]" if setting and setting.kind == "tables" else f"[{path}]"
 
 
-def _about(model: type[BaseModel]) -> str:
+def about(model: type[BaseModel]) -> str:
     """What a group is for: its docstring without the name of its table."""
     words = " ".join((model.__doc__ or "").split())
-    words = words.split("`: ", 1)[1] if words.startswith("`[") else words
+    words = words.partition("`: ")[2] or words
     return words[0].upper() + words[1:]
 
 
-def _entry(setting: Setting) -> str:
+def _headed(path: str, model: type[BaseModel]) -> str:
+    top = header(path)
+    begin = ["# Copy this block for each one.", f"#{top}"] if top.startswith("[[") else [top]
+    return "\n" + "\n".join([*_wrapped(about(model), "# ", "# "), *begin, *_entries(model)]) + "\n"
+
+
+def _entries(model: type[BaseModel]) -> Iterator[str]:
+    """The group's settings; the keys of inner tables of one kind are explained at the first of them."""
+    explained: dict[type[BaseModel], str] = {}
+    for setting in settings_of(model):
+        like = explained.setdefault(setting.inner, setting.key) if setting.inner else setting.key
+        yield from _entry(setting, like)
+
+
+def _entry(setting: Setting, like: str) -> Iterator[str]:
     """The meaning as a comment, then the setting itself as a line that only lacks its '#'."""
-    value = setting.example if _unset(setting) else setting.default
-    about = _wrapped(_words(setting), "# ")
-    for inner in settings_of(setting.inner) if setting.inner else ():
-        about += _wrapped(f"{inner.key}: {_words(inner)}", "#   ")
-    return "\n".join(about) + f"\n#{key(setting.key)} = {spell(setting, value)}\n"
+    as_there = "" if like == setting.key else f"; keys as in {like}"
+    yield from _wrapped(_words(setting) + as_there, "# ")
+    for inner in settings_of(setting.inner) if setting.inner and not as_there else ():
+        yield from _wrapped(f"{inner.key}: {_words(inner)}", "#   ")
+    value = setting.example if setting.default is None else setting.default
+    yield f"#{key(setting.key)} = {spell(setting, value)}"
 
 
 def _words(setting: Setting) -> str:
-    words = ", ".join(filter(None, [setting.field.description, setting.bounds]))
-    if _unset(setting):
-        return f"{words} (not set)"
+    words = "; ".join(filter(None, [setting.field.description, setting.bounds]))
+    if setting.default is None:
+        return f"{words} ({'required' if setting.field.is_required() else 'not set'})"
     return (
         words if setting.default or not setting.example else f"{words}; as {spell(setting, setting.example)}"
     )
 
 
-def _wrapped(words: str, start: str) -> list[str]:
-    return textwrap.wrap(words, 108, initial_indent=start, subsequent_indent=start + "  ")
-
-
-def _unset(setting: Setting) -> bool:
-    return setting.default is None
-
-
-def _chapter(path: str, model: type[BaseModel]) -> Iterator[str]:
-    title = {"process": "[[process]]", "process.restart": "restart = { … }"}.get(path, f"[{path}]")
-    yield f"### `{title}`\n\n{_about(model)}\n"
-    yield "| key | type | default | meaning |\n|---|---|---|---|"
-    for setting in settings_of(model):
-        cells = (f"`{setting.key}`", _type(setting), _default(setting), setting.field.description or "")
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-    yield ""
-
-
-def _type(setting: Setting) -> str:
-    return ", ".join(filter(None, [setting.kind, setting.bounds]))
-
-
-def _default(setting: Setting) -> str:
-    if setting.field.is_required():
-        return "required"
-    if setting.inner:
-        return "see below"
-    return "not set" if _unset(setting) else f"`{spell(setting, setting.default)}`"
+def _wrapped(words: str, start: str, then: str = "") -> list[str]:
+    return textwrap.wrap(words, 108, initial_indent=start, subsequent_indent=then or start + "  ")

@@ -2,24 +2,28 @@
 
 from collections.abc import Mapping
 from datetime import date, time
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic_core import ErrorDetails
 
 from pulse_adapters.config.catalogue import Setting, find, settings_of
 from pulse_adapters.config.lines import Path
-from pulse_adapters.config.writing import key, spell
+from pulse_adapters.config.writing import dotted, key, spell
 from pulse_core.model.errors import hint
 
 _WANTED: Mapping[str, str] = {
     "text": "a text in quotes",
     "whole number": "a whole number",
+    "number": "a number",
     "duration": "a duration in quotes",
     "true or false": "true or false",
     "list of texts": "a list of texts",
     "table of texts": "a table of texts",
     "table": "a table",
     "tables": "tables, each under double brackets",
+    "inline table": "a table",
+    "inline table, or list of them": "a table or a list of tables",
 }
 _BOUNDS = frozenset({"greater_than_equal", "greater_than", "less_than_equal", "less_than"})
 
@@ -58,26 +62,34 @@ def wrong(data: Mapping[str, Any], detail: ErrorDetails) -> str:
     if setting is None:
         return detail["msg"]
     if what == "missing":
-        return f"is missing ({setting.field.description}); write {_example(setting)}"
+        return f"is missing ({setting.field.description}); write {_example(path, setting)}"
     if what == "string_too_short":
-        return f"is empty; write {_example(setting)}"
+        return f"is empty; write {_example(path, setting)}"
     if what in _BOUNDS:
         return f"{given!r} is out of bounds: {setting.every_bound}"
+    if what == "literal_error" and isinstance(given, str):
+        return f"{given!r} is none of {', '.join(map(repr, setting.choices))}{_nearest(given, setting)}"
     wanted = _WANTED["text" if isinstance(path[-1], int) and not setting.inner else setting.kind]
     bounds = f" ({setting.bounds})" if setting.bounds else ""
-    return f"wants {wanted}{bounds}, not {_given(given)}; write {_example(setting)}"
+    return f"wants {wanted}{bounds}, not {_given(given, setting)}; write {_example(path, setting)}"
 
 
-def _example(setting: Setting) -> str:
-    if setting.kind == "tables":
-        return f"[[{setting.key}]]"
-    if setting.inner and setting.key != "restart":
-        return f"[{setting.key}]"
+def _nearest(given: str, setting: Setting) -> str:
+    near = get_close_matches(given.lower(), setting.choices, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def _example(path: Path, setting: Setting) -> str:
+    if setting.headed:
+        name = dotted([part for part in path if isinstance(part, str)])
+        return f"[[{name}]]" if setting.kind == "tables" else f"[{name}]"
     return f"{key(setting.key)} = {spell(setting, setting.example)}"
 
 
-def _given(value: Any) -> str:
+def _given(value: Any, setting: Setting) -> str:
     match value:
+        case str() if setting.secret:
+            return "a text"
         case str():
             return f"the text {value[:60]!r}"
         case bool():

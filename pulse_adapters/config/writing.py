@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -12,15 +12,20 @@ from pulse_core.settings import Settings, parse_duration, spell_duration
 
 
 def show(settings: Settings) -> str:
-    """The settings in force as valid TOML, defaults filled in, durations spelled; loads to the same value."""
-    return "\n".join(_table(settings, ())).strip() + "\n"
+    """The settings in force as valid TOML, defaults filled in, durations spelled; loads to the same value.
+
+    But secrets are hidden, and what stands for one is refused when it is loaded.
+    """
+    return "\n".join(_table(Settings, settings.model_dump(by_alias=True), ())).strip() + "\n"
 
 
 def spell(setting: Setting, value: Any) -> str:
-    """The value of one setting as TOML."""
-    if isinstance(value, BaseModel):
-        pairs = ((inner, getattr(value, _attribute(value, inner))) for inner in settings_of(type(value)))
+    """The value of one setting as TOML; groups are given as mappings by key."""
+    if setting.inner and isinstance(value, Mapping):
+        pairs = [(inner, value.get(inner.key)) for inner in settings_of(setting.inner)]
         return inline({inner.key: _Raw(spell(inner, held)) for inner, held in pairs if held is not None})
+    if setting.inner:
+        return inline([_Raw(spell(setting, held)) for held in value])
     if setting.kind == "duration" and isinstance(value, int):
         return json.dumps(_exact(value))
     return inline(value)
@@ -45,6 +50,11 @@ def key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else inline(name)
 
 
+def dotted(path: Sequence[str]) -> str:
+    """A path of keys as TOML, as it stands between the brackets of a header."""
+    return ".".join(key(part) for part in path)
+
+
 class _Raw(str):
     """Text that is TOML already."""
 
@@ -56,37 +66,30 @@ def _exact(microseconds: int) -> str:
     return spelled if parse_duration(spelled) == microseconds else f"{microseconds}us"
 
 
-def _attribute(group: BaseModel, setting: Setting) -> str:
-    return next(
-        name for name, field in type(group).model_fields.items() if setting.key in (field.alias, name)
-    )
-
-
-def _table(group: BaseModel, path: tuple[str, ...]) -> list[str]:
+def _table(model: type[BaseModel], data: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
     """The group's lines: its own settings first, then its tables."""
-    own: list[str] = []
-    below: list[str] = []
-    for setting in settings_of(type(group)):
-        value = getattr(group, _attribute(group, setting))
-        place = (*path, setting.key)
-        if setting.kind == "tables":
-            for held in value:
-                below += ["", f"[[{_dotted(place)}]]", *_pairs(held)]
-        elif setting.inner:
-            below += _table(value, place)
-        elif value is not None:
-            own.append(f"{key(setting.key)} = {spell(setting, value)}")
-        else:
-            own.append(f"# {setting.key}: not set")
-    header = ["", f"[{_dotted(path)}]"] if own and path else []
-    return [*header, *own, *below]
+    settings = settings_of(model)
+    if path and not all(setting.headed for setting in settings):
+        yield from ("", f"[{dotted(path)}]")
+    for setting in settings:
+        if not setting.headed:
+            value = data[setting.key]
+            yield f"# {setting.key}: not set" if value is None else _row(setting, value)
+    for setting in settings:
+        if setting.inner and setting.headed:
+            yield from _headed(setting.inner, data[setting.key], (*path, setting.key))
 
 
-def _pairs(group: BaseModel) -> list[str]:
-    """The group's lines with inner groups on one line each, as they are written in `[[process]]`."""
-    values = ((setting, getattr(group, _attribute(group, setting))) for setting in settings_of(type(group)))
-    return [f"{key(setting.key)} = {spell(setting, value)}" for setting, value in values if value is not None]
+def _headed(model: type[BaseModel], held: Any, path: tuple[str, ...]) -> Iterator[str]:
+    """The lines of one table under its header, or of each of many."""
+    if isinstance(held, Mapping):
+        yield from _table(model, held, path)
+        return
+    for data in held:
+        yield from ("", f"[[{dotted(path)}]]")
+        values = ((setting, data[setting.key]) for setting in settings_of(model))
+        yield from (_row(setting, value) for setting, value in values if value is not None)
 
 
-def _dotted(path: tuple[str, ...]) -> str:
-    return ".".join(key(part) for part in path)
+def _row(setting: Setting, value: Any) -> str:
+    return f"{key(setting.key)} = {spell(setting, value)}"

@@ -50,6 +50,11 @@ class Children:
         os.close(handle)
         return exited
 
+    def kill(self, pid: int) -> None:
+        """SIGKILL to a child that is waited for here; it is not reaped yet, so nobody else can have its pid."""
+        if pid in self._waiting:
+            os.kill(pid, signal.SIGKILL)
+
     def exit_code(self, pid: int) -> int | None:
         """How the last child with this number ended, if that was not long ago."""
         return self._ended.get(pid)

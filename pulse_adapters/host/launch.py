@@ -3,12 +3,12 @@
 import errno
 import os
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from pulse_adapters.host.begin import IGNORED_BY_PYTHON, begun, closed_at_exec, looked_up
 from pulse_adapters.host.proc import MARKER, PROCESS, TICKS_PER_SECOND, entry
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Found
@@ -27,6 +27,7 @@ class Launcher:
             if name not in _OURS and not name.startswith(_OUR_PREFIXES)
         }
         self._ignored = _ignored_signals()
+        closed_at_exec()
 
     def launch(
         self,
@@ -44,23 +45,13 @@ class Launcher:
         """
         whole = {**self._inherited, **env}
         try:
+            program = executable or looked_up(argv[0], whole)
             with self._default_signals():
                 before = _ticks_now()
-                process = subprocess.Popen(
-                    list(argv),
-                    executable=executable,
-                    cwd=cwd,
-                    env=whole,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
-                    start_new_session=True,
-                )
+                pid = begun(program, argv, whole, output, cwd)
         except (OSError, ValueError) as error:
             raise PulseError(_sentence(argv[0], cwd, whole, error)) from error
-        # Pulse waits by pidfd, and the process may outlive it: subprocess must neither wait nor complain.
-        process.returncode = 0
-        return _born(process.pid, before, _ticks_now())
+        return _born(pid, before, _ticks_now())
 
     @contextmanager
     def _default_signals(self) -> Iterator[None]:
@@ -68,7 +59,7 @@ class Launcher:
 
         An ignored signal stays ignored across exec, a handled one goes back to its default: so ignored ones
         get a handler that does nothing, which keeps this process as deaf as it was. SIGPIPE and SIGXFSZ,
-        which Python ignores, are restored by subprocess itself.
+        which Python ignores, are restored in any case.
         """
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         for number in self._ignored:
@@ -87,11 +78,10 @@ class Launcher:
 def _ignored_signals() -> list[int]:
     if threading.current_thread() is not threading.main_thread():
         return []  # only the main thread may change dispositions
-    restored = (signal.SIGPIPE, signal.SIGXFSZ)
     return [
         number
         for number in range(1, signal.NSIG)
-        if number not in restored and signal.getsignal(number) is signal.SIG_IGN
+        if number not in IGNORED_BY_PYTHON and signal.getsignal(number) is signal.SIG_IGN
     ]
 
 

@@ -6,17 +6,19 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pulse_adapters.host.background import left_by, short
 from pulse_adapters.host.clock import boot_us
 from pulse_adapters.host.guarded import end_all, guarded, present
 from pulse_adapters.host.outputs import last_words
 from pulse_adapters.host.proc import MARKER, PROCESS, TICKS_PER_SECOND, boot_id, is_alive
 from pulse_adapters.host.search import marked
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.spawn import Ended, Spawner
 from pulse_adapters.host.systemctl import Systemctl
+from pulse_adapters.host.table import LinuxProcessTable
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Found, Policy, ProcessTable, Result, Safety, Sight
+from pulse_core.ports import Found, Policy, Result, Safety, Sight
 from pulse_core.settings import ProcessSettings, Settings
 
 _FRESH_US = 1_000_000
@@ -46,6 +48,7 @@ class RestartParams(BaseModel):
     instead_of: InsteadOf | None = Field(None, description="the one seen dying, which alone may be replaced")
     if_dead: bool = Field(False, description="do nothing if another one is up by now")
     fresh: bool = Field(False, description="the death was seen a moment before this was wished")
+    for_condition: str = Field("", description="the condition that this answers, as `llm:http://…`")
 
 
 class RestartProcess:
@@ -60,7 +63,7 @@ class RestartProcess:
     def __init__(
         self,
         settings: Callable[[], Settings],
-        table: ProcessTable,
+        table: LinuxProcessTable,
         known: Callable[[], Mapping[str, Found]],
         spawner: Spawner,
         outputs: Path,
@@ -87,17 +90,29 @@ class RestartProcess:
 
     async def _restarted(self, params: RestartParams, event: Event) -> Result:
         process = guarded(self._settings(), params.process)
-        if self._just_seen_dead(params, event):
+        start = self._start_before(process, params)
+        if not start and self._just_seen_dead(params, event):
             return await self._begin(process, (), event)
+        behind = await left_by(start.effect) if start else ()
         sight = await present(self._table, process, self._known())
-        left = {*sight.found, *self._alive(params)}
-        if (params.if_dead or params.instead_of) and (up := _up_by_now(sight)):
-            return up
-        return await self._begin(process, tuple(left), event)
+        if process.match and sight.busy:
+            raise PulseError(f"nothing was started: {sight.detail}")
+        if params.if_dead or params.instead_of:
+            if up := _up_by_now(sight):
+                return up
+            if start and start.code == 0 and behind:
+                return _already(behind[0])  # it went into the background, and has its grace to come up there
+        return await self._begin(process, (*{*sight.found, *self._alive(params), *behind},), event)
+
+    def _start_before(self, process: ProcessSettings, params: RestartParams) -> Ended | None:
+        """How the start before this one ended, if it was over at once: what it left would be there twice."""
+        start = params.instead_of.found if params.instead_of else self._known().get(params.process)
+        return short(self._spawner, process, start) if start else None
 
     def _just_seen_dead(self, params: RestartParams, event: Event) -> bool:
         """Whether the watcher has looked a moment ago, so that looking again would only cost time."""
         fresh = event.boot == self._boot and 0 <= boot_us() - event.mono < _FRESH_US
+        fresh = fresh and not self._table.in_doubt(params.process)
         return params.fresh and params.instead_of is not None and fresh and not self._alive(params)
 
     def _alive(self, params: RestartParams) -> set[Found]:
@@ -160,7 +175,11 @@ def _up_by_now(sight: Sight) -> Result | None:
     """The result if it is there after all and, where it has a port, answers."""
     if sight.answering is False or not (sight.found or sight.answering):
         return None
-    return Result({"already": True} | (dict(_result(sight.found[0]).data) if sight.found else {}))
+    return _already(sight.found[0]) if sight.found else Result({"already": True})
+
+
+def _already(found: Found) -> Result:
+    return Result({"already": True, **_result(found).data})
 
 
 def _result(found: Found) -> Result:

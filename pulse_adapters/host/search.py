@@ -1,59 +1,90 @@
-"""One pass over /proc for all processes that have to be searched by their command line."""
+"""Finding processes by their command line or by a marker in their environment, in one pass over /proc."""
 
 import asyncio
 import os
-import re
-from collections.abc import Collection, Mapping
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
-from pulse_adapters.host.proc import MARKER, Entry, carries, command_line, entry, pids
+from pulse_adapters.host.command_lines import CommandLines, text
+from pulse_adapters.host.examination import Question
+from pulse_adapters.host.expression import expression
+from pulse_adapters.host.judge import Judge
+from pulse_adapters.host.look import Look, Suspect
+from pulse_adapters.host.proc import MARKER, carries, entry, pids
 from pulse_core.ports import Found
 
-SEARCHED = 4_096
-"""How much of a command line is searched: any user may start one of 2 MiB, and patterns may be slow on it."""
+BREATH = 0.001
+"""Seconds of searching after which the event loop is given a turn."""
+_SLICE = 50  # processes after which the event loop is given a turn in any case: a fraction of a millisecond
 
-_SLICE = 50  # processes between two breaths of the event loop: about a millisecond
 
+class Hits(NamedTuple):
+    """Live processes, oldest first: those that match, those of which it is not known, and those of which it won't be.
 
-async def search(
-    patterns: Mapping[str, str], besides: Collection[int] = ()
-) -> Mapping[str, tuple[Found, ...]]:
-    """For each name the live processes whose argv, joined by spaces, its pattern is found in; oldest first.
-
-    Pulse itself never matches, nor its command line, nor what runs in one of the sessions `besides`.
+    unsure: the search in their command line is not over, or is too long, as it is for those in `hopeless`.
     """
-    shapes = {name: re.compile(pattern) for name, pattern in patterns.items()}
-    found: dict[str, list[Found]] = {name: [] for name in patterns}
-    for count, pid in enumerate(list(pids()), 1):
-        line = " ".join(argv := command_line(pid))[:SEARCHED]
-        # Patterns first: a second look at each process would cost as much as this one.
-        hits = [name for name, shape in shapes.items() if shape.search(line)] if line else []
-        if hits and (seen := _eligible(pid, argv, besides)):
-            for name in hits:
-                found[name].append(seen.found)
-        if count % _SLICE == 0:
-            await asyncio.sleep(0)
-    return {name: tuple(sorted(some, key=lambda one: one.started)) for name, some in found.items()}
+
+    found: tuple[Found, ...] = ()
+    unsure: tuple[Found, ...] = ()
+    hopeless: tuple[Found, ...] = ()
 
 
-def _eligible(pid: int, argv: list[str], besides: Collection[int]) -> Entry | None:
-    if pid == os.getpid() or is_pulse(argv):
-        return None
-    seen = entry(pid)
-    return seen if seen and seen.alive and seen.session not in besides else None
+class Search:
+    """Looks for processes whose argv, joined by spaces, a pattern is found in, as `re.search` would.
+
+    It never holds the event loop longer than a few milliseconds: a search that may take longer is the judge's.
+    Pulse itself never matches, nor its command line, nor what runs for it.
+    """
+
+    def __init__(self) -> None:
+        self._lines = CommandLines()
+        self._judge = Judge()
+
+    async def find(self, patterns: Mapping[str, str], besides: Collection[int] = ()) -> Mapping[str, Hits]:
+        """For each name who matches its pattern; nothing that runs in one of the sessions `besides` does."""
+        look = await self._pass(patterns)
+        await self._judge.ask(look.hard.values())
+        for suspect, question in look.hard.items():
+            look.keep(suspect, self._judge.recall(question))
+        sessions = {*besides, *self._judge.running}
+        groups = look.sure, look.unsure, look.hopeless
+        return {name: Hits(*(_living(name, group, sessions) for group in groups)) for name in patterns}
+
+    async def _pass(self, patterns: Mapping[str, str]) -> Look:
+        look, rested = Look(self._judge.recall), 0.0
+        shapes = [(name, expression(pattern)) for name, pattern in patterns.items()]
+        for count, (pid, raw) in enumerate(self._lines.all(), 1):
+            for name, shape in shapes:
+                if shape.misses(raw):
+                    continue
+                look.weigh(name, pid, raw, shape)
+                if look.spent - rested > BREATH:
+                    rested = look.spent
+                    await asyncio.sleep(0)
+            if count % _SLICE == 0:
+                await asyncio.sleep(0)
+        return look
+
+    async def still_matches(self, found: Found, pattern: str) -> bool:
+        """Whether a live process may still be what the pattern means; while it is executed, it has no line."""
+        line, shape = text(self._lines.of(found.pid)), expression(pattern)
+        if not line or shape.is_light(line):
+            return not line or shape.search(line)
+        await self._judge.ask([question := Question(shape.text, line)])
+        answer = self._judge.recall(question)
+        return answer is None or answer.found is not False
+
+    def close(self) -> None:
+        """Let go of all files and of the judge."""
+        self._judge.close()
+        self._lines.close()
 
 
-def is_pulse(argv: list[str]) -> bool:
-    """Whether this is Pulse's daemon or command line: it names what it guards without being it."""
-    names = [os.path.basename(word) for word in argv[:2]]
-    module = next((after for word, after in pairwise(argv) if word == "-m"), "")
-    return "upulse" in names or module.split(".")[0] == "upulse_cli"
-
-
-def still_matches(found: Found, pattern: str) -> bool:
-    """Whether a live process still has a command line with this in it; while it is executed, it has none."""
-    argv = command_line(found.pid)
-    return not argv or re.search(pattern, " ".join(argv)[:SEARCHED]) is not None
+def _living(name: str, suspects: Iterable[Suspect], sessions: Collection[int]) -> tuple[Found, ...]:
+    """Those of this name that live and are in none of the sessions, oldest first."""
+    seen = [entry(pid) for whose, pid in suspects if whose == name]
+    living = [one.found for one in seen if one and one.alive and one.session not in sessions]
+    return tuple(sorted(living, key=lambda one: one.started))
 
 
 async def marked(marker: str, variable: str = MARKER, leaders: bool = False) -> tuple[Found, ...]:

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,31 @@ class Outcome(NamedTuple):
     took: float
 
 
+class Ended(NamedTuple):
+    """How a process that was started here has ended.
+
+    code: its exit code, negative for a signal; lived: seconds; effect: the `PULSE_EFFECT` it was started with.
+    """
+
+    code: int
+    lived: float
+    effect: str
+
+
+@dataclass
+class _Life:
+    """A process that was started here: its start time in clock ticks, and seconds of the monotonic clock."""
+
+    started: int
+    effect: str
+    began: float
+    ended: float | None = None
+
+    def end(self, _exited: object) -> None:
+        """It is over now."""
+        self.ended = time.monotonic()
+
+
 class Overran(PulseError):
     """A command was ended because it took too long; `left` are those of its processes that could not be."""
 
@@ -44,7 +70,7 @@ class Spawner:
         self._children = Children()
         self._launcher = Launcher()
         self._running: set[int] = set()
-        self._births: dict[int, int] = {}
+        self._lives: dict[int, _Life] = {}
 
     @property
     def running(self) -> frozenset[int]:
@@ -69,18 +95,28 @@ class Spawner:
             found = self._launcher.launch(argv, cwd=cwd, env=env or {}, output=target)
         finally:
             os.close(target)
-        self._adopt(found.pid)
-        self._births[found.pid] = found.started
-        if len(self._births) > REMEMBERED:
-            del self._births[next(iter(self._births))]
+        life = _Life(found.started, (env or {}).get(MARKER, ""), time.monotonic())
+        self._adopt(found.pid).add_done_callback(life.end)
+        self._lives.pop(found.pid, None)  # so that the newest is last
+        self._lives[found.pid] = life
+        if len(self._lives) > REMEMBERED:
+            del self._lives[next(iter(self._lives))]
         return found
+
+    def ended(self, found: Found) -> Ended | None:
+        """How a process that was started here has ended; None if it has not, or that is not known any more."""
+        code, life = self._children.exit_code(found.pid), self._lives.get(found.pid)
+        if code is None or life is None or life.started != found.started:
+            return None
+        return Ended(code, (life.ended or time.monotonic()) - life.began, life.effect)
 
     def end_of(self, found: Found) -> str:
         """How a process that was started here has ended, in words; nothing if that is not known."""
-        code = self._children.exit_code(found.pid)
-        if code is None or self._births.get(found.pid) != found.started:
+        if (ended := self.ended(found)) is None:
             return ""
-        return f"exited with status {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
+        if ended.code >= 0:
+            return f"exited with status {ended.code}"
+        return f"was killed by {signal.Signals(-ended.code).name}"
 
     def _adopt(self, pid: int) -> asyncio.Future[int]:
         try:
@@ -179,11 +215,12 @@ def _held(found: Found) -> int | None:
 
 
 def _terminate(found: Found, handle: int, leads: bool) -> None:
-    """One SIGTERM each: a second one makes many programs quit the hard way."""
+    """One SIGTERM each: a second one makes many programs quit the hard way. What is stopped goes on, to hear it."""
     with suppress(ProcessLookupError):
-        signal.pidfd_send_signal(handle, signal.SIGTERM if not leads else 0)
-        if leads:
-            os.killpg(found.pid, signal.SIGTERM)
+        for number in (signal.SIGTERM, signal.SIGCONT):
+            signal.pidfd_send_signal(handle, number if not leads else 0)
+            if leads:
+                os.killpg(found.pid, number)
 
 
 async def _readable(handle: int, timeout: float) -> bool:

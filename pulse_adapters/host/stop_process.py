@@ -1,14 +1,15 @@
-"""The executor `stop-process`: brings a guarded process down and everything that is it."""
+"""The executor `stop-process`: brings down a guarded process, or one that holds too much memory, and all that is it."""
 
 from collections.abc import Callable, Mapping
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from pulse_adapters.host.consumers import Consumers
 from pulse_adapters.host.guarded import end_all, guarded, present
 from pulse_adapters.host.proc import is_alive
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.systemctl import Systemctl
-from pulse_core.model.errors import PulseError
+from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.ports import Found, Policy, ProcessTable, Result, Safety
@@ -17,12 +18,30 @@ from pulse_core.settings import Settings
 _SOFT_S = 10.0
 
 
-class StopParams(BaseModel):
-    """Which process."""
+class Consumer(BaseModel):
+    """One process and no other, and the pattern that allows to stop it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    process: str = Field(description="its name in the settings")
+    pid: int = Field(gt=1)
+    started: int = Field(description="its start time, clock ticks after boot")
+    pattern: str = Field(description="one of `stop` under [resources]")
+
+
+class StopParams(BaseModel):
+    """Which process: a guarded one, or one that the settings allow to stop when memory is short."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    process: str | None = Field(None, description="a guarded one's name in the settings")
+    consumer: Consumer | None = None
+    for_condition: str = Field("", description="the condition that this is an answer to")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "StopParams":
+        if (self.process is None) == (self.consumer is None):
+            raise ValueError("give either process, a name in the settings, or consumer")
+        return self
 
 
 class StopProcess:
@@ -40,30 +59,50 @@ class StopProcess:
     ) -> None:
         self._settings, self._table, self._known, self._spawner = settings, table, known, spawner
         self._systemctl = Systemctl(spawner)
+        self._consumers = Consumers(settings, known, lambda: spawner.running)
 
     def policy(self, params: StopParams) -> Policy:
         """Stopping what is stopped changes nothing."""
         return Policy(Safety.IDEMPOTENT, timeout=60.0)
 
     def check(self, params: StopParams) -> None:
-        """Refuse the name of a process that is not in the settings."""
-        guarded(self._settings(), params.process)
+        """Refuse the name of a process, or a pattern, that is not in the settings."""
+        if params.consumer is None:
+            guarded(self._settings(), params.process or "")
+        elif (pattern := params.consumer.pattern) not in self._settings().resources.stop:
+            raise Refused(f"no {pattern!r} in `stop` under [resources] in config.toml; add it to allow this")
 
     async def execute(self, effect: Effect, params: StopParams, event: Event) -> Result:
         """End all that is found of it; the result names who was ended."""
-        process = guarded(self._settings(), params.process)
+        if params.consumer is not None:
+            return await self._stop(params.consumer)
+        process = guarded(self._settings(), params.process or "")
         if process.systemd_unit:
             await self._systemctl.stop(process.systemd_unit, user=process.systemd_user, timeout=55.0)
             return Result({"unit": process.systemd_unit})
         sight = await present(self._table, process, self._known())
-        believed = self._known().get(params.process)
+        believed = self._known().get(process.name)
         left = {*sight.found, *({believed} if believed and is_alive(believed) else ())}
         if sight.answering and not left:
             raise PulseError(
                 f"{sight.detail}, but who listens there is not visible to the user Pulse runs as"
             )
+        if process.match and sight.busy and not left:
+            raise PulseError(f"nothing was ended: {sight.detail}")
         await end_all(self._spawner, left, _SOFT_S)
         return Result({"ended": sorted(one.pid for one in left)})
+
+    async def _stop(self, consumer: Consumer) -> Result:
+        """End this very process, if it still is what may be stopped; somebody else may have its pid by now."""
+        found = Found(consumer.pid, consumer.started)
+        if not is_alive(found):
+            return Result({"ended": [], "already": True})
+        if not await self._consumers.is_one(found, consumer.pattern):
+            raise PulseError(
+                f"process {found.pid} was let live: it is guarded, or keeps what is, or does not match any more"
+            )
+        await end_all(self._spawner, [found], _SOFT_S)
+        return Result({"ended": [found.pid]})
 
     async def verify(self, effect: Effect, params: StopParams, event: Event) -> Result | None:
         """Never asked: it is done again."""

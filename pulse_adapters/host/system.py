@@ -1,34 +1,58 @@
-"""The watcher of the machine's vital signs, and of the daemon's own."""
+"""The watcher of the machine's vital signs, and of the daemon's own; it says when the machine is short of something."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
+from typing import NamedTuple
 
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.consumers import Consumers
 from pulse_adapters.host.disks import Disks
 from pulse_adapters.host.pressure import PsiTriggers, pressure
 from pulse_adapters.host.proc import require_linux
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.usage import CpuMeter, SelfMeter, load, memory
-from pulse_core.model.vitals import Reading, Window
+from pulse_core.model.payload import Json
+from pulse_core.model.vitals import WINDOW_US, Reading, Window
+from pulse_core.record import Facts
+from pulse_core.rules.survival.shortage import OF_MEMORY, SENSE
 from pulse_core.settings import Settings
+from pulse_core.watch.resources import OVER, History, conclude, spelled, streaks
+
+UNSEEN = 3
+"""Intervals without a sample after which what was over its bound before counts as over anew; or a minute, if longer."""
+
+
+class Before(NamedTuple):
+    """What is known already: the log's facts, and this sense's last minute, an earlier daemon's samples with it."""
+
+    facts: Facts
+    window: Callable[[], Window]
 
 
 class SystemResource:
     """CPU, memory, swap, load, disks, pressure; all shares are fractions from 0 to 1, sizes are bytes.
 
     Entered as a context it also asks the kernel to tell pressure at once; such a sample names the resource
-    in `trigger` and is worth a tick.
+    in `trigger` and is worth a tick. While memory is short it also tells who may be stopped, in `consumers`.
     """
 
-    name = key = "system-resource"
+    name = key = SENSE
     timeout = 5.0
 
     def __init__(
-        self, settings: Callable[[], Settings], lateness: Callable[[], float], spawner: Spawner
+        self,
+        settings: Callable[[], Settings],
+        lateness: Callable[[], float],
+        spawner: Spawner,
+        consumers: Consumers,
+        before: Before,
     ) -> None:
         require_linux()
         self._settings = settings
         self._lateness = lateness
+        self._consumers, self._before = consumers, before
+        self._clock = SystemClock()
         self._nudge = asyncio.Event()
         self._cpu, self._own = CpuMeter(), SelfMeter()
         self._disks = Disks(spawner)
@@ -55,8 +79,35 @@ class SystemResource:
         data = self._cpu.read() | memory() | load() | self._own.read()
         data["loop_late_ms"] = round(self._lateness(), 3)
         data["psi"] = pressure()
-        data["disks"] = await self._disks.sample(self._settings().watch.disks)
-        return Reading(data | ({"trigger": trigger} if trigger else {}))
+        data["disks"] = await self._disks.sample(self._paths())
+        if trigger:
+            data["trigger"] = trigger
+        if consumers := await self._allowed():
+            data["consumers"] = consumers
+        return self._concluded(data)
+
+    def _paths(self) -> list[str]:
+        """The file systems to be sampled: those that are wanted, and those with bounds."""
+        settings = self._settings()
+        bounded = (bound.path for bound in settings.resources.disk)
+        return list(dict.fromkeys((*settings.watch.disks, *bounded)))
+
+    async def _allowed(self) -> list[Mapping[str, Json]]:
+        """Who may be stopped; nobody is looked for while memory is not short."""
+        standing = self._before.facts().conditions
+        if self._settings().resources.stop and any(standing[name] for name in OF_MEMORY):
+            return await self._consumers.largest()
+        self._consumers.rest()
+        return []
+
+    def _concluded(self, data: dict[str, Json]) -> Reading:
+        last, settings = self._before.window().last, self._settings()
+        patience = max(WINDOW_US, UNSEEN * settings.watch.system_interval)
+        history = History(self._before.facts().conditions, streaks(last.data) if last else {}, patience)
+        outlook = conclude(data, settings.resources, history, self._clock.now())
+        if outlook.over:
+            data[OVER] = spelled(outlook.over)
+        return Reading(data, outlook.drafts)
 
     def should_wake(self, window: Window) -> bool:
         """Whether the newest sample was taken because a resource came under pressure."""
@@ -71,3 +122,4 @@ class SystemResource:
     ) -> None:
         self._triggers.close()
         self._disks.close()
+        self._consumers.rest()

@@ -1,36 +1,52 @@
 """The processes of this machine as the core asks for them."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host import listening, pid_files
+from pulse_adapters.host.background import left_by, short
+from pulse_adapters.host.doubt import Doubts
 from pulse_adapters.host.held import Held
 from pulse_adapters.host.proc import PROCESS, is_alive, require_linux, started
-from pulse_adapters.host.search import marked, search, still_matches
+from pulse_adapters.host.search import Search, marked
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.systemctl import Systemctl, Unit
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Found, Sight
 from pulse_core.settings import ProcessSettings
 
+LOG = logging.getLogger("pulse.host")
+
 _CATCH_UP = (0.01, 0.02, 0.05, 0.1)  # seconds systemd is given to notice a death that we saw before it did
+
+
+def _log(whose: str, message: str) -> None:
+    LOG.error("%s: %s", whose, message)
 
 
 class LinuxProcessTable:
     """Finds processes in /proc and holds them by pidfd; believes what is known while its start time agrees."""
 
     def __init__(
-        self, spawner: Spawner, systemctl: Systemctl | None = None, home: Path | None = None
+        self,
+        spawner: Spawner,
+        systemctl: Systemctl | None = None,
+        home: Path | None = None,
+        failed: Callable[[str, str], None] = _log,
     ) -> None:
         require_linux()
         self._home = home
         self._looked_for: set[str] = set()
+        self._looked_behind: dict[str, Found] = {}
         self._spawner = spawner
         self._systemctl = systemctl or Systemctl(spawner)
         self._held = Held(self._reap)
+        self._by_line = Search()
+        self._doubts = Doubts(failed)
 
     async def look(
         self, processes: Sequence[ProcessSettings], known: Mapping[str, Found]
@@ -39,7 +55,7 @@ class LinuxProcessTable:
         sights: dict[str, Sight] = {}
         ahead: list[ProcessSettings] = []
         for process in processes:
-            sight = sights[process.name] = self._believed(process, known.get(process.name))
+            sight = sights[process.name] = await self._believed(process, known.get(process.name))
             if process.tcp or not (sight.found or _has_no_way(process)):
                 ahead.append(process)
         if ahead:
@@ -49,7 +65,20 @@ class LinuxProcessTable:
             self._looked_for.add(process.name)
             if not sights[process.name].found:
                 await self._recognise(process.name, sights)
+        for process in processes:
+            if _has_no_way(process) and not sights[process.name].found and process.name in known:
+                await self._look_behind(process, known[process.name], sights)
         return sights
+
+    async def _look_behind(self, process: ProcessSettings, start: Found, sights: dict[str, Sight]) -> None:
+        """Once after a start that was over at once: what it has left in the background is the process."""
+        ended = short(self._spawner, process, start)
+        if ended is None or self._looked_behind.get(process.name) == start:
+            return
+        self._looked_behind[process.name] = start
+        if ended.code == 0 and (found := await left_by(ended.effect)):
+            words = f"process {found[0].pid} was left in the background by {start.pid}"
+            sights[process.name] = Sight(found, known=False, detail=words)
 
     async def _recognise(self, name: str, sights: dict[str, Sight]) -> None:
         """At the first look: what an earlier daemon started and could not write down before it died."""
@@ -58,15 +87,24 @@ class LinuxProcessTable:
                 found, known=False, detail=f"process {found[0].pid} was started by an earlier daemon"
             )
 
-    def _believed(self, process: ProcessSettings, known: Found | None) -> Sight:
+    async def _believed(self, process: ProcessSettings, known: Found | None) -> Sight:
         """What can be said without a search: the process last known to be it, while it lives and still is it."""
         if known is None:
             return Sight(detail="not seen yet")
         if not is_alive(known):
             return Sight(detail=f"process {known.pid} is gone", ended=self._spawner.end_of(known))
-        if not _still_is(process, known):
+        if not await self._still_is(process, known):
             return Sight(known=True, detail=f"process {known.pid} lives but is no longer it")
         return Sight((known,), known=True, detail=f"process {known.pid} is alive")
+
+    async def _still_is(self, process: ProcessSettings, known: Found) -> bool:
+        if process.match:
+            return await self._by_line.still_matches(known, process.match)
+        return pid_files.still_names(process.pid_file, known) if process.pid_file else True
+
+    def in_doubt(self, name: str) -> bool:
+        """Whether the last look could not tell if some process is this one."""
+        return name in self._doubts
 
     async def _search(self, ahead: Sequence[ProcessSettings], sights: dict[str, Sight]) -> None:
         """Everything that waits or scans, at the same time."""
@@ -85,8 +123,8 @@ class LinuxProcessTable:
                     believed = sights[process.name]
                     sights[process.name] = seen._replace(known=believed.known, ended=believed.ended)
             if patterns := {process.name: process.match for process in ahead if process.match}:
-                for name, found in (await search(patterns, self._spawner.running)).items():
-                    sights[name] = sights[name]._replace(found=found, detail=_matching(found))
+                for name, hits in (await self._by_line.find(patterns, self._spawner.running)).items():
+                    sights[name] = self._doubts.sight_of(name, patterns[name], hits, sights[name])
 
     async def _port(self, address: str, sight: Sight) -> Sight:
         try:
@@ -125,20 +163,11 @@ class LinuxProcessTable:
     def close(self) -> None:
         """Let go of all processes."""
         self._held.close()
-
-
-def _still_is(process: ProcessSettings, known: Found) -> bool:
-    if process.match:
-        return still_matches(known, process.match)
-    return pid_files.still_names(process.pid_file, known) if process.pid_file else True
+        self._by_line.close()
 
 
 def _has_no_way(process: ProcessSettings) -> bool:
     return not (process.match or process.pid_file or process.systemd_unit or process.tcp)
-
-
-def _matching(found: tuple[Found, ...]) -> str:
-    return f"process {found[0].pid} matches, of {len(found)}" if found else "no process matches"
 
 
 def _unit_sight(unit: Unit) -> Sight:

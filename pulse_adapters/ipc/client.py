@@ -1,6 +1,8 @@
 """The command line's end of the socket: plain and synchronous, quick to import."""
 
 import json
+import os
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -9,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from pulse_adapters.ipc.lock import holder
 from pulse_adapters.ipc.protocol import VERSION, NotAnswering, NotWelcome, error_from, reachable
 
 _PIECE = 1 << 18
@@ -69,8 +72,9 @@ class Client:
 
     def _send(self, request: dict[str, Any]) -> None:
         line = json.dumps(request).encode() + b"\n"
-        connection = self._socket or self._connect()
-        self._socket = connection
+        if self._socket and _has_news(self._socket):
+            self.close()  # the daemon hung up on us, who asked nothing for a while
+        connection = self._socket = self._socket or self._connect()
         # A daemon that turns us away says why before it hangs up: then there is something to read.
         with suppress(BrokenPipeError, ConnectionResetError):
             connection.settimeout(self._timeout)
@@ -113,6 +117,11 @@ class Client:
             raise NotAnswering(f"the daemon at {self._path} hung up before it answered; ask again")
         return piece
 
+    def _is_left_over(self) -> bool:
+        """Whether nobody can be serving here: the lock beside the socket can be read, and nobody holds it."""
+        lock = self._path.with_name("lock")
+        return os.access(lock, os.R_OK) and holder(lock) is None
+
     def _silent(self) -> NotAnswering:
         return NotAnswering(
             f"the daemon at {self._path} has not answered for {self._timeout:g} s; "
@@ -125,7 +134,16 @@ class Client:
                 return self._silent()
             case FileNotFoundError() | ConnectionRefusedError() | NotADirectoryError():
                 return NotAnswering(f"no daemon answers at {self._path}; start one with: upulse daemon start")
+            case PermissionError() if self._is_left_over():
+                return NotAnswering(f"no daemon answers at {self._path}; its owner can start one")
             case PermissionError():
                 return NotWelcome(f"{self._path} is not for this user; ask its owner for the socket's group")
             case _:
                 return NotAnswering(f"{self._path} can't be reached: {error.strerror or error}")
+
+
+def _has_news(connection: socket.socket) -> bool:
+    """Whether there is something to read, or the other end is gone."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))

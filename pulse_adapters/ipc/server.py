@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from pulse_adapters.ipc.hall import Caller, Hall
 from pulse_adapters.ipc.peer import Doorkeeper, Peer, group_id
 from pulse_adapters.ipc.place import bound, remove, signpost
 from pulse_adapters.ipc.protocol import END, InternalError, NotWelcome, error_line, item, request
@@ -38,65 +39,39 @@ async def serve(
     no PulseError. The caller holds the home's lock.
     """
     keeper = Doorkeeper(owner, group_id(group) if group else None)
-    hall = _Hall(keeper, handler, on_error, limits)
+    reception = _Reception(keeper, handler, on_error, limits)
     listening = bound(path, owner, keeper.group)
     placed = [(path, os.lstat(path))]
     if sign and sign != path:
         signpost(sign, path)
         placed.append((sign, os.lstat(sign)))
-    server = await asyncio.get_running_loop().create_unix_server(hall.door, sock=listening)
+    server = await asyncio.get_running_loop().create_unix_server(reception.door, sock=listening)
     try:
         yield
     finally:
         server.close()
         for place, mine in placed:
             remove(place, mine)
-        await hall.emptied()
+        await reception.hall.emptied()
 
 
-class _Hall:
-    """Who is being talked to; owns a task for each caller."""
+class _Reception:
+    """Lets callers in, and answers their requests one after another."""
 
     def __init__(self, keeper: Doorkeeper, handler: Handler, on_error: OnError, limits: Limits) -> None:
         self._keeper, self._handler, self._on_error, self._limits = keeper, handler, on_error, limits
-        self._callers: dict[asyncio.Task[None], tuple[Peer, Wire]] = {}
+        self.hall = Hall(limits)
 
     def door(self) -> Wire:
         """A wire for the next caller."""
         return Wire(self._limits, self._opened)
 
-    async def emptied(self) -> None:
-        """Hang up on everybody, and wait until nothing is worked on any more."""
-        callers = dict(self._callers)
-        for task, (_, wire) in callers.items():
-            wire.close()  # here, since a task that has not begun yet would not do it
-            task.cancel()
-        if callers:
-            await asyncio.wait(callers)
-        for _, wire in callers.values():
-            wire.abort()
-        await asyncio.sleep(0)  # asyncio closes the sockets one turn later
-
     def _opened(self, wire: Wire, transport: asyncio.Transport) -> None:
         peer = self._keeper.peer(transport.get_extra_info("socket"))
-        if refusal := self._refusal(peer):
+        if refusal := _unwelcome(peer) or self.hall.refusal(peer):
             wire.say(error_line(NotWelcome(refusal)))
             return wire.close()
-        task = asyncio.get_running_loop().create_task(self._converse(wire, peer), name=f"caller {peer.pid}")
-        self._callers[task] = peer, wire
-        task.add_done_callback(self._callers.pop)
-        wire.owner = task
-        return None
-
-    def _refusal(self, peer: Peer) -> str | None:
-        """Why this caller is not let in, or None."""
-        if peer.role == Role.NOBODY:
-            return f"user {peer.uid} may not talk to this Pulse; its owner can allow a group in [socket]"
-        humble = sum(other.role < Role.PERSON for other, _ in self._callers.values())
-        full = len(self._callers) >= self._limits.connections
-        if full or (peer.role < Role.PERSON and humble >= self._limits.agents):
-            return f"{len(self._callers)} callers are connected, and that is enough; try again later"
-        return None
+        return self.hall.seat(Caller(peer, wire), self._converse(wire, peer))
 
     async def _converse(self, wire: Wire, peer: Peer) -> None:
         try:
@@ -124,6 +99,13 @@ class _Hall:
             self._on_error(error)
             words = f"the daemon failed at {op!r} ({type(error).__name__}); its log says more"
             await wire.send(error_line(InternalError(words)))
+
+
+def _unwelcome(peer: Peer) -> str:
+    """Why this peer may never come in, or nothing."""
+    if peer.role == Role.NOBODY:
+        return f"user {peer.uid} may not talk to this Pulse; its owner can allow a group in [socket]"
+    return ""
 
 
 async def _told(wire: Wire, answers: Answer) -> None:

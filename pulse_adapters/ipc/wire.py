@@ -1,6 +1,7 @@
 """One connection as lines: what comes in is bounded, what goes out waits for the reader."""
 
 import asyncio
+import select
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,8 +12,8 @@ from pulse_adapters.ipc.protocol import ALIVE, BEAT, BadRequest, error_line
 class Limits:
     """What one caller may cost. line: bytes not yet worked on; idle, stuck, beat: seconds; rest: connections.
 
-    idle counts between requests, stuck while an answer is not read. `agents` is the part of `connections` that
-    callers below PERSON may take, so that they can't lock the owner out.
+    idle counts from one request to the end of the next line, stuck while an answer is not read. `agents` is the
+    part of `connections` that callers below PERSON may take, so that they can't lock the owner out.
     """
 
     line: int = 1 << 20
@@ -35,8 +36,10 @@ class Wire(asyncio.Protocol):
         self._limits, self._opened = limits, opened
         self._transport: asyncio.Transport | None = None
         self._read = bytearray()
-        self._searched = 0
-        self._news = asyncio.Event()
+        self._asked = asyncio.Event()
+        self._at_work = False
+        self.since = 0.0
+        """When the last request was done, or else the connection was made; the loop's time."""
         self._writable = asyncio.Event()
         self._writable.set()
         self.owner: asyncio.Task[None] | None = None
@@ -45,12 +48,14 @@ class Wire(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self.since = _now()
         transport.set_write_buffer_limits(high=self._limits.unsent)
         self._opened(self, transport)
 
     def data_received(self, data: bytes) -> None:
         self._read += data
-        self._news.set()
+        if b"\n" in data:
+            self._asked.set()
         if len(self._read) > self._limits.line:
             self.say(
                 error_line(BadRequest(f"more than {self._limits.line} bytes at once; send less, or wait"))
@@ -71,15 +76,32 @@ class Wire(asyncio.Protocol):
         self._writable.set()
 
     async def line(self) -> bytes:
-        """The next line; Gone if it doesn't come while the caller may idle."""
-        while (end := self._read.find(b"\n", self._searched)) < 0:
-            self._searched = len(self._read)
-            self._news.clear()
-            await self._within(self._limits.idle, self._news)
+        """The next line; Gone if it isn't whole while the caller may idle."""
+        if self._at_work:
+            self._at_work, self.since = False, _now()
+        if not self._asked.is_set():
+            await self._within(self._limits.idle, self._asked)
+        end = self._read.find(b"\n")
         line = bytes(self._read[:end])
         del self._read[: end + 1]
-        self._searched = 0
+        if b"\n" not in self._read:
+            self._asked.clear()
+        self._at_work = True
         return line
+
+    def is_idle(self) -> bool:
+        """Whether nothing was asked that is not answered; an answer that stays unread for long counts as one."""
+        if self._at_work or self._asked.is_set():
+            return False
+        return not self._unsent() or _now() - self.since > self._limits.stuck
+
+    def has_news(self) -> bool:
+        """Whether the caller is there and has sent something that only the kernel knows of so far."""
+        if self._transport is None or self._transport.is_closing():
+            return False
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket"), select.POLLIN)
+        return any(not event & select.POLLHUP for _, event in poll.poll(0))
 
     async def send(self, line: bytes) -> None:
         """Write a line; wait while the caller doesn't read, and give it up (Gone) if it doesn't for long."""
@@ -94,20 +116,30 @@ class Wire(asyncio.Protocol):
 
     def still_here(self) -> None:
         """Say that the daemon lives, unless the caller has things to read anyway."""
-        if self._transport and self._transport.get_write_buffer_size() == 0:
+        if not self._unsent():
             self.say(ALIVE)
 
     def close(self) -> None:
         """Hang up once the caller has what was said, or at once if it is not reading."""
-        if self._transport and self._writable.is_set():
-            self._transport.close()
-        else:
-            self.abort()
+        if not self._transport or not self._writable.is_set():
+            return self.abort()
+        if self._unsent():  # nobody counts this connection any more, so it must not stay for ever
+            asyncio.get_running_loop().call_later(self._limits.stuck, self.abort)
+        return self._transport.close()
+
+    def drop(self) -> None:
+        """Hang up at once, and end the task of whoever waits for this caller."""
+        self.abort()
+        self._leave()
 
     def abort(self) -> None:
         """Hang up at once, whatever the caller has not read."""
         if self._transport:
             self._transport.abort()
+
+    def _unsent(self) -> int:
+        """Bytes that were said and that the kernel has not taken yet."""
+        return self._transport.get_write_buffer_size() if self._transport else 0
 
     async def _within(self, seconds: float, event: asyncio.Event) -> None:
         try:
@@ -121,3 +153,7 @@ class Wire(asyncio.Protocol):
         self.close()
         if owner:
             owner.cancel()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

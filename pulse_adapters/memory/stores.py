@@ -1,26 +1,29 @@
 """Vitals, objects and checkpoints in dictionaries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Json
 from pulse_core.model.tick import TickRecord
-from pulse_core.model.vitals import Sample
+from pulse_core.model.vitals import MINUTE_US, Minute, Sample, Trimmed, numbers
 from pulse_core.ports import Checkpoint
 
 
 class MemoryVitals:
-    """Implements `pulse_core.ports.Vitals`; keeps the newest `kept` samples and ticks."""
+    """Implements `pulse_core.ports.Vitals`; keeps the newest `kept` samples and ticks, queued or flushed."""
 
     def __init__(self, kept: int = 10_000) -> None:
         self.kept = kept
         self._samples: dict[int, Sample] = {}
         self._ticks: dict[int, TickRecord] = {}
+        self._queued: tuple[set[int], set[int]] = set(), set()
+        self._minutes: dict[tuple[str, int, str], Minute] = {}
         self._next = 1
 
     def sample(self, key: str, moment: Moment, data: Mapping[str, Json]) -> Sample:
         sample = self._samples[self._next] = Sample(self._next, key, moment, dict(data))
+        self._queued[0].add(self._next)
         self._next += 1
         if len(self._samples) > self.kept:
             del self._samples[next(iter(self._samples))]
@@ -28,15 +31,36 @@ class MemoryVitals:
 
     def record(self, tick: TickRecord) -> None:
         self._ticks[tick.tick] = tick
+        self._queued[1].add(tick.tick)
         if len(self._ticks) > self.kept:
             del self._ticks[next(iter(self._ticks))]
 
     async def flush(self) -> None:
-        return None
+        self._queued = set(), set()
 
-    async def trim(self, before_at: int) -> None:
-        self._samples = {id_: one for id_, one in self._samples.items() if one.moment.at >= before_at}
-        self._ticks = {number: one for number, one in self._ticks.items() if one.moment.at >= before_at}
+    def forget(self) -> None:
+        (samples, ticks), self._queued = self._queued, (set(), set())
+        for id_ in samples:
+            self._samples.pop(id_, None)
+        for number in ticks:
+            self._ticks.pop(number, None)
+
+    async def trim(self, before_at: int, minutes_before: int = 0) -> Trimmed:
+        whole = before_at // MINUTE_US * MINUTE_US
+        old = [id_ for id_, sample in self._samples.items() if sample.moment.at < whole]
+        ticks = [number for number, tick in self._ticks.items() if tick.moment.at < before_at]
+        for minute in rolled_up([self._samples.pop(id_) for id_ in old]):
+            self._minutes.setdefault((minute.key, minute.at, minute.field), minute)
+        for number in ticks:
+            del self._ticks[number]
+        over = [place for place in self._minutes if place[1] < minutes_before // MINUTE_US * MINUTE_US]
+        for place in over:
+            del self._minutes[place]
+        return Trimmed(len(old), len(ticks), len(over))
+
+    async def minutes(self, key: str, after: int) -> Sequence[Minute]:
+        wanted = sorted(place for place in self._minutes if place[0] == key and place[1] > after)
+        return [self._minutes[place] for place in wanted]
 
     async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:
         return [self._samples[id_] for id_ in sorted(set(ids)) if id_ in self._samples]
@@ -44,8 +68,23 @@ class MemoryVitals:
     async def recent(self, after: int) -> Sequence[Sample]:
         return [sample for sample in self._samples.values() if sample.moment.at > after]
 
+    async def newest(self, key: str, field: str) -> Sample | None:
+        samples = reversed(self._samples.values())
+        return next((one for one in samples if one.key == key and field in one.data), None)
+
     async def ticks(self, last: int) -> Sequence[TickRecord]:
         return [self._ticks[tick] for tick in sorted(self._ticks)[-last:]] if last > 0 else []
+
+
+def rolled_up(samples: Sequence[Sample]) -> Iterator[Minute]:
+    """Every number of these samples by the minute."""
+    values: dict[tuple[str, str, int], list[float]] = {}
+    for sample in samples:
+        for field, value in numbers(sample.data):
+            place = sample.key, field, sample.moment.at // MINUTE_US * MINUTE_US
+            values.setdefault(place, []).append(value)
+    for place, found in values.items():
+        yield Minute(*place, len(found), min(found), sum(found) / len(found), max(found), found[-1])
 
 
 class MemoryObjects:

@@ -1,5 +1,6 @@
 """Objects: immutable blobs in files named by their SHA-256; nothing here is ever rewritten or guessed."""
 
 from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.objects.shards import Shard, shards
 
-__all__ = ["FileObjects"]
+__all__ = ["FileObjects", "Shard", "shards"]

@@ -5,7 +5,9 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +15,8 @@ from pulse_core.model.errors import Damaged, LogUnavailable
 
 T = TypeVar("T")
 _NAME = re.compile(r"[0-9a-f]{64}")
+LATEST = 1_000
+"""How many of the last `put`s are safe from `discard`, whatever the clock says: an event may be about to name them."""
 
 
 class FileObjects:
@@ -21,12 +25,14 @@ class FileObjects:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._settled: set[Path] = set()
+        self._latest: deque[str] = deque(maxlen=LATEST)
+        self._latest_changes = threading.Lock()
 
     async def put(self, blob: bytes) -> str:
         """Store the blob and return its name; raises LogUnavailable if the disk does not take it."""
         name = hashlib.sha256(blob).hexdigest()
         try:
-            await _to_the_end(lambda: self._write(self.path(name), blob))
+            await _to_the_end(lambda: self._write(name, blob))
         except OSError as error:
             raise LogUnavailable(
                 f"a payload of {len(blob)} bytes could not be stored in {self._directory} ({error.strerror});"
@@ -49,9 +55,28 @@ class FileObjects:
         """Where the blob of this name lies."""
         return self._directory / name[:2] / name[2:]
 
-    def _write(self, path: Path, blob: bytes) -> None:
+    def discard(self, names: Iterable[str], untouched_since: float) -> list[int]:
+        """Delete those objects that nobody put since that time (seconds since the epoch); their sizes.
+
+        For a thread. Only for names that nothing refers to; one that is put at this moment stays, or is written anew.
+        """
+        gone = []
+        for name in names:
+            path = self.path(name)
+            with self._latest_changes:
+                if name not in self._latest and (size := _untouched(path, untouched_since)) is not None:
+                    path.unlink()
+                    gone.append(size)
+        return gone
+
+    def _write(self, name: str, blob: bytes) -> None:
+        with self._latest_changes:  # before looking whether it is there: from here on it stays
+            self._latest.append(name)
+        path = self.path(name)
         self._settle(path.parent)
-        if not _holds(path, blob):
+        if _holds(path, blob):
+            os.utime(path)
+        else:
             _replace(path, blob)
         _sync(path.parent)
 
@@ -88,6 +113,15 @@ def _holds(path: Path, blob: bytes) -> bool:
         return path.stat().st_size == len(blob) and path.read_bytes() == blob
     except FileNotFoundError:
         return False
+
+
+def _untouched(path: Path, since: float) -> int | None:
+    """The size of the file if nobody touched it since then; None if somebody did, or it is not there."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_size if found.st_mtime < since else None
 
 
 def _replace(path: Path, blob: bytes) -> None:

@@ -5,22 +5,50 @@ import os
 import sqlite3
 import struct
 import time
+from enum import Enum
 from pathlib import Path
 from urllib.parse import quote
 
-from pulse_adapters.sqlite.wal import scan
+from pulse_adapters.sqlite.unfinished import refuse_unfinished
+from pulse_adapters.sqlite.wal import HEADER, scan
 
 _DEAD_MAN = 128
 """The byte of a -shm that every live connection holds a lock on, in SQLite's own file format."""
 
 
+class Way(Enum):
+    """How a file can be opened for reading; the value goes to SQLite."""
+
+    SHARED = ""
+    """Beside others, with a -shm: there is one, or one can be made."""
+
+    FROZEN = "&immutable=1"
+    """Nobody can write here and no -wal holds anything: the file is all there is."""
+
+    ALONE = "&vfs=unix-none"
+    """Nobody can write here, but the -wal holds rows: its index is made in memory instead of a -shm."""
+
+
 def connect_readonly(path: Path) -> sqlite3.Connection:
-    """A read-only connection; the file must exist."""
+    """A read-only connection; the file must exist. It may lie where this user can't write, or nobody can."""
+    way = way_to(path)
     connection = sqlite3.connect(
-        f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, isolation_level=None
+        f"file:{quote(str(path.absolute()))}?mode=ro{way.value}", uri=True, isolation_level=None
     )
+    if way is Way.ALONE:  # before whatever looks into the file
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA cache_size = -512")  # scans gain nothing from a cache, idle memory does
     return connection
+
+
+def way_to(path: Path) -> Way:
+    """How this user can read the database. Where a -shm can be neither used nor made, nobody has it open."""
+    shm, wal = path.with_name(f"{path.name}-shm"), path.with_name(f"{path.name}-wal")
+    if os.access(path.parent, os.W_OK) or is_open_elsewhere(shm):
+        return Way.SHARED
+    if not wal.exists() or wal.stat().st_size <= HEADER:
+        return Way.FROZEN
+    return Way.SHARED if shm.exists() else Way.ALONE
 
 
 def refuse_damage(path: Path) -> None:
@@ -28,6 +56,7 @@ def refuse_damage(path: Path) -> None:
 
     A reader makes the -shm anew, and with it goes the only witness of what was acknowledged.
     """
+    refuse_unfinished(path)
     shm = path.with_name(f"{path.name}-shm")
     if not is_open_elsewhere(shm):
         scan(

@@ -1,8 +1,9 @@
 """The event log in events.db: one writing connection with a thread of its own, one that reads."""
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,19 @@ from pulse_adapters.sqlite.chain import COLUMNS
 from pulse_adapters.sqlite.commits import Commits
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.faults import translated
+from pulse_adapters.sqlite.large import LargePayloads
 from pulse_adapters.sqlite.opening import Opening, Start, open_writer
-from pulse_adapters.sqlite.references import REDACTED, all_plain, is_reference, referred
+from pulse_adapters.sqlite.references import REDACTED, all_plain, is_reference
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.rows import is_large, moved_out, prepare
 from pulse_adapters.sqlite.threads import connected
-from pulse_core.model.errors import Damaged
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
 from pulse_core.ports import Clock, Listener, Objects
 
 BATCH = 2_000
 _LAST = (1 << 63) - 1
+_MAKE: Callable[[Iterable[Any]], Event] = partial(tuple.__new__, Event)
+"""A row as an event; without the count of columns that `Event._make` checks, since the query names them."""
 
 
 def new_id() -> str:
@@ -40,6 +43,7 @@ class SqliteEventLog:
         reader: aiosqlite.Connection,
         path: Path,
         start: Start,
+        how: Opening,
         clock: Clock,
         objects: Objects,
         new_id: Callable[[], str],
@@ -48,9 +52,11 @@ class SqliteEventLog:
         self._reader = reader
         self._path = path
         self._host, self._torn = start.host, start.torn
+        self._accepted = start.seq if how.accept_damage else 0
         self._clock = clock
         self._objects = objects
         self._new_id = new_id
+        self._large = LargePayloads(path, objects, self._last_accepted)
 
     @classmethod
     @asynccontextmanager
@@ -83,7 +89,7 @@ class SqliteEventLog:
             start = starts[0]
             commits = Commits(writer, path, Head(start.seq, start.chain), blocks)
             try:
-                yield cls(commits, reader, path, start, clock, objects, new_id)
+                yield cls(commits, reader, path, start, how, clock, objects, new_id)
             finally:
                 await commits.close()
 
@@ -142,17 +148,17 @@ class SqliteEventLog:
             raise translated(error, self._path) from error
 
     async def _events(self, rows: list[Any]) -> Sequence[Event]:
-        events = list(map(Event._make, rows))
+        events = list(map(_MAKE, rows))
         if not all_plain([row[10] for row in rows]):
             for place, (seq, *_, data) in enumerate(rows):
                 if data is None:
                     events[place] = events[place]._replace(data=REDACTED)
                 elif is_reference(data):
-                    events[place] = events[place]._replace(data=await self._large(seq, data))
+                    whole = await self._large.of(seq, events[place].kind, data)
+                    events[place] = events[place]._replace(data=whole)
         return events
 
-    async def _large(self, seq: int, data: str) -> str:
-        blob = await self._objects.get(referred(data))
-        if blob is None:
-            raise Damaged(f"the payload of row {seq} is missing from the objects; restore it from a backup")
-        return blob.decode()
+    async def _last_accepted(self) -> int:
+        """The last row that was there when a person last accepted damage; 0 if nobody ever did."""
+        rows = await self._read("SELECT max(seq) FROM event WHERE +kind = 'damage-accepted'", ())
+        return max(self._accepted, rows[0][0] or 0)

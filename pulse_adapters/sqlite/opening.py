@@ -9,6 +9,7 @@ from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
 from pulse_adapters.sqlite.faults import no_space, translated
 from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.reserve import Reserve
+from pulse_adapters.sqlite.unfinished import refuse_unfinished
 from pulse_adapters.sqlite.wal import scan
 from pulse_core.model.errors import Damaged
 
@@ -47,6 +48,7 @@ class Start(NamedTuple):
 
 def open_writer(path: Path, how: Opening, reserve: Reserve | None = None) -> tuple[sqlite3.Connection, Start]:
     """The writer's connection and where the log stands; raises Damaged, NewerFormat or LogUnavailable."""
+    refuse_unfinished(path)
     torn = "" if how.accept_damage else scan(path, rebooted=how.rebooted).torn
     try:
         opened = _open(path, how, torn)

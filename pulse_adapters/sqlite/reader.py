@@ -1,6 +1,5 @@
 """The event log for the command line: synchronous, read-only, quick to import, good beside a running daemon."""
 
-import hashlib
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,9 +8,10 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.sqlite.chain import COLUMNS, START
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
-from pulse_adapters.sqlite.faults import translated
-from pulse_adapters.sqlite.references import REDACTED, damaged, is_reference, object_path, referred
-from pulse_core.model.errors import Ambiguous, NoHome, UnknownName
+from pulse_adapters.sqlite.faults import corrupt, translated
+from pulse_adapters.sqlite.payloads import Lost, payload_in
+from pulse_adapters.sqlite.references import REDACTED, damaged, is_reference
+from pulse_core.model.errors import Ambiguous, LogUnavailable, NoHome, PulseError, UnknownName
 
 _BATCH = 1_000
 
@@ -71,7 +71,7 @@ class LogReader:
             refuse_damage(self._path)
             self._connection = connect_readonly(self._path)
         except sqlite3.Error as error:
-            raise translated(error, self._path) from error
+            raise unreadable(error, self._path) from error
 
     def __enter__(self) -> "LogReader":
         return self
@@ -113,6 +113,21 @@ class LogReader:
             left -= count
             low, high = (low, rows[-1][0]) if newest_first else (rows[-1][0], high)
 
+    def last_before(self, at: int) -> EventRow | None:
+        """The last event not later than `at` (UTC microseconds), or None.
+
+        Found by bisection, as time goes on with the rows; where the clock was set back, it is one that fits.
+        """
+        low, high = 0, self.head()[0]
+        while low < high:
+            middle = (low + high + 1) // 2
+            rows = self._rows("SELECT at FROM event WHERE seq = ?", (middle,))
+            if rows and rows[0][0] <= at:
+                low = middle
+            else:
+                high = middle - 1
+        return next(self.events(Wanted(since_seq=low - 1), limit=1), None) if low else None
+
     def event(self, name: str) -> EventRow:
         """The event of this id, or of the only id that begins so. Raises UnknownName or Ambiguous."""
         sql = f"SELECT {COLUMNS} FROM event WHERE id >= ? AND id < ? ORDER BY id LIMIT 4"
@@ -128,7 +143,7 @@ class LogReader:
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            raise translated(error, self._path) from error
+            raise unreadable(error, self._path) from error
 
     def _whole(self, row: tuple[Any, ...]) -> EventRow:
         event = EventRow._make(row)
@@ -139,13 +154,15 @@ class LogReader:
     def _large(self, event: EventRow) -> str:
         """The payload from its object; if that is lost or altered, the row says so and the others are read."""
         try:
-            name = referred(event.data)
-            blob = object_path(self._objects, name).read_bytes()
-        except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error
-            return damaged(f"its payload is missing from {self._objects} ({why}); restore it from a backup")
-        if hashlib.sha256(blob).hexdigest() != name:
-            return damaged(
-                f"the object {name} is not what was stored under its name; restore it from a backup"
-            )
-        return blob.decode()
+            return payload_in(self._objects, event.data)
+        except Lost as lost:
+            return damaged(f"its payload is lost: {lost}; restore it from a backup")
+
+
+def unreadable(error: sqlite3.Error, path: Path) -> PulseError:
+    """What SQLite said to a reader, as an error that a person can act on."""
+    if corrupt(error):
+        return translated(error, path)
+    return LogUnavailable(
+        f"{path} can't be read ({error}); look at its permissions, its directory and the disk"
+    )

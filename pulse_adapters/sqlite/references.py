@@ -6,7 +6,9 @@ from pathlib import Path
 LARGE = 32 * 1024
 """A payload of more bytes than this goes to the objects."""
 
-_MARK = '{"$object":'
+MARK = '{"$object":'
+"""How a reference begins."""
+
 _DAMAGED = "$damaged"
 REDACTED = "null"
 """What stands for data that was redacted."""
@@ -14,12 +16,12 @@ REDACTED = "null"
 
 def reference(name: str, size: int) -> str:
     """What the row says instead of the payload."""
-    return f'{_MARK}"{name}","size":{size}}}'
+    return f'{MARK}"{name}","size":{size}}}'
 
 
 def is_reference(data: str | None) -> bool:
     """Whether this text is a reference and not a payload; no field's name begins with a dollar."""
-    return data is not None and data.startswith(_MARK)
+    return data is not None and data.startswith(MARK)
 
 
 def damaged(words: str) -> str:
@@ -32,10 +34,15 @@ def is_damaged(data: str) -> bool:
     return data.startswith(f'{{"{_DAMAGED}":')
 
 
+def damage_in(data: str) -> str:
+    """The words in the text that stands for a lost payload."""
+    return str(json.loads(data)[_DAMAGED])
+
+
 def all_plain(texts: list[str | None]) -> bool:
     """Whether none of these is a reference or redacted, told quickly; False may be wrong."""
     try:
-        return _MARK not in "\n".join(texts)  # type: ignore[arg-type]  # a None among them is the answer
+        return MARK not in "\n".join(texts)  # type: ignore[arg-type]  # a None among them is the answer
     except TypeError:
         return False
 

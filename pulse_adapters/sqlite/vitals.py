@@ -11,16 +11,32 @@ from typing import Any
 
 import aiosqlite
 
+from pulse_adapters.sqlite.rollups import (
+    MINUTE_US,
+    MINUTES,
+    OLDEST,
+    ROLL_UP,
+    TRIM_MINUTES,
+    TRIM_SERIES,
+    TRIM_TICKS,
+    UNNAMED,
+    begun,
+)
 from pulse_adapters.sqlite.threads import connected
 from pulse_adapters.sqlite.tick_rows import SAMPLE_COLUMNS, TICK_COLUMNS, tick_of, tick_row
 from pulse_adapters.sqlite.vitals_file import open_vitals
+from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Json
 from pulse_core.model.tick import TickRecord
-from pulse_core.model.vitals import Sample
+from pulse_core.model.vitals import Minute, Sample, Trimmed
 
 QUEUED = 10_000
 """Most samples, and most tick records, that wait for a disk that does not take them."""
+
+
+GIVE_BACK = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+"""Pages that were freed go back to the disk, and so does what the log of that took."""
 
 
 class SqliteVitals:
@@ -71,6 +87,10 @@ class SqliteVitals:
             await self._write("sample", SAMPLE_COLUMNS, [_sample_row(sample) for sample in samples])
             await self._write("tick", TICK_COLUMNS, [tick_row(tick) for tick in ticks])
 
+    def forget(self) -> None:
+        self._samples.clear()
+        self._ticks.clear()
+
     async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:
         where = "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
         return list(map(_sample, await self._read("sample", SAMPLE_COLUMNS, where, json.dumps(list(ids)))))
@@ -80,14 +100,83 @@ class SqliteVitals:
             map(_sample, await self._read("sample", SAMPLE_COLUMNS, "WHERE at > ? ORDER BY id", after))
         )
 
+    async def newest(self, key: str, field: str) -> Sample | None:
+        has = "EXISTS (SELECT 1 FROM json_each(data) AS field WHERE field.key = json_extract(?1, '$[1]'))"
+        where = f"WHERE sample.key = json_extract(?1, '$[0]') AND {has} ORDER BY id DESC LIMIT 1"
+        rows = await self._read("sample", SAMPLE_COLUMNS, where, json.dumps([key, field]))
+        return _sample(rows[0]) if rows else None
+
     async def ticks(self, last: int) -> Sequence[TickRecord]:
         rows = await self._read("tick", TICK_COLUMNS, "ORDER BY tick DESC LIMIT ?", last)
         return [tick_of(row) for row in reversed(rows)]
 
-    async def trim(self, before_at: int) -> None:
-        """Delete samples and ticks older than this (UTC microseconds)."""
-        for table in ("sample", "tick"):
-            await self._quietly(f"DELETE FROM {table} WHERE at < ?", (before_at,))
+    async def trim(self, before_at: int, minutes_before: int = 0) -> Trimmed:
+        """In small steps, each whole or not at all, between which others get their turn."""
+        await self.flush()
+        samples = await self._roll_up(begun(before_at))
+        ticks = await self._delete(TRIM_TICKS, before_at)
+        minutes = await self._delete(TRIM_MINUTES, minutes_before // MINUTE_US)
+        await self._quietly(TRIM_SERIES, ())
+        return Trimmed(samples, ticks, minutes)
+
+    async def minutes(self, key: str, after: int) -> Sequence[Minute]:
+        return list(map(_minute, await self._quietly(MINUTES, (key, after // MINUTE_US)) or ()))
+
+    async def unnamed(self, names: Sequence[str]) -> Sequence[str]:
+        """Those of these objects that no tick names as its snapshot; raises LogUnavailable if nobody can tell."""
+        await self.flush()
+        rows = await self._quietly(UNNAMED, (json.dumps(list(names)), 0))
+        if rows is None:
+            raise LogUnavailable("vitals.db can't be read, so nobody can tell which objects its ticks name")
+        return [name for (name,) in rows]
+
+    async def _roll_up(self, before: int) -> int:
+        """Roll up and forget the samples before a minute's beginning; how many there were."""
+        gone = 0
+        while (found := await self._quietly(OLDEST, (before,))) and found[0][0] is not None:
+            upto = min(begun(found[0][0]) + MINUTE_US, before)
+            step = await self._together(ROLL_UP, upto) or await self._together(ROLL_UP[-1:], upto)
+            if not step:
+                break
+            gone += step
+        return gone
+
+    async def _delete(self, sql: str, before: int) -> int:
+        """Delete in steps; how many rows there were."""
+        gone = 0
+        while step := await self._together((sql,), before):
+            gone += step
+        return gone
+
+    async def _together(self, statements: Sequence[str], value: int) -> int:
+        """Carry out the statements in one transaction; the rows that the last one changed, 0 if it was refused."""
+        async with self._writing:
+            try:
+                await self._connection.execute_fetchall("BEGIN IMMEDIATE")
+                for sql in statements:
+                    async with self._connection.execute(sql, (value,)) as cursor:
+                        changed = cursor.rowcount
+                await self._connection.execute_fetchall("COMMIT")
+            except BaseException as error:
+                if self._connection.in_transaction:
+                    await self._connection.execute_fetchall("ROLLBACK")
+                if not isinstance(error, sqlite3.Error):
+                    raise
+                return 0
+        return changed
+
+    async def yield_oldest(self, share: float) -> None:
+        """Forget the oldest share of the time that is covered, by samples and by minutes, and give its room back."""
+        minutes = await self._after("SELECT min(minute), max(minute) FROM minute", share)
+        await self.trim(await self._after("SELECT min(at), max(at) FROM sample", share), minutes * MINUTE_US)
+        for sql in GIVE_BACK:
+            await self._quietly(sql, ())
+
+    async def _after(self, span: str, share: float) -> int:
+        """Where this share of a span ends."""
+        found = await self._quietly(span, ())
+        first, last = found[0] if found and found[0][0] is not None else (0, 0)
+        return round(first + (last - first) * share)
 
     async def _write(self, table: str, columns: str, rows: list[tuple[Any, ...]]) -> None:
         """One statement for all rows, whatever their number: they travel as one JSON text."""
@@ -115,3 +204,8 @@ def _sample_row(sample: Sample) -> tuple[Any, ...]:
 
 def _sample(row: tuple[Any, ...]) -> Sample:
     return Sample(row[0], row[1], Moment(*row[2:5]), json.loads(row[5]))
+
+
+def _minute(row: tuple[Any, ...]) -> Minute:
+    key, field, minute, *rest = row
+    return Minute._make((key, field, minute * MINUTE_US, *rest))

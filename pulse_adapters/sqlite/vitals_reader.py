@@ -2,12 +2,13 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
 from pulse_adapters.sqlite.connect import connect_readonly
+from pulse_adapters.sqlite.rollups import COURSE, MINUTE_US, MINUTES
 from pulse_adapters.sqlite.vitals_file import SAMPLE_COLUMNS, TICK_COLUMNS
 
 
@@ -40,6 +41,29 @@ class TickRow(NamedTuple):
     tick_ms: int
     took_us: int
     snapshot: str | None
+
+
+class MinuteRow(NamedTuple):
+    """What is kept of one number of a key over a minute, as `pulse_core.model.vitals.Minute` has it."""
+
+    key: str
+    field: str
+    at: int
+    samples: int
+    low: float
+    mean: float
+    high: float
+    last: float
+
+
+class CourseRow(NamedTuple):
+    """One number of a key over some minutes; `at` is when they began."""
+
+    field: str
+    at: int
+    low: float
+    mean: float
+    high: float
 
 
 class VitalsReader:
@@ -82,9 +106,60 @@ class VitalsReader:
         where = "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
         return self._samples(f"SELECT {SAMPLE_COLUMNS} FROM sample {where}", json.dumps(list(ids)))
 
+    def between(self, after: int, upto: int, key: str | None = None) -> list[SampleRow]:
+        """Samples later than `after` and not later than `upto` (UTC microseconds), oldest first; of one key or all."""
+        only = "" if key is None else " AND +key = ?"
+        values = (after, upto) if key is None else (after, upto, key)
+        return self._samples(
+            f"SELECT {SAMPLE_COLUMNS} FROM sample WHERE at > ? AND at <= ?{only} ORDER BY id", *values
+        )
+
+    def course(self, key: str, after: int, upto: int, step: int = 1) -> list[CourseRow]:
+        """The minutes of a key in that time (UTC microseconds), by field and time, `step` of them together."""
+        bounds = (-(-after // MINUTE_US), -(-upto // MINUTE_US))
+        rows = self._rows(COURSE, key, *bounds, max(1, step))
+        return [CourseRow(field, minute * MINUTE_US, *rest) for field, minute, *rest in rows]
+
+    def senses(self) -> list[str]:
+        """The keys of all samples, also of those that are rolled up, in order."""
+        older = (key for (key,) in self._rows("SELECT DISTINCT key FROM series"))
+        return sorted({*older, *(sample.key for sample in self.last_samples())})
+
+    def minutes(self, key: str, after: int) -> list[MinuteRow]:
+        """What older samples of a key were rolled up to, from minutes begun later than `after` (UTC microseconds).
+
+        By time and field; the samples of later minutes are still there one by one.
+        """
+        rows = self._rows(MINUTES, key, after // MINUTE_US)
+        return [MinuteRow._make((*row[:2], row[2] * MINUTE_US, *row[3:])) for row in rows]
+
+    def tick_before(self, at: int) -> TickRow | None:
+        """The last tick that was not later than this (UTC microseconds), or None."""
+        found = self._ticks("WHERE at <= ? ORDER BY tick DESC LIMIT 1", at)
+        return found[0] if found else None
+
+    def snapshot_before(self, at: int) -> str | None:
+        """The object that holds the newest kept snapshot not later than this (UTC microseconds), or None."""
+        kept = "SELECT max(tick) FROM tick INDEXED BY tick_snapshot WHERE snapshot IS NOT NULL AND at <= ?"
+        rows = self._rows(f"SELECT snapshot FROM tick WHERE tick = ({kept})", at)
+        return rows[0][0] if rows else None
+
     def ticks(self, limit: int) -> list[TickRow]:
         """The last so many ticks, newest first."""
         return self._ticks("ORDER BY tick DESC LIMIT ?", limit)
+
+    def ticks_after(self, number: int, limit: int) -> list[TickRow]:
+        """At most so many ticks behind this one, oldest first."""
+        return self._ticks(f"WHERE tick > ? ORDER BY tick LIMIT {limit}", number)
+
+    def layers_since(self, at: int) -> Iterator[tuple[int, list[list[Any]]]]:
+        """What each tick later than this (UTC microseconds) took (microseconds), and its layers, oldest first."""
+        before = self._rows("SELECT tick FROM tick WHERE at <= ? ORDER BY tick DESC LIMIT 1", at)
+        number = before[0][0] if before else 0
+        for took_us, layers in self._rows(
+            "SELECT took_us, layers FROM tick WHERE tick > ? ORDER BY tick", number
+        ):
+            yield took_us, json.loads(layers)
 
     def tick(self, number: int) -> TickRow | None:
         """One tick's record, or None if it is not there (any more)."""

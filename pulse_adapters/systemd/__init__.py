@@ -16,9 +16,10 @@ from pulse_adapters.systemd.manager import (
     stop,
     systemctl,
     uninstall,
+    units,
 )
 from pulse_adapters.systemd.notify import Notifier
-from pulse_adapters.systemd.unit import UNIT_NAME, served_home, unit_text
+from pulse_adapters.systemd.unit import UNIT_NAME, served_home, unit_name, unit_text
 
 __all__ = [
     "UNIT_NAME",
@@ -35,5 +36,7 @@ __all__ = [
     "stop",
     "systemctl",
     "uninstall",
+    "unit_name",
     "unit_text",
+    "units",
 ]

@@ -4,10 +4,11 @@ import os
 import pwd
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulse_adapters.systemd.unit import UNIT_NAME, served_home, unit_text
+from pulse_adapters.systemd.unit import INSTANCES, UNIT_NAME, served_home, unit_name, unit_text
 from pulse_core.model.errors import PulseError
 
 _BOOTED = Path("/run/systemd/system")  # what sd_booted(3) looks at
@@ -23,6 +24,11 @@ class Unit:
     user: bool
     home: Path
 
+    @property
+    def name(self) -> str:
+        """What systemd calls it."""
+        return self.path.name
+
 
 def install(home: Path, user: bool = False, python: str = sys.executable) -> Unit:
     """Write and enable the unit for `home`; starting it is another step. Nothing changes if it fails.
@@ -30,13 +36,13 @@ def install(home: Path, user: bool = False, python: str = sys.executable) -> Uni
     A system unit runs as the owner of the home, so that the home's files stay theirs.
     """
     _demand_manager(user)
-    unit = Unit(_directory(user) / UNIT_NAME, user, home.resolve())
+    unit = Unit(_directory(user) / unit_name(home.resolve()), user, home.resolve())
     before = _demand_free(unit)
     owner = None if user else _owner(unit.home)
     _write(unit.path, unit_text(home=unit.home, python=python, user=user, run_as=owner))
     try:
         systemctl("daemon-reload", user=user)
-        systemctl("enable", UNIT_NAME, user=user)
+        systemctl("enable", unit.name, user=user)
     except PulseError:
         _write(unit.path, before) if before else unit.path.unlink(missing_ok=True)
         raise
@@ -49,7 +55,7 @@ def uninstall(home: Path) -> Unit:
     if unit is None:
         raise PulseError(f"no systemd unit serves {home}; install one with: upulse daemon install")
     _demand_manager(unit.user)
-    systemctl("disable", "--now", UNIT_NAME, user=unit.user)
+    systemctl("disable", "--now", unit.name, user=unit.user)
     unit.path.unlink(missing_ok=True)
     systemctl("daemon-reload", user=unit.user)
     return unit
@@ -58,33 +64,41 @@ def uninstall(home: Path) -> Unit:
 def installed(home: Path) -> Unit | None:
     """The unit that serves `home`, the system's before the user's; needs no rights and no running systemd."""
     here = home.resolve()
-    units = (Unit(_directory(user) / UNIT_NAME, user, here) for user in (False, True))
-    return next((unit for unit in units if served_home(_read(unit.path)) == here), None)
+    return next((unit for unit in units() if unit.home == here), None)
+
+
+def units() -> Iterator[Unit]:
+    """Every unit of ours, the system's before the user's; needs no rights and no running systemd."""
+    for user in (False, True):
+        directory = _directory(user)
+        for path in (directory / UNIT_NAME, *sorted(directory.glob(INSTANCES))):
+            if home := served_home(_read(path)):
+                yield Unit(path, user, home)
 
 
 def start(unit: Unit) -> None:
     """Start the daemon and wait until it is ready."""
-    systemctl("start", UNIT_NAME, user=unit.user)
+    systemctl("start", unit.name, user=unit.user)
 
 
 def stop(unit: Unit) -> None:
     """Stop the daemon and wait until it has drained; it stays down until the next start or boot."""
-    systemctl("stop", UNIT_NAME, user=unit.user)
+    systemctl("stop", unit.name, user=unit.user)
 
 
 def restart(unit: Unit) -> None:
     """Stop the daemon, start it again, and wait until it is ready."""
-    systemctl("restart", UNIT_NAME, user=unit.user)
+    systemctl("restart", unit.name, user=unit.user)
 
 
 def reload(unit: Unit) -> None:
     """Have the daemon read its settings again; fails if it refused them."""
-    systemctl("reload", UNIT_NAME, user=unit.user)
+    systemctl("reload", unit.name, user=unit.user)
 
 
 def is_active(unit: Unit) -> bool:
     """Whether systemd says that the daemon is up (or reloading)."""
-    return _call(("is-active", "--quiet", UNIT_NAME), unit.user).returncode == 0
+    return _call(("is-active", "--quiet", unit.name), unit.user).returncode == 0
 
 
 def lingers() -> bool:
@@ -111,7 +125,7 @@ def _call(args: tuple[str, ...], user: bool) -> subprocess.CompletedProcess[str]
         raise PulseError("there is no systemctl on this machine; use: upulse daemon start") from error
     except subprocess.TimeoutExpired as error:
         raise PulseError(
-            f"{_spelled(args, user)}: no answer in {_PATIENCE:.0f} s; see: journalctl -u upulse"
+            f"{_spelled(args, user)}: no answer in {_PATIENCE:.0f} s; see: journalctl -u {args[-1]}"
         ) from error
 
 

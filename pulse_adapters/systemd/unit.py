@@ -4,11 +4,16 @@ import re
 from pathlib import Path
 
 UNIT_NAME = "upulse.service"
+INSTANCES = "upulse@*.service"
+"""What the units of instances are called. Each is a whole file: a template could serve neither several users nor homes
+that lie elsewhere."""
+
+_INSTANCE = re.compile(r"\.upulse-([A-Za-z0-9][A-Za-z0-9_-]{0,31})")
 
 _TEMPLATE = """\
 # Written by `upulse daemon install`; changes belong in a drop-in: systemctl{flag} edit {name}
 [Unit]
-Description=Pulse, the autonomic nervous system of this machine
+Description=Pulse, the autonomic nervous system of this machine{instance}
 {mounts}# A guardian never gives up: no limit on how often it may start.
 StartLimitIntervalSec=0
 
@@ -45,8 +50,10 @@ def unit_text(*, home: Path, python: str, user: bool, run_as: str | None) -> str
     user: for the user's own manager, not the system's; run_as: the account of a system unit, None for root.
     """
     quoted = quote(str(home))
+    instance = _INSTANCE.fullmatch(home.name)
     return _TEMPLATE.format(
-        name=UNIT_NAME,
+        name=unit_name(home),
+        instance=f" ({instance[1]})" if instance else "",
         flag=" --user" if user else "",
         mounts="" if user else f"RequiresMountsFor={quoted}\n",
         run_as=f"User={run_as}\n" if run_as and not user else "",
@@ -54,6 +61,12 @@ def unit_text(*, home: Path, python: str, user: bool, run_as: str | None) -> str
         home=quoted,
         target="default.target" if user else "multi-user.target",
     )
+
+
+def unit_name(home: Path) -> str:
+    """What the unit of a home is called: `upulse@NAME.service` for an instance's, `~/.upulse-NAME`."""
+    instance = _INSTANCE.fullmatch(home.name)
+    return f"upulse@{instance[1]}.service" if instance else UNIT_NAME
 
 
 def quote(word: str) -> str:

@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 
+from pulse_core.daemon.budget import SENSE, Budget
 from pulse_core.daemon.desk import Desk
-from pulse_core.daemon.housekeeping import Housekeeping, heartbeat
+from pulse_core.daemon.housekeeping import Housekeeping, heartbeat, turning
 from pulse_core.daemon.parts import Parts
 from pulse_core.daemon.recall import recall
 from pulse_core.daemon.reporter import Reporter
-from pulse_core.daemon.status import Beat, status
+from pulse_core.daemon.status import Beat, status, watcher_status
 from pulse_core.daemon.submission import Submission
+from pulse_core.daemon.tidying import Tidying
 from pulse_core.execute import ExecutorLoop
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
@@ -21,6 +23,7 @@ from pulse_core.record import Gate, Journal
 from pulse_core.rules.survival import SURVIVAL
 from pulse_core.tick import Folding, Sources, Stores, Ticker
 from pulse_core.watch import ProcessAlive, WatchLoop
+from pulse_core.watch.costs import Cost
 
 
 class Daemon:
@@ -33,12 +36,16 @@ class Daemon:
         self.gate = Gate(self.journal, p.view, p.decisions, p.executors)
         self.executor = ExecutorLoop(self.journal, p.view, p.decisions, p.executors, p.clock, p.dice)
         self.processes = ProcessAlive(p.table, p.clock, p.decisions, p.view)
+        self.budget = Budget(self.journal, p.decisions, lambda: self.watch.newest(SENSE), self.reporter)
         self.ticker = self._ticker()
         watchers = (self.processes, *p.watchers)
-        self.watch = WatchLoop(watchers, self.journal, p.vitals, p.clock, self.ticker.waker, self.reporter)
-        self.housekeeping = Housekeeping(
-            p.log, p.vitals, p.checkpoints, p.clock, p.decisions, lambda: self.ticker.prev, self.reporter
+        wake, answered = self.ticker.waker, self.ticker.answered
+        self.watch = WatchLoop(
+            watchers, self.journal, p.vitals, p.clock, wake, self.reporter, answered, self.budget.pace
         )
+        stores, last = (p.log, p.vitals, p.checkpoints), lambda: self.ticker.prev
+        self.housekeeping = Housekeeping(*stores, p.decisions, last, self.reporter, self.budget)
+        self.tidying = Tidying(p.vitals, p.sweep, self.journal, p.clock, p.decisions, self.reporter)
         self.desk = Desk(self.gate, p.log, self.report)
         self._requests: asyncio.Queue[Event | None] = asyncio.Queue()
         self._begun = {name: asyncio.Event() for name in parts.services}
@@ -51,7 +58,7 @@ class Daemon:
         folding = Folding(SURVIVAL, p.inside, submit, lambda: round(asyncio.get_running_loop().time() * 1e6))
         sources = Sources(p.view, lambda: self.watch.windows, p.decisions, p.clock)
         stores = Stores(p.vitals, p.objects, p.version, lambda: self.housekeeping.flush_soon())
-        return Ticker(sources, folding, stores, self.reporter)
+        return Ticker(sources, folding, stores, self.reporter, lambda: self.budget.is_reflex_alone)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Live until `stop` is set; then drain, in the direction in which data flows."""
@@ -81,14 +88,15 @@ class Daemon:
     async def _begin(self) -> None:
         p = self.parts
         self.ticker.resume(await recall(p.log, p.vitals, p.checkpoints, p.view, p.decisions()))
-        ears = (p.view.hear, self.executor.hear, self.processes.hear, self.ticker.waker.hear, self._hear)
-        for ear in ears:
+        for ear in (p.view.hear, self.executor.hear, self.processes.hear, self.tidying.hear, self._hear):
             p.log.listen(ear)
-        for ear in (p.view.imagine, *ears[1:-1]):
+        for ear in (p.view.imagine, self.executor.hear, self.processes.hear):
             self.journal.listen_to_supposed(ear)
+        self.journal.listen_once(self.ticker.waker.hear)
         now = p.clock.now()
         self._since = iso(now.at)
         self.watch.remember(await p.vitals.recent(now.at - WINDOW_US))
+        self.budget.begin()
         await self.journal.append_or_suppose(
             *p.news, Draft(DaemonStarted(pid=p.pid, version=p.version)), p.decisions.loaded()
         )
@@ -104,6 +112,7 @@ class Daemon:
         beats = heartbeat(self.parts.lifeline, self._beats, self._ask)
         return {
             "housekeeping": self.housekeeping.run(),
+            "tidying": self.tidying.run(),
             "reporter": self.reporter.run(),
             "journal": self.journal.run(),
             "heartbeat": beats,
@@ -139,6 +148,10 @@ class Daemon:
     def _ask(self) -> None:
         self.ticker.waker.ping()
         self.executor.nudge()
+
+    async def is_turning(self, seconds: float) -> bool:
+        """Whether the tick and the executor loop make progress; known when these seconds are over."""
+        return await turning(self._beats, self._ask, seconds)
 
     # Requests
 
@@ -177,7 +190,12 @@ class Daemon:
         beat = Beat(self.ticker.number, tuple(self.ticker.took_us))
         newest = {key: window.last for key, window in self.watch.windows.items()}
         vitals = {key: sample.data for key, sample in newest.items() if sample}
-        return status(p.decisions(), p.view(), p.clock.now(), beat, daemon, vitals)
+        whole = status(p.decisions(), p.view(), p.clock.now(), beat, daemon, vitals)
+        return {**whole, "shed": self.budget.report(), "watchers": self._watchers()}
+
+    def _watchers(self) -> list[Mapping[str, Json]]:
+        now, costs = asyncio.get_running_loop().time(), self.watch.costs.of
+        return [watcher_status(one, costs.get(one.name, Cost()), now) for one in self.watch.watchers]
 
 
 async def ended(*tasks: asyncio.Task[None]) -> None:

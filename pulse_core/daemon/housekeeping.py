@@ -3,32 +3,33 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from pulse_core.daemon.budget import Budget
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import Checkpoints, Clock, EventLog, Lifeline, Vitals
+from pulse_core.ports import Checkpoints, EventLog, Lifeline, Vitals
 from pulse_core.projections import Snapshot
 from pulse_core.record.view import checkpoint
 from pulse_core.settings import Settings
 
 ROUND = 1.0
-HOUR = 3_600.0
 
 
 class Housekeeping:
-    """Once a second: measures how late the loop is and flushes vitals; now and then a checkpoint, and old vitals go."""
+    """Once a second: measures how late the loop is, looks at what Pulse takes, and flushes vitals; now and then a
+    checkpoint."""
 
     def __init__(
         self,
         log: EventLog,
         vitals: Vitals,
         checkpoints: Checkpoints,
-        clock: Clock,
         settings: Callable[[], Settings],
         ticked: Callable[[], Snapshot | None],
         failed: Callable[[str, str], None],
+        budget: Budget,
     ) -> None:
-        self.log, self.vitals, self.checkpoints = log, vitals, checkpoints
-        self.clock, self.settings, self.ticked, self.failed = clock, settings, ticked, failed
+        self.log, self.vitals, self.checkpoints, self.budget = log, vitals, checkpoints, budget
+        self.settings, self.ticked, self.failed = settings, ticked, failed
         self._late = 0.0
         self._kept = -1
         self._soon = asyncio.Event()
@@ -45,27 +46,30 @@ class Housekeeping:
     async def run(self) -> None:
         """Keep house for ever."""
         now = asyncio.get_running_loop().time
-        kept, trimmed = now(), now() - HOUR
+        kept = now()
         while True:
-            await self._rest()
-            await self.vitals.flush()
-            if now() - trimmed >= HOUR:
-                trimmed = now()
-                await self.vitals.trim(self.clock.now().at - self.settings().watch.keep)
+            asked = await self._rest()
+            await self.budget.look()
+            if asked or not self.budget.is_forgetful:
+                await self.vitals.flush()
+            else:
+                self.vitals.forget()
             if now() - kept >= self.settings().daemon.checkpoint_every / US_PER_SECOND:
                 kept = now()
                 await self.keep()
 
-    async def _rest(self) -> None:
-        """Wait for the next round, and notice how late the loop lets it begin."""
+    async def _rest(self) -> bool:
+        """Wait for the next round, and notice how late the loop lets it begin; whether somebody asks for vitals."""
         now = asyncio.get_running_loop().time
         due = now() + ROUND
         try:
             async with asyncio.timeout(ROUND):
                 await self._soon.wait()
-            self._soon.clear()
         except TimeoutError:
             self._late = max(self._late, now() - due)
+            return False
+        self._soon.clear()
+        return True
 
     async def keep(self) -> None:
         """Checkpoint the projections as the last tick saw them, if they moved on since."""
@@ -86,8 +90,13 @@ async def heartbeat(lifeline: Lifeline, beats: Callable[[], Sequence[int]], ask:
         await asyncio.Event().wait()  # nobody wants to know
         return
     while True:
-        before = beats()
-        ask()
-        await asyncio.sleep(seconds / 4)
-        if all(now > then for now, then in zip(beats(), before, strict=True)):
+        if await turning(beats, ask, seconds / 4):
             lifeline.watchdog()
+
+
+async def turning(beats: Callable[[], Sequence[int]], ask: Callable[[], None], seconds: float) -> bool:
+    """Whether every loop turns within these seconds of being asked to; returns when they are over."""
+    before = beats()
+    ask()
+    await asyncio.sleep(seconds)
+    return all(now > then for now, then in zip(beats(), before, strict=True))

@@ -15,6 +15,8 @@ from pulse_core.ports import (
     Lifeline,
     Objects,
     ProcessTable,
+    Sweep,
+    Swept,
     Vitals,
     Watcher,
 )
@@ -28,11 +30,17 @@ It is given the desk, and calls its second argument once it serves (or knows tha
 """
 
 
+async def nothing_to_sweep() -> Swept:
+    """A sweep of a home that has no files."""
+    return Swept()
+
+
 @dataclass(frozen=True)
 class Parts:
     """Everything a daemon needs. `view` and `decisions` are shared with what was built around them.
 
-    inside: the rules inside the survival layer, outermost first; news: what is to be recorded first of all.
+    inside: the rules inside the survival layer, outermost first; news: what is to be recorded first of all;
+    sweep: takes away what the home has no use for any more.
     """
 
     log: EventLog
@@ -53,3 +61,4 @@ class Parts:
     services: Mapping[str, Service] = field(default_factory=dict)
     inside: Sequence[Rule] = ()
     news: Sequence[Draft] = ()
+    sweep: Sweep = nothing_to_sweep

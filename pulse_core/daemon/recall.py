@@ -18,9 +18,11 @@ async def recall(
     state = await restored(log, await checkpoints.load())
     ticks = await vitals.ticks(1)
     prev = None
-    if ticks and ticks[-1].head.seq <= log.head.seq:
+    if ticks:
         # A checkpoint is a tick's state; if the record of that tick was lost, it stands for the last tick.
-        state = await advanced(log, state, max(ticks[-1].head.seq, state.seq))
+        # What a tick had only been told of, and no disk took, it never saw.
+        seen = min(ticks[-1].head.seq, log.head.seq)
+        state = await advanced(log, state, max(seen, state.seq))
         prev = await snapshot_of(ticks[-1], vitals, state, settings)
     view.stand_at(await advanced(log, state, log.head.seq))
     return prev

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.payload import Json
-from pulse_core.projections import Phase, Projected, Snapshot
+from pulse_core.ports import Watcher
+from pulse_core.projections import Condition, Phase, Projected, Snapshot
 from pulse_core.rules.survival.condition import judge
 from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.watch.costs import Cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ def status(
     daemon: Mapping[str, Json],
     vitals: Mapping[str, Mapping[str, Json]],
 ) -> dict[str, Json]:
-    """Daemon, processes, effects, ticks and the newest samples. Pure."""
+    """Daemon, processes, effects, conditions, notices, ticks and the newest samples. Pure."""
     snapshot = Snapshot(0, now, settings, {}, facts)
     control = facts.control
     return {
@@ -42,6 +44,8 @@ def status(
         },
         "processes": [process_status(process, snapshot) for process in settings.process],
         "effects": effect_counts(facts),
+        "conditions": [condition_status(name, one) for name, one in facts.conditions.raised.items()],
+        "notices": notice_counts(facts),
         "tick": beat_status(beat),
         "vitals": {key: dict(data) for key, data in vitals.items()},
     }
@@ -74,11 +78,55 @@ def effect_counts(facts: Projected) -> dict[str, int]:
     }
 
 
+def condition_status(name: str, condition: Condition) -> dict[str, Json]:
+    """One condition that stands."""
+    return {
+        "name": name,
+        "state": condition.state,
+        "since": iso(condition.since.at),
+        "evidence": condition.evidence,
+        "tried": len(condition.measures),
+    }
+
+
+def notice_counts(facts: Projected) -> dict[str, int]:
+    """How many topics people were told of that are not over, and how many notices are not delivered yet."""
+    notices = facts.notices
+    standing = sum(not notice.over for notice in notices.of.values())
+    return {"standing": standing, "waiting": len(notices.open)}
+
+
 def beat_status(beat: Beat) -> dict[str, Json]:
     """Count, last and 99th percentile of the ticks, milliseconds."""
     took = sorted(beat.took_us)
     return {
         "count": beat.count,
         "last_ms": beat.took_us[-1] / 1000 if took else None,
-        "p99_ms": took[min(len(took) - 1, len(took) * 99 // 100)] / 1000 if took else None,
+        "p99_ms": percentile(took, 99) / 1000 if took else None,
     }
+
+
+def watcher_status(watcher: Watcher, cost: Cost, now: float) -> dict[str, Json]:
+    """What a watcher costs; now: loop time.
+
+    The times are of its newest looks, which cover `over_s` seconds; `cpu` is the share of a core that they took
+    of the daemon's loop, without what child processes do for it.
+    """
+    took = sorted(look.took for look in cost.recent)
+    first = cost.recent[0] if cost.recent else None
+    over = max(now - first.at, watcher.interval) if first else 0.0
+    return {
+        "name": watcher.name,
+        "interval_s": watcher.interval,
+        "looks": cost.looks,
+        "failures": cost.failures,
+        "p50_ms": round(percentile(took, 50) * 1000, 3) if first else None,
+        "p99_ms": round(percentile(took, 99) * 1000, 3) if first else None,
+        "cpu": round((cost.spent - first.spent) / over, 6) if first and over else None,
+        "over_s": round(over, 1),
+    }
+
+
+def percentile(ordered: Sequence[float], percent: int) -> float:
+    """The value that so many percent of these do not exceed; there is at least one."""
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]

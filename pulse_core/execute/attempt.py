@@ -9,7 +9,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.kinds import EffectAcked, EffectAttemptFailed, EffectFailed, EffectUnknown
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.payload import Payload
-from pulse_core.ports import Executor, Policy, Result, Safety, Unsure
+from pulse_core.ports import Executor, GivenUp, Policy, Result, Safety, Unsure
 from pulse_core.projections import OpenEffect
 
 INTERRUPTIONS = 10
@@ -36,6 +36,8 @@ class Attempt:
             return self._failed(f"not done within {self.policy.timeout:g} s, and ended", dice)
         except Unsure as error:
             return EffectUnknown(why=str(error))
+        except GivenUp as error:
+            return EffectFailed(error=str(error))
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) and task.cancelling():
                 raise
@@ -46,7 +48,7 @@ class Attempt:
 
     async def recover(self) -> Payload | None:
         """What to record of an attempt that a crash interrupted, or None if it is to be begun again."""
-        if self.number > INTERRUPTIONS:
+        if self.number > INTERRUPTIONS + self.policy.retries:
             return EffectFailed(error=f"interrupted {self.number} times; not tried again")
         if self.policy.safety is Safety.IDEMPOTENT:
             return None
@@ -62,7 +64,7 @@ class Attempt:
     def _failed(self, error: str, dice: Random) -> Payload:
         if self.number > self.policy.retries or self.policy.safety is Safety.AT_MOST_ONCE:
             return EffectFailed(error=error)
-        pause = min(self.policy.backoff * 2 ** (self.number - 1), self.policy.backoff_max)
+        pause = min(self.policy.backoff * 2 ** min(self.number - 1, 60), self.policy.backoff_max)
         jittered = pause * (1 + dice.random() / 4)
         return EffectAttemptFailed(attempt=self.number, error=error, retry_us=round(jittered * US_PER_SECOND))
 

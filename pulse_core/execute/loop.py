@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 
+from pulse_core.execute.gathering import gathered, goes_out
 from pulse_core.execute.objection import due, objection
 from pulse_core.execute.workers import Workers, about
 from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
+    ConditionCleared,
+    ConditionRaised,
     Effect,
     EffectCancelled,
     EffectCancelRequested,
@@ -16,18 +20,35 @@ from pulse_core.model.kinds import (
     EffectFailed,
     ProcessStartRequested,
     Resumed,
+    SettingsLoaded,
 )
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import Clock, Executor
 from pulse_core.projections import OpenEffect, Phase
+from pulse_core.projections.notices import ACTION
 from pulse_core.record import Facts, Journal
 from pulse_core.settings import Settings
 
-STIRRING = frozenset({Effect.kind, EffectCancelRequested.kind, Resumed.kind, ProcessStartRequested.kind})
+NOTICE = f'"{ACTION}"'
+STIRRING = frozenset(
+    kind.kind
+    for kind in (
+        ConditionCleared,
+        ConditionRaised,
+        Effect,
+        EffectCancelRequested,
+        ProcessStartRequested,
+        Resumed,
+        SettingsLoaded,
+    )
+)
 
 
 class ExecutorLoop:
     """Begins effects when they are due, up to `daemon.concurrency` at a time.
+
+    Notices that go to people outside leave as one message after the other, beside the slots: however long they
+    wait, or a message takes, nothing that keeps the machine alive waits for them.
 
     Run `run` in a TaskGroup; after `stop` it begins nothing more and returns when the running ones have ended.
     """
@@ -47,6 +68,7 @@ class ExecutorLoop:
         self._stir = asyncio.Event()
         self._stopping = False
         self._reserved: set[str] = set()
+        self._message: frozenset[str] = frozenset()
         self._group: asyncio.TaskGroup | None = None
 
     def hear(self, events: Sequence[Event]) -> None:
@@ -68,7 +90,7 @@ class ExecutorLoop:
         async with asyncio.TaskGroup() as group:
             self._group = group
             for effect in self.facts().effects.open.values():
-                if effect.phase is Phase.EXECUTING:
+                if effect.phase is Phase.EXECUTING and not self._goes_out(effect):
                     self.workers.start(group, effect, interrupted=True)
             while not self._stopping:
                 pause = await self._round(group)
@@ -95,7 +117,8 @@ class ExecutorLoop:
         both: list[Draft] = []
         for draft in drafts:
             both.append(draft)
-            if self._free() > 0:
+            waits = isinstance(draft.payload, Effect) and goes_out(draft.payload, self.settings())
+            if not waits and self._free() > 0:
                 self._reserved.add(draft.id)
                 both.append(Draft(EffectExecuting(), subject=draft.id, cause=draft.id))
         return both
@@ -114,29 +137,44 @@ class ExecutorLoop:
         self._reserved.difference_update(ids)
 
     def _free(self) -> int:
-        return self.settings().daemon.concurrency - len(self.workers) - len(self._reserved)
+        taken = len(self.workers) + len(self._reserved) - len(self._leaving())
+        return self.settings().daemon.concurrency - taken
+
+    def _leaving(self) -> frozenset[str]:
+        """The notices of the message that is under way."""
+        return frozenset(id_ for id_ in self._message if id_ in self.workers or id_ in self._reserved)
+
+    def _goes_out(self, effect: OpenEffect) -> bool:
+        return NOTICE in effect.event.data and goes_out(effect.wish, self.settings())
 
     async def _round(self, group: asyncio.TaskGroup) -> float:
         """Begin and cancel what is due; the seconds until something may be due by itself."""
         pause_us = self.settings().daemon.executor_scan_interval_ms * 1000
         drafts: list[Draft] = []
+        notices: list[OpenEffect] = []
         for effect in self._waiting():
-            pause_us = min(pause_us, self._consider(effect, drafts) or pause_us)
+            if self._goes_out(effect):
+                notices.append(effect)
+            else:
+                pause_us = min(pause_us, self._consider(effect, drafts) or pause_us)
+        pause_us = min(pause_us, self._gather(notices, drafts) or pause_us)
         if drafts:
             await self._commit(drafts)
         return pause_us / US_PER_SECOND
 
     def _waiting(self) -> Iterator[OpenEffect]:
-        """Effects nobody works on, oldest first; past the last free slot only those to be cancelled."""
+        """Effects nobody works on, oldest first; past the last free slot only what takes none."""
         room = True
         for effect in self.facts().effects.open.values():
             if effect.id in self.workers:
                 if effect.cancel:
                     self.workers.cancel(effect.id)
                 continue
+            if effect.id in self._reserved:
+                continue
             room = room and self._free() > 0  # nothing ends during a round: full stays full
-            claimed = effect.id in self._reserved or effect.phase is Phase.EXECUTING
-            if not claimed and (room or effect.cancel):
+            begun = effect.phase is Phase.EXECUTING  # and recorded, just now or by an earlier daemon
+            if (not begun and (room or effect.cancel)) or self._goes_out(effect):
                 yield effect
 
     def _consider(self, effect: OpenEffect, drafts: list[Draft]) -> int:
@@ -158,6 +196,26 @@ class ExecutorLoop:
             self._reserved.add(effect.id)
             drafts.append(about(effect, EffectExecuting(attempt=attempt.number)))
         return wait
+
+    def _gather(self, notices: Sequence[OpenEffect], drafts: list[Draft]) -> int:
+        """Draft the next message, unless one is under way; or the microseconds until there may be one."""
+        facts, now = self.facts(), self.clock.now()
+        wanted = []
+        for effect in notices:
+            if why := objection(effect, facts, now):
+                drafts.append(about(effect, EffectCancelled(why=why)))
+            else:
+                wanted.append(effect)
+        if facts.control.paused is not None or self._leaving():
+            return 0
+        message = gathered(wanted, facts, self.settings(), now)
+        self._message = frozenset(effect.id for effect in message.effects)
+        self._reserved |= self._message
+        drafts += [
+            replace(about(effect, EffectExecuting(attempt=effect.attempt + 1)), moment=now)
+            for effect in message.effects
+        ]
+        return message.wait_us or 0
 
     async def _commit(self, drafts: Sequence[Draft]) -> None:
         ids = [draft.subject for draft in drafts if isinstance(draft.payload, EffectExecuting)]

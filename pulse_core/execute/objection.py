@@ -2,6 +2,7 @@
 
 from pulse_core.model.moment import Moment
 from pulse_core.projections import OpenEffect, Projected
+from pulse_core.projections.conditions import FOR
 
 
 def objection(effect: OpenEffect, facts: Projected, now: Moment) -> str | None:
@@ -11,11 +12,21 @@ def objection(effect: OpenEffect, facts: Projected, now: Moment) -> str | None:
     wish, wished = effect.wish, effect.event
     if wish.not_after is not None and now.since(wished.moment) > wish.not_after - wished.at:
         return "its time was over before it could be begun"
-    return _against_intent(effect, facts, now) if wish.survival else None
+    return (_over(effect, facts) or _against_intent(effect, facts, now)) if wish.survival else None
+
+
+def _over(effect: OpenEffect, facts: Projected) -> str | None:
+    """What a rule wished against a condition is not wanted any more once that is cleared."""
+    condition = effect.wish.params.get(FOR)
+    if condition and facts.conditions[str(condition)] is None:
+        return f"{condition} is over in the meantime"
+    return None
 
 
 def _against_intent(effect: OpenEffect, facts: Projected, now: Moment) -> str | None:
-    history = facts.processes[str(effect.wish.params.get("process", ""))]
+    if not (name := effect.wish.params.get("process")):
+        return None
+    history = facts.processes[str(name)]
     stopped = history.stop is not None and history.stop.holds(now)
     if effect.wish.action == "restart-process" and stopped and history.stop:
         return f"stopped by {history.stop.by} in the meantime"

@@ -1,8 +1,10 @@
 """What happened (`Event`), and what somebody would like to be recorded (`Draft`)."""
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.payload import Json, Payload, decode
@@ -34,6 +36,10 @@ class Draft:
     moment: Moment | None = None
 
 
+_MOMENT: Callable[[Iterable[Any]], Moment] = partial(tuple.__new__, Moment)
+"""A moment out of an event's columns, as quick as can be: folds ask for hundreds of thousands."""
+
+
 class Event(NamedTuple):
     """A recorded fact. `seq` is the only order; `data` is the payload's JSON text as stored."""
 
@@ -52,7 +58,7 @@ class Event(NamedTuple):
     @property
     def moment(self) -> Moment:
         """When it happened."""
-        return Moment(self.at, self.boot, self.mono)
+        return _MOMENT(self[2:5])
 
     @property
     def payload(self) -> Payload | None:

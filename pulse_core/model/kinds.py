@@ -51,6 +51,35 @@ class DamageAccepted(Payload, kind="damage-accepted", wakes=Wake.NEVER):
     kept_at: str
 
 
+class LogRestored(Payload, kind="log-restored", wakes=Wake.NEVER):
+    """The log was put back from a backup by a person's order; the first row after those that are there again."""
+
+    source: str = Field(description="the backup's directory")
+    made_at: int = Field(description="when it was made, UTC microseconds")
+    rows: int = Field(description="how many rows it held")
+    salvaged: int = Field(default=0, description="rows that were still sound in the log that was there")
+    lost: int = Field(default=0, description="rows that are known to have been there and are gone")
+    fault: Text = Field(default="", description="why not all rows could be kept; there may be more of them")
+    kept_at: str = Field(default="", description="where the log that was there is kept")
+
+
+class GcRequested(Payload, kind="gc-requested", by=Role.PERSON, wakes=Wake.NEVER):
+    """A person wants what is of no use any more taken away now; answered by an event with this one as cause."""
+
+
+class GcDone(Payload, kind="gc-done", wakes=Wake.NEVER):
+    """What was of no use any more was taken away, as a person asked."""
+
+    samples: int = Field(default=0, description="samples that were rolled up to minutes")
+    ticks: int = Field(default=0, description="tick records")
+    minutes: int = Field(default=0, description="minutes, one for each number of a sense")
+    objects: int = Field(default=0, description="objects that nothing names")
+    files: int = Field(default=0, description="other files")
+    bytes: int = Field(default=0, description="bytes of objects and files")
+    took_ms: int = 0
+    fault: Text = Field(default="", description="what could not be done")
+
+
 class ErrorReported(Payload, kind="error", wakes=Wake.NEVER):
     """Something of ours or of the user's failed and was contained. Subject: whose it was (`watcher:x`)."""
 
@@ -99,6 +128,72 @@ class ProcessStartRequested(Payload, kind="process-start-requested", by=Role.PER
     """A person wants this process up again; ends a stop and resets its budget. Subject: its name."""
 
     why: Text = ""
+
+
+class ConditionRaised(Payload, kind="condition-raised", wakes=Wake.NOW):
+    """Something has been wrong for long enough. Subject: the condition, as `memory` or `llm:http://…`.
+
+    Raised again while it stands, it says that it is worse or otherwise wrong (`state` differs).
+    """
+
+    evidence: Text
+    state: str = Field(default="", description="which way it is wrong, as `down`, `slow`, `dns-only`")
+    value: float | None = Field(default=None, description="what was measured")
+    bound: float | None = Field(default=None, description="what it went over")
+
+
+class ConditionCleared(Payload, kind="condition-cleared", wakes=Wake.NOW):
+    """What was wrong is well again. Subject: the condition."""
+
+    evidence: Text
+    value: float | None = None
+
+
+class LogMatched(Payload, kind="log-matched", wakes=Wake.NOW):
+    """Lines that somebody looks for were written. Subject: the file's path, or the unit's name.
+
+    Where the reader stands afterwards goes with it, so that no line is told twice, or forgotten, by a crash.
+    """
+
+    severity: str = Field(description="warning, error or critical")
+    lines: tuple[Text, ...] = Field(description="the lines, oldest first; of a storm only the first ones")
+    count: int = Field(description="how many lines there were, with those that are not told")
+    place: dict[str, Json] = Field(
+        default_factory=dict, description="where the reader stands: file identity and offset, or cursor"
+    )
+
+
+class SilenceAdded(Payload, kind="silence-added", by=Role.PERSON, wakes=Wake.SOON):
+    """A person wants effects held back for a while. Subject: what their keys look like (`*` and `?`)."""
+
+    expires_us: int = Field(gt=0, description="for how long, microseconds")
+    why: Text = ""
+
+
+class SilenceRemoved(Payload, kind="silence-removed", by=Role.PERSON, wakes=Wake.NOW):
+    """A silence is over before its time. Subject: the id of the event that added it."""
+
+
+class EnginePromoted(Payload, kind="promote", wakes=Wake.NOW):
+    """The engine's rules are another commit now. Subject: the commit."""
+
+    previous: str = Field(description="the commit before, to which a rollback goes")
+    watch_us: int = Field(gt=0, description="how long it is watched for errors, microseconds")
+
+
+class EngineRolledBack(Payload, kind="rollback", wakes=Wake.NOW):
+    """The engine's rules are an earlier commit again. Subject: that commit."""
+
+    rejected: str
+    why: Text = ""
+
+
+class WorkShed(Payload, kind="work-shed", wakes=Wake.NEVER):
+    """Pulse itself took too much, and does less from now on (level 0: everything again)."""
+
+    level: int = Field(ge=0, description="how many of the measures are taken")
+    measures: tuple[str, ...] = ()
+    evidence: Text = ""
 
 
 class Paused(Payload, kind="paused", by=Role.PERSON, wakes=Wake.NOW):

@@ -1,7 +1,8 @@
 """What was sensed: samples, and the last minute of them as a window."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import NamedTuple
 
 from pulse_core.model.event import Draft
@@ -25,6 +26,46 @@ class Sample(NamedTuple):
     key: str
     moment: Moment
     data: Mapping[str, Json]
+
+
+class Minute(NamedTuple):
+    """What is kept of one number of a key's samples over a minute.
+
+    field: its path in the sample's data, parts joined by dots, as `memory` or `disks./.used`;
+    at: when the minute began, UTC microseconds; samples: how many there were; last: the newest one's.
+    """
+
+    key: str
+    field: str
+    at: int
+    samples: int
+    low: float
+    mean: float
+    high: float
+    last: float
+
+
+class Trimmed(NamedTuple):
+    """How much of the vitals was forgotten; the samples are rolled up to minutes first."""
+
+    samples: int = 0
+    ticks: int = 0
+    minutes: int = 0
+
+
+MINUTE_US = 60 * US_PER_SECOND
+
+
+def numbers(data: Json, path: str = "") -> Iterator[tuple[str, float]]:
+    """Every number in a sample's data with its path; true and false count as 1 and 0."""
+    if isinstance(data, Mapping):
+        for name, inner in data.items():
+            yield from numbers(inner, f"{path}.{name}" if path else str(name))
+    elif isinstance(data, list | tuple):
+        for place, inner in enumerate(data):
+            yield from numbers(inner, f"{path}[{place}]")
+    elif isinstance(data, int | float) and isfinite(data):
+        yield path, float(data)
 
 
 @dataclass(frozen=True, slots=True)

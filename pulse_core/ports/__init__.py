@@ -4,29 +4,46 @@ Each has a real adapter and a twin in `pulse_adapters.memory`; one contract suit
 """
 
 from pulse_core.ports.clock import Clock
-from pulse_core.ports.executor import Executor, Policy, Result, Safety, Unsure
+from pulse_core.ports.courier import Courier, Letter
+from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety, Unsure
 from pulse_core.ports.host import Found, ProcessTable, Sight, SystemProbe
 from pulse_core.ports.lifeline import Lifeline
 from pulse_core.ports.log import EventLog, Listener
-from pulse_core.ports.stores import Checkpoint, Checkpoints, Objects, Vitals
+from pulse_core.ports.logs import Heard, Hits, LogReader, Place, Progress
+from pulse_core.ports.prober import Answer, Prober, Question, Trouble
+from pulse_core.ports.stores import Checkpoint, Checkpoints, Objects, Sweep, Swept, Vitals
 from pulse_core.ports.watcher import Watcher
 
 __all__ = [
+    "Answer",
     "Checkpoint",
     "Checkpoints",
     "Clock",
+    "Courier",
     "EventLog",
     "Executor",
     "Found",
+    "GivenUp",
+    "Heard",
+    "Hits",
+    "Letter",
     "Lifeline",
     "Listener",
+    "LogReader",
     "Objects",
+    "Place",
     "Policy",
+    "Prober",
     "ProcessTable",
+    "Progress",
+    "Question",
     "Result",
     "Safety",
     "Sight",
+    "Sweep",
+    "Swept",
     "SystemProbe",
+    "Trouble",
     "Unsure",
     "Vitals",
     "Watcher",

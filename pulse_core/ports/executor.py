@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
+from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Json
@@ -41,6 +42,10 @@ class Result:
 
 class Unsure(Exception):
     """Raised by an executor that can't tell whether its action happened; never retried."""
+
+
+class GivenUp(PulseError):
+    """Raised by an executor whose action failed and is not worth another attempt, whatever its policy says."""
 
 
 class Executor(Protocol):

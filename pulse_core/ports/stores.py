@@ -1,13 +1,13 @@
 """The stores beside the log: vitals, objects, checkpoints. All but objects may be deleted at any time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Json
 from pulse_core.model.tick import TickRecord
-from pulse_core.model.vitals import Sample
+from pulse_core.model.vitals import Minute, Sample, Trimmed
 
 
 class Vitals(Protocol):
@@ -25,8 +25,19 @@ class Vitals(Protocol):
         """Write what is queued; what cannot be written is dropped, since vitals may be lost."""
         ...
 
-    async def trim(self, before_at: int) -> None:
-        """Forget samples and ticks older than this (UTC microseconds)."""
+    def forget(self) -> None:
+        """Let go of what is queued, unwritten. Never blocks, never raises."""
+        ...
+
+    async def trim(self, before_at: int, minutes_before: int = 0) -> Trimmed:
+        """Forget what is older than these (UTC microseconds): samples and ticks, and minutes.
+
+        Samples are rolled up to minutes first, so only whole minutes go. Nothing else waits for it.
+        """
+        ...
+
+    async def minutes(self, key: str, after: int) -> Sequence[Minute]:
+        """What is kept of a key's minutes that began later than this (UTC microseconds), by time and field."""
         ...
 
     async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:
@@ -35,6 +46,10 @@ class Vitals(Protocol):
 
     async def recent(self, after: int) -> Sequence[Sample]:
         """Samples whose `at` is later than this (UTC microseconds), by id."""
+        ...
+
+    async def newest(self, key: str, field: str) -> Sample | None:
+        """The newest sample of this key whose data has this field; None if there is none."""
         ...
 
     async def ticks(self, last: int) -> Sequence[TickRecord]:
@@ -48,6 +63,18 @@ class Objects(Protocol):
     async def put(self, blob: bytes) -> str: ...
 
     async def get(self, name: str) -> bytes | None: ...
+
+
+class Swept(NamedTuple):
+    """What was taken away: objects that nothing names, other files that are of no use, and the bytes of both."""
+
+    objects: int = 0
+    files: int = 0
+    bytes: int = 0
+
+
+Sweep = Callable[[], Awaitable[Swept]]
+"""Takes away what the home has no use for any more. Safe beside everything else that the daemon does."""
 
 
 class Checkpoint(NamedTuple):

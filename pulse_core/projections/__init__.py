@@ -3,22 +3,37 @@
 Nothing here reads a clock, a disk or a setting; what a fold must know is in the events.
 """
 
+from pulse_core.projections.conditions import Condition, Conditions, Measure
 from pulse_core.projections.control import Control
 from pulse_core.projections.effects import Effects, OpenEffect, Phase
-from pulse_core.projections.processes import Intent, Processes, ProcessHistory
+from pulse_core.projections.engine import Engine
+from pulse_core.projections.logs import Logs
+from pulse_core.projections.notices import Notice, Notices
+from pulse_core.projections.processes import Intent, Processes, ProcessHistory, Stage
 from pulse_core.projections.projected import BUILT_IN, Projected, fold
+from pulse_core.projections.silences import Silence, Silences
 from pulse_core.projections.snapshot import Snapshot
 
 __all__ = [
     "BUILT_IN",
+    "Condition",
+    "Conditions",
     "Control",
     "Effects",
+    "Engine",
     "Intent",
+    "Logs",
+    "Measure",
+    "Notice",
+    "Notices",
     "OpenEffect",
     "Phase",
     "ProcessHistory",
     "Processes",
     "Projected",
+    "Silence",
+    "Silences",
     "Snapshot",
+    "Stage",
     "fold",
 ]

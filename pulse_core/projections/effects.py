@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from pulse_core.model.event import Event
@@ -20,7 +21,7 @@ from pulse_core.model.kinds import (
     EffectUnknown,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import REDACTED
+from pulse_core.model.payload import REDACTED, plain
 
 REMEMBERED = 1_000
 MINUTE = 60 * US_PER_SECOND
@@ -57,7 +58,7 @@ MOVES: Mapping[tuple[Phase, str], Phase] = {
 OPEN = frozenset({Phase.PENDING, Phase.EXECUTING, Phase.RETRYING})
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def wish_in(data: str) -> Effect:
     """The wish in an effect's data; several folds ask for the same one."""
     return Effect.model_validate_json(data)
@@ -122,74 +123,67 @@ KINDS = frozenset(
 
 def after(state: Effects, events: Iterable[Event]) -> Effects:
     """The effects after more events."""
-    desk = _Desk(state)
+    desk, touched = _Desk(state), False
     for event in events:
-        if event.kind in KINDS:
-            desk.take(event)
-    return desk.state() if desk.touched else state
+        if event.kind == Effect.kind:
+            desk.opened(event)
+        elif event.kind not in KINDS:
+            continue
+        elif effect := desk.open.get(event.subject):
+            desk.moved(effect, event)
+        touched = True
+    return desk.state() if touched else state
 
 
 class _Desk:
-    """A private working copy for one fold: dictionaries are copied once for a batch, not once for an event."""
+    """A private working copy for one fold: dictionaries are copied once for a batch, not once for an event.
+
+    A start without checkpoints folds the whole log through here: what an event costs is what it costs a
+    million times. So payloads are read as plain JSON, and moments made only for what stays.
+    """
 
     def __init__(self, before: Effects) -> None:
         self.before = before
-        self.touched = False
         self.open = dict(before.open)
         self.keys = dict(before.keys)
-        self.settled_at = dict(before.settled_at)
+        self.settled: dict[str, Event] = {}
         self.acted = deque(before.acted, REMEMBERED)
         self.last_tick = before.last_tick
         self.counts = {Phase.ACKED: 0, Phase.FAILED: 0, Phase.UNKNOWN: 0, Phase.CANCELLED: 0}
 
-    def take(self, event: Event) -> None:
-        self.touched = True
-        if event.kind == Effect.kind:
-            self._opened(event)
-        elif effect := self.open.get(event.subject):
-            self._moved(effect, event)
-
-    def _opened(self, event: Event) -> None:
+    def opened(self, event: Event) -> None:
         if event.data == REDACTED:
             return  # what it wished is gone, so nobody can do it any more
         if event.subject in self.keys:
             return  # the writer never lets this happen; a log from elsewhere might
-        self.open[event.id] = OpenEffect(event, Phase.PENDING, event.moment)
+        self.open[event.id] = pending(event)
         self.keys[event.subject] = event.id
         if '"tick":' in event.data:  # only rules say a tick, and only their effects count against the budget
-            wish = wish_in(event.data)
-            self.last_tick = max(self.last_tick, wish.tick or 0)
-            if wish.action != "notify":
-                # Pruned at each event, not at each batch: a fold must not depend on how it was cut.
-                now = event.moment
-                while self.acted and now.since(self.acted[0]) >= MINUTE:
-                    self.acted.popleft()
-                self.acted.append(now)
+            self._acted(event)
 
-    def _moved(self, effect: OpenEffect, event: Event) -> None:
-        if event.kind == EffectCancelRequested.kind:
-            self.open[effect.id] = effect._replace(cancel=event.actor)
-            return
+    def _acted(self, event: Event) -> None:
+        wish = plain(event.data)
+        self.last_tick = max(self.last_tick, wish.get("tick") or 0)
+        if wish["action"] != "notify":
+            # Pruned at each event, not at each batch: a fold must not depend on how it was cut.
+            now = event.moment
+            while self.acted and now.since(self.acted[0]) >= MINUTE:
+                self.acted.popleft()
+            self.acted.append(now)
+
+    def moved(self, effect: OpenEffect, event: Event) -> None:
         phase = MOVES.get((effect.phase, event.kind))
         if phase is None:
-            return
-        if phase in OPEN:
-            self.open[effect.id] = self._onward(effect, phase, event)
-            return
-        self.counts[phase] += 1
-        del self.open[effect.id], self.keys[effect.event.subject]
-        self.settled_at.pop(effect.event.subject, None)  # so that the newest is last
-        self.settled_at[effect.event.subject] = event.moment
-        if len(self.settled_at) > REMEMBERED:
-            del self.settled_at[next(iter(self.settled_at))]
-
-    @staticmethod
-    def _onward(effect: OpenEffect, phase: Phase, event: Event) -> OpenEffect:
-        if phase is Phase.EXECUTING:
-            return OpenEffect(effect.event, phase, event.moment, effect.attempt + 1, 0, effect.cancel)
-        failed = event.payload
-        retry_us = failed.retry_us if isinstance(failed, EffectAttemptFailed) else 0
-        return OpenEffect(effect.event, phase, event.moment, effect.attempt, retry_us, effect.cancel)
+            if event.kind == EffectCancelRequested.kind:
+                self.open[effect.event.id] = effect._replace(cancel=event.actor)
+        elif phase in OPEN:
+            self.open[effect.event.id] = onward(effect, phase, event)
+        else:
+            self.counts[phase] += 1
+            key = effect.event.subject
+            del self.open[effect.event.id], self.keys[key]
+            self.settled.pop(key, None)  # so that the newest is last
+            self.settled[key] = event
 
     def state(self) -> Effects:
         before = self.before
@@ -197,7 +191,7 @@ class _Desk:
             before,
             open=self.open,
             keys=self.keys,
-            settled_at=self.settled_at,
+            settled_at=self._settled_at(),
             acted=tuple(self.acted),
             last_tick=self.last_tick,
             acked=before.acked + self.counts[Phase.ACKED],
@@ -205,3 +199,24 @@ class _Desk:
             unknown=before.unknown + self.counts[Phase.UNKNOWN],
             cancelled=before.cancelled + self.counts[Phase.CANCELLED],
         )
+
+    def _settled_at(self) -> Mapping[str, Moment]:
+        if not self.settled:
+            return self.before.settled_at
+        older = {key: at for key, at in self.before.settled_at.items() if key not in self.settled}
+        newer = {key: event.moment for key, event in self.settled.items()}
+        both = older | newer
+        return dict(islice(both.items(), max(0, len(both) - REMEMBERED), None))
+
+
+def pending(event: Event) -> OpenEffect:
+    """The effect that this event wishes, not begun yet."""
+    return OpenEffect(event, Phase.PENDING, event.moment)
+
+
+def onward(effect: OpenEffect, phase: Phase, event: Event) -> OpenEffect:
+    """The effect after an event that moved it into this phase."""
+    if phase is Phase.EXECUTING:
+        return OpenEffect(effect.event, phase, event.moment, effect.attempt + 1, 0, effect.cancel)
+    retry_us = plain(event.data).get("retry_us", 0)
+    return OpenEffect(effect.event, phase, event.moment, effect.attempt, retry_us, effect.cancel)

@@ -5,10 +5,15 @@ from dataclasses import dataclass, field
 
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Window
+from pulse_core.projections.conditions import Conditions
 from pulse_core.projections.control import Control
 from pulse_core.projections.effects import Effects
+from pulse_core.projections.engine import Engine
+from pulse_core.projections.logs import Logs
+from pulse_core.projections.notices import Notices
 from pulse_core.projections.processes import ProcessHistory
 from pulse_core.projections.projected import Projected
+from pulse_core.projections.silences import Silences
 from pulse_core.settings import Settings
 
 NO_WINDOW = Window()
@@ -33,6 +38,31 @@ class Snapshot:
     def control(self) -> Control:
         """Paused or not."""
         return self.projected.control
+
+    @property
+    def conditions(self) -> Conditions:
+        """What is wrong with the machine at this moment."""
+        return self.projected.conditions
+
+    @property
+    def notices(self) -> Notices:
+        """What people were told."""
+        return self.projected.notices
+
+    @property
+    def silences(self) -> Silences:
+        """What people want held back."""
+        return self.projected.silences
+
+    @property
+    def logs(self) -> Logs:
+        """What the followed logs said."""
+        return self.projected.logs
+
+    @property
+    def engine(self) -> Engine:
+        """The engine's commit, and how it does."""
+        return self.projected.engine
 
     def process(self, name: str) -> ProcessHistory:
         """What the log knows of a guarded process."""

@@ -1,7 +1,7 @@
 """The log as the daemon uses it: when the disk takes nothing, what must be acted on is supposed meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 
 from pulse_core.model.errors import LogUnavailable
@@ -26,6 +26,7 @@ class Journal:
         self._held: dict[str, Draft] = {}
         self._holding = asyncio.Event()
         self._listeners: list[Listener] = []
+        self._under_way = 0
 
     @property
     def head(self) -> Head:
@@ -41,6 +42,11 @@ class Journal:
         """Call back with events that are held; their `seq` is only a guess."""
         self._listeners.append(listener)
 
+    def listen_once(self, listener: Listener) -> None:
+        """Call back with each event once: when it is first supposed, or else when it is recorded."""
+        self._listeners.append(listener)
+        self.log.listen(lambda events: listener([event for event in events if event.id not in self._held]))
+
     def since(
         self, seq: int, kinds: Collection[str] | None = None, upto: int | None = None
     ) -> AsyncIterator[Sequence[Event]]:
@@ -51,7 +57,11 @@ class Journal:
 
     async def append(self, *drafts: Draft) -> Sequence[Event]:
         held = tuple(self._held.values())
-        events = await self.log.append(*held, *drafts)
+        self._under_way += 1
+        try:
+            events = await self.log.append(*held, *drafts)
+        finally:
+            self._under_way -= 1
         for draft in held:
             self._held.pop(draft.id, None)
         return events[len(held) :]
@@ -64,6 +74,19 @@ class Journal:
             if len(self._held) + len(drafts) > MOST:
                 raise
             self.suppose(*drafts)
+
+    async def announce(self, drafts: Sequence[Draft], answered: Callable[[], Awaitable[None]]) -> None:
+        """Let the drafts be known at once, and record them with what is decided of them: one commit, not two.
+
+        answered: returns when it is decided. While anything else is on its way to the disk the drafts are
+        recorded by themselves, so that a supposed event's number is the one that it will have.
+        """
+        if self._held or self._under_way:
+            await self.append_or_suppose(*drafts)
+            return
+        self.suppose(*drafts)
+        await answered()
+        await self.append_or_suppose()  # unless they have gone along with an answer
 
     def suppose(self, *drafts: Draft) -> None:
         """Hold the drafts, and go on as if they were recorded."""

@@ -4,7 +4,13 @@ Nothing here opens a file; the adapter `pulse_adapters.config` does, and tells e
 """
 
 from pulse_core.settings.durations import Duration, parse_duration, spell_duration
+from pulse_core.settings.groups import Bound
+from pulse_core.settings.logs import LogSettings
+from pulse_core.settings.network import LlmSettings, NetworkSettings
+from pulse_core.settings.notices import NotifySettings, SilenceSettings
 from pulse_core.settings.processes import ProcessSettings, RestartSettings
+from pulse_core.settings.resources import DiskBound, ResourcesSettings, SessionsSettings
+from pulse_core.settings.rollback import RollbackSettings
 from pulse_core.settings.settings import (
     BudgetSettings,
     DaemonSettings,
@@ -15,17 +21,31 @@ from pulse_core.settings.settings import (
     SocketSettings,
     WatchSettings,
 )
+from pulse_core.settings.telemetry import HeartbeatSettings, MetricsSettings, SelfSettings
 
 __all__ = [
+    "Bound",
     "BudgetSettings",
     "DaemonSettings",
+    "DiskBound",
     "Duration",
     "ExecutorsSettings",
+    "HeartbeatSettings",
     "IntentSettings",
+    "LlmSettings",
+    "LogSettings",
+    "MetricsSettings",
+    "NetworkSettings",
+    "NotifySettings",
     "ProcessSettings",
+    "ResourcesSettings",
     "RestartSettings",
+    "RollbackSettings",
     "RunCommandSettings",
+    "SelfSettings",
+    "SessionsSettings",
     "Settings",
+    "SilenceSettings",
     "SocketSettings",
     "WatchSettings",
     "parse_duration",

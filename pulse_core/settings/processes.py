@@ -3,41 +3,16 @@
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pulse_core.settings.durations import Duration
-
-
-class Group(BaseModel):
-    """Base of every settings group: frozen, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from pulse_core.settings.groups import Group, Path, Regex, UnitName
 
 
 def _name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
         raise ValueError(
             f"{text!r} is no name; take 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first"
-        )
-    return text
-
-
-def _unit(text: str) -> str:
-    if not re.fullmatch(r"[\w:.@\\-]+\.\w+", text):
-        raise ValueError(f"{text!r} is no unit's name; write it in full, as 'nginx.service'")
-    return text
-
-
-def _path(text: str) -> str:
-    if not text or "\0" in text:
-        raise ValueError(f"{text!r} is no path")
-    return text
-
-
-def _absolute(text: str) -> str:
-    if not text.startswith("/") or "\0" in text:
-        raise ValueError(
-            f'{text!r} is no absolute path; write the absolute path, as "/bin/sh" or "/run/pulse"'
         )
     return text
 
@@ -59,23 +34,12 @@ def _environment(env: dict[str, str]) -> dict[str, str]:
     return env
 
 
-def _regex(text: str) -> str:
-    try:
-        re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from error
-    return text
-
-
 def _address(text: str) -> str:
     host, _, port = text.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
         raise ValueError(f"{text!r} is no address; write host:port, as '127.0.0.1:8080' or '[::1]:8080'")
     return text
 
-
-AbsolutePath = Annotated[str, AfterValidator(_absolute)]
-"""A path from the root on: the daemon's own directory is not the caller's."""
 
 Argv = Annotated[tuple[str, ...], AfterValidator(_argv)]
 """A program and its arguments, never a shell's line; empty where none is given."""
@@ -120,23 +84,20 @@ class ProcessSettings(Group):
         description="argv of a command that restarts it and returns",
         examples=[["/usr/local/bin/restart-gateway"]],
     )
-    pid_file: Annotated[str, AfterValidator(_path)] | None = Field(
+    pid_file: Path | None = Field(
         None, description="file that holds its process id", examples=["/run/gateway.pid"]
     )
-    systemd_unit: Annotated[str, AfterValidator(_unit)] | None = Field(
-        None, description="unit that runs it", examples=["gateway.service"]
-    )
+    systemd_unit: UnitName | None = Field(None, description="unit that runs it", examples=["gateway.service"])
     systemd_user: bool = Field(False, description="the unit belongs to the user's manager, not the system's")
-    match: Annotated[str, AfterValidator(_regex)] | None = Field(
+    match: Regex | None = Field(
         None,
-        min_length=1,
         description="regular expression searched in the first 4096 characters of the argv joined by spaces",
         examples=["http\\.server 18080"],
     )
     tcp: Annotated[str, AfterValidator(_address)] | None = Field(
         None, description="host:port that it listens on", examples=["127.0.0.1:18080"]
     )
-    cwd: Annotated[str, AfterValidator(_path)] | None = Field(
+    cwd: Path | None = Field(
         None, description="working directory of `start` and `command`", examples=["/srv/gateway"]
     )
     env: Annotated[dict[str, str], AfterValidator(_environment)] = Field(

@@ -1,16 +1,22 @@
 """All of `config.toml` as one value."""
 
 import hashlib
-from collections.abc import Sequence
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
-from pulse_core.model.errors import hint
+from pulse_core.settings.agreement import disagreements
 from pulse_core.settings.durations import Duration
-from pulse_core.settings.processes import AbsolutePath, Group, ProcessSettings
+from pulse_core.settings.groups import AbsolutePath, Group
+from pulse_core.settings.logs import LogSettings
+from pulse_core.settings.network import LlmSettings, NetworkSettings
+from pulse_core.settings.notices import NotifySettings, SilenceSettings
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.resources import ResourcesSettings
+from pulse_core.settings.rollback import RollbackSettings
+from pulse_core.settings.secrets import IN_CLEAR
+from pulse_core.settings.telemetry import HeartbeatSettings, MetricsSettings, SelfSettings
 
 GROUP_CHECK = "group_check"
 """In a validation's context: a function that raises ValueError for a group that this machine does not have."""
@@ -58,6 +64,11 @@ class WatchSettings(Group):
     )
     keep: Duration = Field(
         86_400_000_000, ge=3_600_000_000, description="how long samples and tick records stay in vitals.db"
+    )
+    keep_minutes: Duration = Field(
+        30 * 86_400_000_000,
+        ge=0,
+        description="how long the minutes stay to which older samples are rolled up",
     )
     disks: tuple[AbsolutePath, ...] = Field(("/",), description="paths whose file systems are sampled")
 
@@ -113,75 +124,26 @@ class Settings(Group):
     budget: BudgetSettings = BudgetSettings()
     socket: SocketSettings = SocketSettings()
     executors: ExecutorsSettings = ExecutorsSettings()
+    resources: ResourcesSettings = ResourcesSettings()
+    network: NetworkSettings = NetworkSettings()
+    rollback: RollbackSettings = RollbackSettings()
+    notify: NotifySettings = NotifySettings()
+    metrics: MetricsSettings = MetricsSettings()
+    heartbeat: HeartbeatSettings = HeartbeatSettings()
+    self_: SelfSettings = Field(SelfSettings(), alias="self")
     process: tuple[ProcessSettings, ...] = ()
+    llm: tuple[LlmSettings, ...] = ()
+    log: tuple[LogSettings, ...] = ()
+    silence: tuple[SilenceSettings, ...] = ()
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the settings in canonical JSON, hex: what a tick record names."""
-        return hashlib.sha256(self.model_dump_json(by_alias=True).encode()).hexdigest()
+        text = self.model_dump_json(by_alias=True, context=dict(IN_CLEAR))
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @model_validator(mode="after")
-    def _processes_agree(self) -> "Settings":
-        if faults := disagreements(self.process):
+    def _tables_agree(self) -> "Settings":
+        if faults := disagreements(self.process, self.llm):
             raise ValueError("\n".join(fault.text for fault in faults))
         return self
-
-
-class Fault(NamedTuple):
-    """What is wrong between processes: the place of the one concerned in the file's order, its key, the words."""
-
-    place: int
-    key: str
-    text: str
-
-
-def disagreements(processes: Sequence[ProcessSettings]) -> list[Fault]:
-    """Every fault that no process has by itself; needs only `name` and `depends_on` of each."""
-    return [*doubled(processes), *strangers(processes), *circles(processes)]
-
-
-def doubled(processes: Sequence[ProcessSettings]) -> list[Fault]:
-    """A fault for each process whose name an earlier one bears."""
-    names = [process.name for process in processes]
-    return [
-        Fault(place, "name", f"process {name!r} is there twice; names must differ")
-        for place, name in enumerate(names)
-        if name in names[:place]
-    ]
-
-
-def strangers(processes: Sequence[ProcessSettings]) -> list[Fault]:
-    """A fault for each `depends_on` that names no process."""
-    names = {process.name for process in processes}
-    return [
-        Fault(
-            place,
-            "depends_on",
-            f"process {process.name!r} depends_on unknown {other!r}{hint(other, names - {process.name})}",
-        )
-        for place, process in enumerate(processes)
-        for other in process.depends_on
-        if other not in names
-    ]
-
-
-def circles(processes: Sequence[ProcessSettings]) -> list[Fault]:
-    """A fault for each circle of processes that wait for each other, with the way round."""
-    places = {process.name: place for place, process in reversed(list(enumerate(processes)))}
-    needs = {process.name: set(process.depends_on) for process in processes}
-    faults = []
-    while way := _circle(needs):
-        first = min(range(len(way)), key=lambda step: places[way[step]])
-        way = way[first:] + way[:first]
-        text = f"depends_on goes in a circle: {' -> '.join((*way, way[0]))}"
-        faults.append(Fault(places[way[0]], "depends_on", text))
-        needs[way[-1]].discard(way[0])
-    return faults
-
-
-def _circle(needs: dict[str, set[str]]) -> list[str]:
-    try:
-        TopologicalSorter(needs).prepare()
-    except CycleError as error:
-        return list(reversed(error.args[1][1:]))
-    return []

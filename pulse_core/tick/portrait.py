@@ -22,8 +22,10 @@ def portrait(snapshot: Snapshot) -> bytes:
         "tick": snapshot.tick,
         "now": snapshot.now,
         "seq": snapshot.projected.seq,
+        "supposed": snapshot.projected.supposed,
         "settings": snapshot.settings.digest,
         "windows": windows,
+        "folds": {name: projection.version for name, projection in BUILT_IN.items()},
         "projected": parts,
     }
     return json.dumps(whole, separators=(",", ":"), default=str).encode()

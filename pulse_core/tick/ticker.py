@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pulse_core.model.errors import PulseError
@@ -46,12 +46,20 @@ class Ticker:
     """Folds a snapshot whenever it is time; `prev` is the one before, across restarts too.
 
     The whole onion is folded beside the loop, so that rules that take their time delay no reflex; while it
-    is busy, the newest snapshot waits for it. failed(whose, message) hears of rules that raise and of ticks
-    that could not be recorded.
+    is busy, the newest snapshot waits for it, and while `reflex_alone` holds, nobody folds it.
+    failed(whose, message) hears of rules that raise and of ticks that could not be recorded.
     """
 
-    def __init__(self, sources: Sources, folding: Folding, stores: Stores, failed: Failed) -> None:
+    def __init__(
+        self,
+        sources: Sources,
+        folding: Folding,
+        stores: Stores,
+        failed: Failed,
+        reflex_alone: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.sources, self.folding, self.stores, self.failed = sources, folding, stores, failed
+        self.reflex_alone = reflex_alone
         self.waker = Waker()
         self.prev: Snapshot | None = None
         self.number = 0
@@ -62,6 +70,7 @@ class Ticker:
         self._news = asyncio.Event()
         self._due = 0.0
         self.begun = asyncio.Event()
+        self._answers: list[asyncio.Future[None]] = []
         self._stopping = False
 
     def resume(self, prev: Snapshot | None) -> None:
@@ -83,6 +92,13 @@ class Ticker:
             while not self._stopping:
                 await self._turn()
             whole.cancel()
+            _resolve(self._answers)
+
+    async def answered(self) -> None:
+        """Return when a tick has seen what is known now and its reflex is recorded; at once if nobody ticks."""
+        if self.begun.is_set() and not self._stopping:
+            self._answers.append(answer := asyncio.get_running_loop().create_future())
+            await answer
 
     async def _turn(self) -> None:
         gap = self.sources.settings().daemon.min_tick_ms / 1000
@@ -95,14 +111,16 @@ class Ticker:
         """One tick: the reflex at once, the whole onion as soon as it is free."""
         began = _now()
         curr = self._snapshot()
+        answers, self._answers = self._answers, []
         folded = await self._fold(self.folding.reflex, self.prev or curr, curr)
+        _resolve(answers)
         self.prev = curr
         self._due = began + self._bounded(folded.verdict.tick_ms) / 1000
         record = self._record(curr, reason, folded, began)
         self.took_us.append(record.took_us)
         record = await self._with_portrait(record, curr)
         self._store(record)
-        if self.folding.inside:
+        if self.folding.inside and not self.reflex_alone():
             self._handed = (curr, record)
             self._news.set()
 
@@ -162,7 +180,7 @@ class Ticker:
             tick=curr.tick,
             moment=curr.now,
             woken_by=reason,
-            head=Head(curr.projected.seq),
+            head=Head(curr.projected.seq + curr.projected.supposed),
             samples=curr.samples(),
             settings=curr.settings.digest,
             version=self.stores.version,
@@ -182,6 +200,12 @@ class Ticker:
         except (PulseError, OSError) as error:
             self.failed("tick", f"its snapshot could not be kept: {error}")
             return record
+
+
+def _resolve(answers: Iterable["asyncio.Future[None]"]) -> None:
+    for answer in answers:
+        if not answer.done():
+            answer.set_result(None)
 
 
 def _now() -> float:

@@ -1,13 +1,14 @@
 """The loop around every watcher: collect, keep, conclude, wake, rest; a failing one is backed off alone."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.vitals import Reading, Sample, Window
 from pulse_core.ports import Clock, Vitals, Watcher
 from pulse_core.record import Journal
+from pulse_core.watch.costs import Costs
 
 BACKOFF_MAX = 300.0
 
@@ -16,7 +17,9 @@ class WatchLoop:
     """Runs watchers and holds their windows.
 
     wake is called with a reason when a sample is worth a tick; failed with (whose, message) when a watcher
-    failed, hung, or is well again.
+    failed, hung, or is well again; answered returns when a tick has seen the conclusions that are known now;
+    pace tells how a watcher is slowed down: by which factor its rests are longer, and how many seconds they
+    last whatever nudges it.
     """
 
     def __init__(
@@ -27,16 +30,24 @@ class WatchLoop:
         clock: Clock,
         wake: Callable[[str], None],
         failed: Callable[[str, str], None],
+        answered: Callable[[], Awaitable[None]],
+        pace: Callable[[Watcher], tuple[float, float]] = lambda watcher: (1.0, 0.0),
     ) -> None:
         self.watchers = tuple(watchers)
+        self.pace = pace
         self.journal, self.vitals, self.clock = journal, vitals, clock
-        self.wake, self.failed = wake, failed
+        self.wake, self.failed, self.answered = wake, failed, answered
+        self.costs = Costs()
         self._windows: dict[str, Window] = {}
 
     @property
     def windows(self) -> Mapping[str, Window]:
         """The windows as they are now; the mapping does not change any more."""
         return dict(self._windows)
+
+    def newest(self, key: str) -> Sample | None:
+        """The newest sample of this key, if there is one."""
+        return self._windows[key].last if key in self._windows else None
 
     def remember(self, samples: Sequence[Sample]) -> None:
         """Fill the windows with samples of before."""
@@ -49,15 +60,19 @@ class WatchLoop:
 
     async def run(self) -> None:
         """Look for ever; ends by being cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for watcher in self.watchers:
-                group.create_task(self._attend(watcher), name=f"watcher {watcher.name}")
+        with self.costs.counting_tasks():
+            async with asyncio.TaskGroup() as group:
+                for watcher in self.watchers:
+                    group.create_task(self._attend(watcher), name=f"watcher {watcher.name}")
 
     async def _attend(self, watcher: Watcher) -> None:
         failures = 0 if await self._look(watcher) else 1
         while True:
             rest = min(watcher.interval * 2 ** min(failures, 16), max(BACKOFF_MAX, watcher.interval))
-            await self._rest(watcher, rest, eager=failures == 0)
+            stretch, gap = self.pace(watcher)
+            if gap:
+                await asyncio.sleep(gap)
+            await self._rest(watcher, max(0.0, rest * stretch - gap), eager=failures == 0)
             failures = 0 if await self._look(watcher) else failures + 1
 
     async def _rest(self, watcher: Watcher, seconds: float, eager: bool) -> None:
@@ -75,7 +90,7 @@ class WatchLoop:
         watcher.nudge.clear()
         try:
             async with asyncio.timeout(watcher.timeout):
-                reading = await watcher.collect()
+                reading = await self.costs.collect(watcher)
         except TimeoutError:
             self.failed(f"watcher:{watcher.name}", f"did not answer within {watcher.timeout:g} s")
             return False
@@ -95,7 +110,7 @@ class WatchLoop:
 
     async def _conclude(self, watcher: Watcher, drafts: Sequence[Draft]) -> bool:
         try:
-            await self.journal.append_or_suppose(*drafts)
+            await self.journal.announce(drafts, self.answered)
         except PulseError as error:
             self.failed(f"watcher:{watcher.name}", f"its conclusions could not be recorded: {error}")
             return False

@@ -9,7 +9,7 @@ import sys
 
 from tests.benchmarks.table import Row, markdown
 
-NAMES = ("reflex", "poll", "appends", "effects", "tick", "start", "idle", "cli")
+NAMES = ("reflex", "poll", "appends", "effects", "tick", "start", "idle", "cli", "logs", "tools", "peers")
 
 
 def rows(name: str) -> list[Row]:

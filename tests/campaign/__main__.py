@@ -1,4 +1,4 @@
-"""`make campaign`: lives of bad luck from many seeds, hundreds of kills, thousands of flipped bytes."""
+"""`make campaign`: lives of bad luck from many seeds, hundreds of kills, thousands of flipped bits."""
 
 import argparse
 import os
@@ -9,7 +9,10 @@ import time
 from multiprocessing import Pool
 from pathlib import Path
 
+from tests.campaign import day
+from tests.campaign.broken_off import broken_backups, broken_restores
 from tests.campaign.crash import BACK_WITHIN, run
+from tests.campaign.flips import campaign as flipped
 from tests.simulation.chaos import live
 
 
@@ -22,8 +25,25 @@ def main() -> int:
     )
     parser.add_argument("--kills", type=int, default=500, help="kills of a real daemon")
     parser.add_argument("--flips", type=int, default=2_000, help="flipped bytes in the log and its WAL")
+    parser.add_argument(
+        "--heals", type=int, default=200, help="flipped bits in a home, each healed from a backup"
+    )
+    parser.add_argument(
+        "--broken-off", type=int, default=1, metavar="STRIDE",
+        help="kill backups and restores before every so many-th of their steps; 0: not at all",
+    )  # fmt: skip
+    parser.add_argument(
+        "--hours", type=int, default=24, help="hours lived to see memory and descriptors stay"
+    )
     options = parser.parse_args()
-    sound = [simulations(options.first, options.seeds), kills(options.kills), flips(options.flips)]
+    sound = [
+        simulations(options.first, options.seeds),
+        kills(options.kills),
+        flips(options.flips),
+        heals(options.heals, options.first),
+        breaks(options.broken_off),
+        days(options.hours, options.first),
+    ]
     return 0 if all(sound) else 1
 
 
@@ -81,6 +101,38 @@ def flips(count: int) -> bool:
         "tests/integration/sqlite/test_sqlite_damage.py",
     ]
     return subprocess.run(argv, env=env, check=False).returncode == 0
+
+
+def heals(count: int, seed: int) -> bool:
+    """Flip bits in a home that a daemon left: everybody says so, and a restore heals it."""
+    with tempfile.TemporaryDirectory(prefix="pulse-campaign-") as path:
+        try:
+            print(f"flips: {dict(flipped(Path(path), count, seed))}", flush=True)
+        except AssertionError as error:
+            print(f"flips: {error}", flush=True)
+            return False
+    return True
+
+
+def breaks(stride: int) -> bool:
+    """Kill backups and restores at their steps; no half of anything passes for the whole."""
+    for campaign in (broken_backups, broken_restores) if stride else ():
+        with tempfile.TemporaryDirectory(prefix="pulse-campaign-") as path:
+            try:
+                print(f"{campaign.__name__}: {len(list(campaign(Path(path), stride)))} kills", flush=True)
+            except AssertionError as error:
+                print(f"{campaign.__name__}: {error}", flush=True)
+                return False
+    return True
+
+
+def days(hours: int, seed: int) -> bool:
+    """Live a day in simulation; memory grows by no more than it may, and no descriptor is forgotten."""
+    if not hours:
+        return True
+    told = day.run(hours, seed)
+    print(f"day: {told}{'' if day.holds(told) else ', which is too much'}", flush=True)
+    return day.holds(told)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
+from pulse_core.model.vitals import Minute
 from pulse_core.ports import Vitals
 
 
@@ -55,6 +56,19 @@ async def test_recent_samples_are_later_than_asked(vitals: Vitals) -> None:
     assert await vitals.recent(at(2).at) == samples[3:]
 
 
+async def test_the_newest_sample_of_a_key_is_the_one_that_has_the_field(vitals: Vitals) -> None:
+    vitals.sample("log", at(1), {"places": {"a.b": 1}, "odd 'key": 1})
+    kept = vitals.sample("log", at(2), {"places": {"a.b": 2}})
+    vitals.sample("log", at(3), {"lines": 3})
+    vitals.sample("other", at(4), {"places": {}})
+    assert await vitals.newest("log", "places") == kept
+    odd = await vitals.newest("log", "odd 'key")
+    assert odd is not None
+    assert odd.id < kept.id
+    assert await vitals.newest("log", "nothing") is None
+    assert await vitals.newest("nobody", "places") is None
+
+
 async def test_the_last_ticks_come_oldest_first(vitals: Vitals) -> None:
     for number in range(1, 6):
         vitals.record(tick(number))
@@ -77,3 +91,79 @@ async def test_a_sample_that_is_no_json_does_not_raise(vitals: Vitals) -> None:
     good = vitals.sample("good", at(1), {"x": 1})
     await vitals.flush()
     assert good in await vitals.samples([odd.id, good.id])
+
+
+async def test_what_is_forgotten_was_never_written(vitals: Vitals) -> None:
+    kept = vitals.sample("k", at(1), {})
+    vitals.record(tick(1))
+    await vitals.flush()
+    gone = vitals.sample("k", at(2), {})
+    vitals.record(tick(2))
+    vitals.forget()
+    assert await vitals.samples([kept.id, gone.id]) == [kept]
+    assert await vitals.ticks(9) == [tick(1)]
+    assert vitals.sample("k", at(3), {}).id > gone.id
+
+
+MINUTE = 60
+
+
+async def test_what_is_older_goes_by_whole_minutes(vitals: Vitals) -> None:
+    samples = [vitals.sample("k", at(second), {"x": second}) for second in range(0, 4 * MINUTE, 20)]
+    for number in range(1, 5):
+        vitals.record(tick(number * MINUTE))
+    gone = await vitals.trim(at(2 * MINUTE + 30).at)
+    assert gone == (6, 2, 0)
+    assert await vitals.samples([sample.id for sample in samples]) == samples[6:]
+    assert await vitals.ticks(9) == [tick(3 * MINUTE), tick(4 * MINUTE)]
+    assert await vitals.trim(at(2 * MINUTE + 30).at) == (0, 0, 0)
+
+
+async def test_samples_are_rolled_up_to_minutes_before_they_go(vitals: Vitals) -> None:
+    for second, used in ((0, 0.5), (20, 1.0), (40, 0.0), (MINUTE, 7)):
+        vitals.sample("k", at(second), {"disks": {"/a.b": {"used": used}}, "some_list": [second]})
+    vitals.sample("other", at(5), {"x": 3, "word": "no", "flag": True, "nothing": None})
+    await vitals.trim(at(2 * MINUTE).at)
+    assert await vitals.minutes("k", at(-1).at) == [
+        Minute("k", "disks./a.b.used", 0, 3, 0.0, 0.5, 1.0, 0.0),
+        Minute("k", "some_list[0]", 0, 3, 0, 20, 40, 40),
+        Minute("k", "disks./a.b.used", at(MINUTE).at, 1, 7, 7, 7, 7),
+        Minute("k", "some_list[0]", at(MINUTE).at, 1, MINUTE, MINUTE, MINUTE, MINUTE),
+    ]
+    assert await vitals.minutes("other", at(-1).at) == [
+        Minute("other", "flag", 0, 1, 1, 1, 1, 1),
+        Minute("other", "x", 0, 1, 3, 3, 3, 3),
+    ]
+    assert {minute.at for minute in await vitals.minutes("k", at(0).at)} == {at(MINUTE).at}
+
+
+async def test_minutes_go_in_their_turn(vitals: Vitals) -> None:
+    for minute in range(5):
+        vitals.sample("k", at(minute * MINUTE), {"x": minute})
+    await vitals.trim(at(5 * MINUTE).at)
+    assert (await vitals.trim(at(0).at, at(3 * MINUTE + 59).at)).minutes == 3
+    assert [minute.low for minute in await vitals.minutes("k", 0)] == [3, 4]
+
+
+async def test_a_minute_that_was_rolled_up_stays_as_it_is(vitals: Vitals) -> None:
+    vitals.sample("k", at(1), {"x": 1})
+    await vitals.trim(at(MINUTE).at)
+    vitals.sample("k", at(2), {"x": 2})  # the clock was set back
+    assert (await vitals.trim(at(MINUTE).at)).samples == 1
+    assert [minute.last for minute in await vitals.minutes("k", -1)] == [1]
+
+
+async def test_samples_that_hold_no_numbers_go_all_the_same(vitals: Vitals) -> None:
+    vitals.sample("odd", at(1), {"x": object()})
+    vitals.sample("odd", at(2), {"x": float("nan")})
+    assert (await vitals.trim(at(MINUTE).at)).samples == 2
+    assert await vitals.recent(0) == []
+
+
+async def test_many_samples_are_all_rolled_up(vitals: Vitals) -> None:
+    for number in range(2_000):
+        vitals.sample(f"k{number % 3}", at(1 + number // 4), {"x": number})
+    assert (await vitals.trim(at(10 * MINUTE).at)).samples == 2_000
+    counts = [minute.samples for key in ("k0", "k1", "k2") for minute in await vitals.minutes(key, -1)]
+    assert sum(counts) == 2_000
+    assert len(counts) == 3 * 9

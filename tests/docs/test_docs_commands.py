@@ -16,7 +16,12 @@ UNRUN = {
     "make test    # set up and pass all tests",
     "make run",
     "make bench",
+    "make setup-dev",
+    ".venv/bin/pip install pre-commit",
+    ".venv/bin/pre-commit install",
     "upulse daemon restart",
+    # This one runs in tests/integration/files.
+    "upulse effect add clean-paths --key try --param dry_run=true --wait",
     # These run in tests/acceptance/systemd.
     "sudo .venv/bin/upulse daemon install --home ~/.upulse    # a unit of the machine, run as the home's owner",
     "sudo .venv/bin/upulse daemon install --home ~/.upulse",

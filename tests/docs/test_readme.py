@@ -56,9 +56,9 @@ def test_the_readme_tells_the_truth(story: Story) -> None:
 def test_a_killed_demo_process_is_back_and_the_log_says_why(story: Story) -> None:
     demo = status(story.shell)["processes"][0]
     os.kill(demo["pid"], signal.SIGKILL)
-    story.shell.follow(Command("upulse status", ("demo up … 2 …",)))
+    story.shell.follow(Command("upulse status", ("demo up … 1 process …",)))
     again = status(story.shell)["processes"][0]
-    assert (again["state"], again["restarts"]) == ("up", 2)
+    assert (again["state"], again["restarts"]) == ("up", 1)
     assert again["pid"] != demo["pid"]
     told = json.loads(story.shell.type("upulse why --json")[1])
     assert told["effect"]["params"]["instead_of"]["pid"] == demo["pid"]

@@ -6,16 +6,27 @@ from pathlib import Path
 from pulse_core import __version__
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
+    ConditionCleared,
+    ConditionRaised,
     DamageAccepted,
     Effect,
     EffectAttemptFailed,
     EffectExecuting,
     EffectUnknown,
+    EnginePromoted,
+    EngineRolledBack,
     ErrorReported,
+    GcDone,
+    GcRequested,
+    LogMatched,
+    LogRestored,
     LogVerified,
     ProcessStopped,
     ReloadRequested,
     SettingsRefused,
+    SilenceAdded,
+    SilenceRemoved,
+    WorkShed,
 )
 from pulse_core.model.payload import Payload
 from pulse_core.projections import BUILT_IN, Projected, fold
@@ -36,6 +47,19 @@ RARE: tuple[Payload, ...] = (
     EffectAttemptFailed(attempt=1, error="no", retry_us=7),
     EffectExecuting(attempt=2),
     EffectUnknown(why="dark"),
+    ConditionRaised(evidence="95 % in use", value=0.95, bound=0.9),
+    LogMatched(severity="error", lines=("ERROR x",), count=3, place={"offset": 7}),
+    SilenceAdded(expires_us=5, why="maintenance"),
+    EnginePromoted(previous="abc", watch_us=9),
+    ErrorReported(message="ValueError: no", repeats=1),
+    ConditionCleared(evidence="70 % in use", value=0.7),
+    ConditionRaised(evidence="92 % in use", value=0.92, bound=0.9, state="high"),
+    EngineRolledBack(rejected="abc", why="errors"),
+    SilenceRemoved(),
+    WorkShed(level=1, measures=("longer intervals",)),
+    GcRequested(),
+    GcDone(samples=3, took_ms=1),
+    LogRestored(source="/backup", made_at=5, rows=9, lost=2),
 )
 """What a simulated life does not bring, or seldom."""
 

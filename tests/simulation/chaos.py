@@ -2,12 +2,13 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from pulse_adapters.memory import MemoryExecutor
+from pulse_adapters.memory import MemoryExecutor, MemoryStop
 from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
@@ -22,6 +23,7 @@ from pulse_core.model.kinds import (
 from pulse_core.model.payload import Role
 from pulse_core.ports import Policy, Safety
 from pulse_core.projections import Projected, fold
+from pulse_core.rules.survival.stopping import STOP_TRIES
 from tests.simulation.world import World, simulate
 
 NAMES = ("gateway", "worker", "agent")
@@ -183,6 +185,8 @@ def live(seed: int, deeds: int) -> World:
         for action, safety in SAFETIES.items():
             policy = Policy(safety, timeout=10, retries=2)
             world.executors[action] = MemoryExecutor(action, policy, one.deed)
+        stop = Policy(Safety.IDEMPOTENT, timeout=10)
+        world.executors["stop-process"] = MemoryStop(host=world.host, deed=one.deed, rule=stop)
         await world.start()
         for _ in range(deeds):
             await one.do_something()
@@ -212,5 +216,18 @@ def check(world: World, chaos: Chaos) -> None:
     assert max(Counter(once.began).values(), default=0) <= 1, "an at-most-once action ran twice"
     executing = {event.subject for event in events if event.kind == "effect-executing"}
     assert set(once.began) <= executing, "an action began before that was on disk"
+    for name in NAMES:
+        assert max(stops_by_intent(events, name), default=0) <= STOP_TRIES, "a stop was tried too often"
     verified = world.executors[f"{Safety.VERIFY_FIRST.value}-note"]
     assert max(Counter(verified.done).values(), default=0) <= 1, "a verify-first action was done twice"
+
+
+def stops_by_intent(events: Sequence[Event], name: str) -> list[int]:
+    """How often each stop that a person wanted was tried."""
+    tried: list[int] = []
+    for event in events:
+        if event.kind == ProcessStopRequested.kind and event.subject == name:
+            tried.append(0)
+        elif event.subject == f"stop-process:{name}":
+            tried[-1] += 1
+    return tried

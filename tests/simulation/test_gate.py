@@ -109,6 +109,13 @@ def test_what_only_the_daemon_can_know_is_not_taken_from_a_person(kind: str) -> 
         "effect-failed": {"error": "x"},
         "effect-unknown": {"why": "x"},
         "effect-cancelled": {"why": "x"},
+        "condition-raised": {"evidence": "x"},
+        "condition-cleared": {"evidence": "x"},
+        "log-matched": {"severity": "error", "lines": ["x"], "count": 1},
+        "promote": {"previous": "x", "watch_us": 1},
+        "rollback": {"rejected": "x"},
+        "work-shed": {"level": 1},
+        "log-restored": {"source": "x", "made_at": 1, "rows": 1},
     }
     refused(
         OWNER, Refused, "by the daemon only", {"kind": kind, "data": required.get(kind, {}), "subject": "x"}

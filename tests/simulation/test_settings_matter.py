@@ -78,6 +78,20 @@ def test_keep_sets_how_old_samples_may_become() -> None:
     assert measured({"watch": {"process_interval": "1m"}}, oldest_hours) > 4.9
 
 
+def test_keep_minutes_sets_how_old_minutes_may_become() -> None:
+    async def oldest_hours(world: World) -> float:
+        await world.start()
+        await asyncio.sleep(9 * 3_600)
+        minutes = await world.vitals.minutes("process-alive", 0)
+        return (world.clock.now().at - min(minute.at for minute in minutes)) / 3_600_000_000
+
+    watch = {"process_interval": "1m", "keep": "2h"}
+    assert (
+        5 <= measured({"process": [GATEWAY], "watch": {**watch, "keep_minutes": "5h"}}, oldest_hours) <= 6.1
+    )
+    assert measured({"process": [GATEWAY], "watch": watch}, oldest_hours) > 8.9
+
+
 def test_intent_expires_sets_how_long_a_stop_by_systemd_is_respected() -> None:
     async def restarts(world: World) -> int:
         await world.start()

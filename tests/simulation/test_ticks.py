@@ -11,6 +11,8 @@ from pulse_core.model.kinds import Effect, Paused
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Inner, Rule
+from pulse_core.rules.onion import name_of
+from pulse_core.rules.survival import SURVIVAL, process_watchdog
 from tests.simulation.world import World, simulate
 
 ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
@@ -222,9 +224,7 @@ def test_a_tick_record_says_what_was_seen_and_done() -> None:
         assert emitting.effects == ("restart-process:gateway",)
         assert emitting.settings == world.settings.digest
         assert [(layer.rule, layer.outcome) for layer in emitting.layers] == [
-            ("process_watchdog", "added"),
-            ("blast_radius", "passed"),
-            ("kill_switch", "passed"),
+            (name_of(rule), "added" if rule is process_watchdog else "passed") for rule in reversed(SURVIVAL)
         ]
         assert emitting.snapshot is not None
         kept = await world.objects.get(emitting.snapshot)

@@ -20,9 +20,10 @@ from pulse_adapters.memory import (
     virtual_loop,
 )
 from pulse_core.daemon import Daemon, Decisions, Parts
+from pulse_core.daemon.parts import nothing_to_sweep
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.payload import Payload, Role
-from pulse_core.ports import Executor, Watcher
+from pulse_core.ports import Executor, Sweep, Watcher
 from pulse_core.record.view import View
 from pulse_core.rules import Rule
 from pulse_core.settings import Settings
@@ -38,6 +39,7 @@ class World:
     host: MemoryHost = field(default_factory=MemoryHost)
     inside: Sequence[Rule] = ()
     watchers: Sequence[Watcher] = ()
+    sweep: Sweep = nothing_to_sweep
 
     def __post_init__(self) -> None:
         self.log = MemoryLog(self.clock)
@@ -82,6 +84,7 @@ class World:
                 version="0",
                 watchers=self.watchers,
                 inside=self.inside,
+                sweep=self.sweep,
             )
         )
         before = self.lifeline.told.count("ready")

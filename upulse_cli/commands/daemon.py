@@ -28,12 +28,11 @@ def start(
 
     Returns when it is ready. Where its unit is installed, this goes through systemctl, as stop and restart do.
     """
-    from pulse_adapters.config.file import load
     from upulse_cli import managing, running
     from upulse_cli.access import found_home
 
     where = found_home(home)
-    load(where.config)  # so that faults appear here, and nothing is started
+    demand_settings(where)
     running.demand_free(where)
     more = ("--accept-damage",) if accept_damage else ()
     if foreground:
@@ -56,12 +55,11 @@ def stop(home: HomeDir = None) -> None:
 @app.command()
 def restart(home: HomeDir = None) -> None:
     """Stop the daemon if it runs, and start it."""
-    from pulse_adapters.config.file import load
     from upulse_cli import managing
     from upulse_cli.access import found_home
 
     where = found_home(home)
-    load(where.config)
+    demand_settings(where)
     managing.relaunch(where)
 
 
@@ -159,9 +157,17 @@ def logs(
     unit = manager.installed(where.path)
     if unit is None and not where.daemon_log.exists():
         raise PulseError(f"nothing was said yet: there is no {where.daemon_log}")
-    lines = tail.journal(unit.user, last, follow) if unit else tail.lines(where.daemon_log, last, follow)
+    lines = tail.journal(unit, last, follow) if unit else tail.lines(where.daemon_log, last, follow)
     for line in lines:
         put(line)
+
+
+def demand_settings(home: "Home") -> None:
+    """Raise SettingsRefused here, before anything is stopped or started; say what a start only complains of."""
+    from pulse_adapters.config.file import load_to_start
+
+    for fault in load_to_start(home.config)[1]:
+        say(fault)
 
 
 def left_running(guarded: list[str]) -> str:

@@ -42,7 +42,7 @@ def stop(
 
     The watchdog doesn't fight it until the time is over, or `upulse process start`.
     """
-    from pulse_core.settings.durations import spell_duration
+    from pulse_core.model.durations import spell_duration
     from upulse_cli.access import Wish, append, found_home, say_when
     from upulse_cli.moments import duration
 

@@ -37,10 +37,19 @@ def said(event: Spelled) -> str:
             return str(data["evidence"])
         case "settings-loaded":
             return f"guarding {', '.join(data.get('processes', ())) or 'nothing'}"
-        case "process-stop-requested":
+        case "process-stop-requested" | "silence-added":
             return f"for {took(data['expires_us'])}  {data.get('why', '')}".rstrip()
+        case "log-matched":
+            return matched(data)
         case _:
             return pairs(data)
+
+
+def matched(data: Mapping[str, Any]) -> str:
+    """How bad, how many if there is more than one, and the first of the lines; not where the reader stands."""
+    number = f" ({data['count']} lines)" if data["count"] > 1 else ""
+    first = next(iter(data.get("lines", ())), "only counted")
+    return f"{data['severity']}{number}: {first}"
 
 
 def pairs(data: Mapping[str, Any]) -> str:

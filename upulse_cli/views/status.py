@@ -37,7 +37,7 @@ def overview(standing: Standing) -> RenderableType:
 
 
 def banners(standing: Standing) -> Iterator[Text]:
-    """What must not be overlooked: paused, damaged, settings that don't load."""
+    """What must not be overlooked: paused, damaged, less done, conditions, settings that don't load."""
     if paused := standing["paused"]:
         why = f": {paused['why']}" if paused["why"] else ""
         since = f"since {local(paused['since'])} by {paused['by']}{why}"
@@ -47,6 +47,13 @@ def banners(standing: Standing) -> Iterator[Text]:
     if unwritten := standing["log"].get("unwritten"):
         words = f" THE LOG TAKES NOTHING (is the disk full?); {unwritten} events are held in memory "
         yield Text(words, style="white on red")
+    for condition in standing.get("conditions", ()):
+        state = f" ({condition['state']})" if condition["state"] else ""
+        words = f" {condition['name']}{state} since {local(condition['since'])}: {condition['evidence']} "
+        yield Text(one_line(words), style="black on yellow")
+    if shed := standing.get("shed"):
+        words = f" PULSE DOES LESS (level {shed['level']}): {shed['evidence']} "
+        yield Text(one_line(words), style="black on yellow")
     for fault in standing.get("settings_faults", ()):
         yield Text(one_line(f"settings: {fault}"), style="red")
 

@@ -10,10 +10,14 @@ from rich.text import Text
 from upulse_cli.moments import local, took
 from upulse_cli.speech import one_line
 from upulse_cli.views.effects import duration, reason, state
+from upulse_cli.views.plot import sparkline
 from upulse_cli.views.status import COLOURS, banners, daemon_line, effects_line
 
 FIXED = 11
 """Lines that are always there: headings, vital signs, counts, and those that are empty."""
+
+COURSE = 10
+"""Characters that a course may take."""
 
 WIDEST = 30
 """Characters that a column but the last one may claim for itself."""
@@ -31,7 +35,7 @@ def screen(value: Value, height: int = 24) -> RenderableType:
     return Group(
         *warnings,
         daemon_line(value["daemon"]),
-        *vital_lines(value["vitals"].get("system-resource", {})),
+        *vital_lines(value["vitals"].get("system-resource", {}), value.get("courses", {})),
         Text(),
         process_lines(processes, len(value["processes"])),
         Text(),
@@ -42,15 +46,15 @@ def screen(value: Value, height: int = 24) -> RenderableType:
     )
 
 
-def vital_lines(data: Value) -> Iterator[Text]:
+def vital_lines(data: Value, courses: Mapping[str, Sequence[float]]) -> Iterator[Text]:
     """The machine in two lines, the daemon itself in one."""
     if not data:
         yield Text("vitals    no sample yet", style="dim")
         return
     yield _line(
         "machine   ",
-        share("cpu", data.get("cpu")),
-        share("memory", data.get("memory")),
+        course("cpu", data.get("cpu"), courses),
+        course("memory", data.get("memory"), courses),
         share("swap", data.get("swap")),
         *(share(path, disk.get("used")) for path, disk in data.get("disks", {}).items()),
     )
@@ -59,6 +63,11 @@ def vital_lines(data: Value) -> Iterator[Text]:
     yield _line("pressure  ", *waits, load)
     own = f"cpu {data.get('self_cpu', 0):.2%}  memory {data.get('self_rss', 0) / 2**20:.0f} MiB  "
     yield Text(f"pulse     {own}late {data.get('loop_late_ms', 0):.1f} ms", no_wrap=True)
+
+
+def course(name: str, value: float | None, courses: Mapping[str, Sequence[float]]) -> Text:
+    """A fraction in percent, and how it went in the last minutes."""
+    return Text.assemble(share(name, value), " ", (sparkline(courses.get(name, ()), COURSE), "dim"))
 
 
 def share(name: str, value: float | None) -> Text:

@@ -27,3 +27,25 @@ CREATE TABLE IF NOT EXISTS tick (
     took_us INTEGER NOT NULL,
     snapshot TEXT
 ) STRICT;
+
+CREATE INDEX IF NOT EXISTS tick_snapshot ON tick (snapshot) WHERE snapshot IS NOT NULL;
+
+-- What older samples are rolled up to: one row for each number and minute. The names are kept apart from the
+-- rows, of which there are many.
+CREATE TABLE IF NOT EXISTS series (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    field TEXT NOT NULL, -- path in the sample's data, parts joined by dots
+    UNIQUE (key, field)
+) STRICT;
+
+CREATE TABLE IF NOT EXISTS minute (
+    series INTEGER NOT NULL,
+    minute INTEGER NOT NULL, -- since the epoch, UTC
+    count INTEGER NOT NULL,
+    low REAL NOT NULL,
+    mean REAL, -- this and the next two: NULL where it is the same as low
+    high REAL,
+    last REAL,
+    PRIMARY KEY (series, minute)
+) STRICT, WITHOUT ROWID;

@@ -1,16 +1,20 @@
 """The global budget: however wrong the rules are, they act only so often."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pulse_core.model.kinds import Effect
-from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.silence import is_silenced
+from pulse_core.rules.survival.telling import call_off, is_told, tell
 
 MINUTE = 60 * US_PER_SECOND
-NOTICE_KEY = "notify:blast-radius"
-NOTICE_EVERY = 10 * MINUTE
+TOPIC = "blast-radius"
+CALM = 10 * MINUTE
+"""How long after it was last told of, at least, a spell of held-back actions is over: one may come in bursts."""
 
 
 async def blast_radius(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -18,16 +22,15 @@ async def blast_radius(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     verdict = await inner(prev, curr)
     limit = curr.settings.budget.actions_per_minute
     wanted = tuple(effect for effect in verdict.effects if is_new_action(effect, curr))
-    if not limit or not wanted:
-        return verdict
     spent = [then for then in curr.effects.acted if curr.now.since(then) < MINUTE]
-    held = {id(effect) for effect in wanted[max(0, limit - len(spent)) :]}
+    held = {id(effect) for effect in wanted[max(0, limit - len(spent)) :]} if limit else set()
     if not held:
-        return verdict
+        return calmed(verdict, spent, curr) if is_told(TOPIC, curr) else verdict
     kept = replace(verdict, effects=tuple(effect for effect in verdict.effects if id(effect) not in held))
     frees = MINUTE - curr.now.since(spent[0]) if spent else MINUTE
     note = f"{len(held)} actions held back: {limit} a minute over all targets are spent"
-    return kept.plus(*notice(curr, note)).noting(note).within(frees // 1000 + 1)
+    told = tell(TOPIC, "Pulse holds back actions", note, curr)
+    return kept.plus(*audible(told, curr)).noting(note).within(frees // 1000 + 1)
 
 
 def is_new_action(effect: Effect, curr: Snapshot) -> bool:
@@ -35,10 +38,18 @@ def is_new_action(effect: Effect, curr: Snapshot) -> bool:
     return effect.action != "notify" and curr.effects.by_key(effect.key) is None
 
 
-def notice(curr: Snapshot, text: str) -> tuple[Effect, ...]:
-    """One notice for a spell of held-back actions, not one for each tick of it."""
-    told = curr.effects.settled_at.get(NOTICE_KEY)
-    if told and curr.now.since(told) < NOTICE_EVERY:
-        return ()
-    params = {"title": "Pulse holds back actions", "text": text}
-    return (Effect(action="notify", key=NOTICE_KEY, params=params, reason=text, survival=True),)
+def calmed(verdict: Verdict, spent: Sequence[Moment], curr: Snapshot) -> Verdict:
+    """The verdict with the word that nothing is held back any more, once that has lasted and there is room again."""
+    told, limit = curr.notices[TOPIC], curr.settings.budget.actions_per_minute
+    left = CALM - curr.now.since(told.last) if told else 0
+    if left > 0:
+        return verdict.within(left // 1000 + 1)
+    if limit and len(spent) >= limit:
+        return verdict.within(MINUTE // 1000)
+    text = f"no action is held back; {len(spent)} were taken within the last minute"
+    return verdict.plus(*audible(call_off(TOPIC, "Pulse holds back actions", text, curr), curr))
+
+
+def audible(notices: Sequence[Effect], curr: Snapshot) -> list[Effect]:
+    """Those that no silence holds back; the rule that does so is inside of this one."""
+    return [notice for notice in notices if not is_silenced(notice, curr)]

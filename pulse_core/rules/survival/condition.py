@@ -1,12 +1,12 @@
-"""How a guarded process stands, judged from the log alone: the same words for the rule and for people."""
+"""How a guarded process stands, judged from the log alone."""
 
 from collections.abc import Sequence
-from enum import Enum
-from typing import NamedTuple
 
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.projections import ProcessHistory, Snapshot
-from pulse_core.settings import ProcessSettings, RestartSettings, spell_duration
+from pulse_core.projections import ProcessHistory, Snapshot, Stage
+from pulse_core.rules.survival.state import Condition, State, rough
+from pulse_core.rules.survival.stopping import unwanted
+from pulse_core.settings import ProcessSettings, RestartSettings
 
 LOOK_US = 250_000
 """How long a start is given at least: the look that follows it must have had its turn."""
@@ -14,43 +14,13 @@ LOOK_US = 250_000
 HALF_OPEN_MAX = 3_600 * US_PER_SECOND
 
 
-class State(Enum):
-    """The state of a guarded process."""
-
-    UNKNOWN = "unknown"
-    UP = "up"
-    STOPPING = "stopping"
-    STOPPED = "stopped"
-    RESTARTING = "restarting"
-    STARTING = "starting"
-    WAITING = "waiting"
-    BACKING_OFF = "backing-off"
-    FLAPPING = "flapping"
-    DUE = "due"
-
-
-class Condition(NamedTuple):
-    """A state, microseconds until it may change by itself (None: only by an event), and why.
-
-    tell: the restarts that its budget allows did not help, so a person should know.
-    """
-
-    state: State
-    wait_us: int | None = None
-    why: str = ""
-    tell: bool = False
-
-
 def judge(process: ProcessSettings, curr: Snapshot) -> Condition:
     """How the process stands at this moment."""
     history = curr.process(process.name)
-    stop = history.stop if history.stop and history.stop.holds(curr.now) else None
+    if history.stop and history.stop.holds(curr.now):
+        return unwanted(process, history.stop, curr)
     if history.up is not None:
-        stopping = stop is not None and not stop.tried
-        return Condition(State.STOPPING if stopping else State.UP, why=history.evidence)
-    if stop is not None:
-        left = stop.expires_us - curr.now.since(stop.moment)
-        return Condition(State.STOPPED, left, f"stopped by {stop.by}, for another {rough(left)}")
+        return Condition(State.UP, why=history.evidence)
     if history.down is None:
         return Condition(State.UNKNOWN, why="not looked at yet")
     return _dead(process, history, curr)
@@ -71,20 +41,25 @@ def _dead(process: ProcessSettings, history: ProcessHistory, curr: Snapshot) -> 
 
 
 def _patience(restart: RestartSettings, history: ProcessHistory, now: Moment) -> Condition:
-    tried = len(history.attempts)
-    spent_at = exhausted(restart, history.attempts)
+    charged, failed = len(history.charged), _failed(history)
+    spent_at = exhausted(restart, history.charged)
     if restart.max == 0:
         return Condition(State.FLAPPING, why="dead, and its budget allows no restart (max = 0)", tell=True)
     if spent_at is not None:
-        delay = min(max(restart.backoff_max, US_PER_SECOND) << min(tried - spent_at, 20), HALF_OPEN_MAX)
+        delay = min(max(restart.backoff_max, US_PER_SECOND) << min(charged - spent_at, 20), HALF_OPEN_MAX)
     else:
-        delay = min(restart.backoff << min(tried - 1, 40), restart.backoff_max) if tried else 0
-    tell = tried >= restart.max  # within its window or not: they did not help
+        delay = min(restart.backoff << min(failed - 1, 40), restart.backoff_max) if failed else 0
+    tell = charged >= restart.max  # within its window or not: they did not help
     left = delay - _quiet_for(history, now)
     if left <= 0:
-        return Condition(State.DUE, why=_story(tried, history), tell=tell)
+        return Condition(State.DUE, why=_story(history), tell=tell)
     state = State.BACKING_OFF if spent_at is None else State.FLAPPING
-    return Condition(state, left, f"{_story(tried, history)}; next try in {rough(left)}", tell)
+    return Condition(state, left, f"{_story(history)}; next try in {rough(left)}", tell)
+
+
+def _failed(history: ProcessHistory) -> int:
+    """How many attempts to wait for: restarts in a row, and a first start that did not even bring it up."""
+    return len(history.charged) if history.stage is Stage.UP else len(history.attempts)
 
 
 def _quiet_for(history: ProcessHistory, now: Moment) -> int:
@@ -107,14 +82,8 @@ def restart_key(name: str) -> str:
     return f"restart-process:{name}"
 
 
-def rough(microseconds: int) -> str:
-    """A duration for people, rounded to what they would say."""
-    for unit in (3_600_000_000, 60_000_000, 1_000_000, 100_000):
-        if microseconds >= unit:
-            return spell_duration(round(microseconds / unit) * unit)
-    return "a moment"
-
-
-def _story(tried: int, history: ProcessHistory) -> str:
-    times = {0: "dead", 1: "dead again after 1 restart"}.get(tried, f"dead again after {tried} restarts")
+def _story(history: ProcessHistory) -> str:
+    charged = len(history.charged)
+    after = "its first start" if not charged else "1 restart" if charged == 1 else f"{charged} restarts"
+    times = f"dead again after {after}" if _failed(history) else "dead"
     return f"{times} ({history.error or history.evidence})"

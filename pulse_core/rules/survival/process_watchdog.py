@@ -4,7 +4,9 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import ProcessHistory, Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.condition import Condition, State, judge, restart_key
+from pulse_core.rules.survival.condition import judge, restart_key
+from pulse_core.rules.survival.process_news import stays_down, stays_up
+from pulse_core.rules.survival.state import Condition, State
 from pulse_core.settings import ProcessSettings
 
 FRESH_US = 1_000_000
@@ -12,27 +14,27 @@ QUIET = frozenset({State.UP, State.UNKNOWN})
 
 
 async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Restart a critical process that has died; stop one that a person wants down."""
+    """Restart a critical process that has died; stop one that a person wants down, until it is."""
     verdict = await inner(prev, curr)
     for process in curr.settings.process:
         condition = judge(process, curr)
-        verdict = verdict.plus(*answers(process, condition, curr))
-        if condition.wait_us is not None:
-            verdict = verdict.within(condition.wait_us // 1000 + 1)
+        news = (stays_down(process, condition, curr), stays_up(process, condition, curr))
+        verdict = verdict.plus(*answers(process, condition, curr), *(n for new in news for n in new.notices))
+        for wait in (condition.wait_us, *(new.wait_us for new in news)):
+            if wait is not None:
+                verdict = verdict.within(wait // 1000 + 1)
         if condition.state not in QUIET:
             verdict = verdict.noting(f"{process.name}: {condition.state.value}: {condition.why}")
     return verdict
 
 
 def answers(process: ProcessSettings, condition: Condition, curr: Snapshot) -> list[Effect]:
-    """What this condition calls for."""
+    """The actions that this condition calls for."""
     effects = []
     if condition.state is State.DUE:
         effects.append(restart(process, condition.why, curr))
-    if condition.state is State.STOPPING:
+    if condition.stop:
         effects.append(stop(process, curr))
-    if condition.tell and curr.process(process.name).told is None:
-        effects.append(notice(process, condition, curr))
     return effects
 
 
@@ -68,18 +70,6 @@ def stop(process: ProcessSettings, curr: Snapshot) -> Effect:
         key=f"stop-process:{process.name}",
         params={"process": process.name},
         reason=f"{intent.by if intent else 'somebody'} wants {process.name} down",
-        survival=True,
-        samples=curr.samples("process-alive"),
-    )
-
-
-def notice(process: ProcessSettings, condition: Condition, curr: Snapshot) -> Effect:
-    """The one notice of an episode: what is wrong, what was tried, what comes next."""
-    return Effect(
-        action="notify",
-        key=f"notify:flapping:{process.name}",
-        params={"title": f"{process.name} stays down", "text": f"{process.name}: {condition.why}"},
-        reason=condition.why,
         survival=True,
         samples=curr.samples("process-alive"),
     )

@@ -1,4 +1,4 @@
-"""One machine for all tests of this folder; it boots when the first of them wants it."""
+"""A machine for each module of this folder; it boots when the first test wants it."""
 
 import os
 from collections.abc import Iterator
@@ -14,9 +14,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.systemd)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def machine() -> Iterator[Machine]:
-    """A machine with a real systemd; without the rights for it the test is skipped, but never in CI."""
+    """A machine with a real systemd for each module, so that none meets what another one has left.
+
+    Without the rights for it the test is skipped, but never in CI.
+    """
     if reason := impossible():
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
     booted = Machine()

@@ -281,3 +281,15 @@ def test_a_user_unit_runs_the_daemon_in_the_users_manager(home: Installed) -> No
         assert home.machine.run(users, check=False).stdout == "inactive\n"
     finally:
         home.machine.systemctl("stop", "user@0.service")
+
+
+def test_a_unit_of_another_version_is_found_and_written_anew(daemon: Installed) -> None:
+    path = f"/etc/systemd/system/{UNIT}"
+    good = daemon.machine.run(["cat", path]).stdout
+    daemon.machine.write(path, good.replace("WatchdogSec=30s", "WatchdogSec=9s"))
+    found = json.loads(daemon.upulse("doctor", "--json"))["findings"]
+    assert [one["level"] for one in found if one["name"] == "unit"] == ["warn"]
+    told = json.loads(daemon.upulse("doctor", "--repair", "--json"))
+    assert "is written anew" in told["repaired"][-1]
+    assert daemon.machine.run(["cat", path]).stdout == good
+    assert daemon.state() == "active"

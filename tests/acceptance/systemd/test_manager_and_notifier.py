@@ -201,3 +201,29 @@ def test_systemctl_speaks_in_its_own_words(house: Machine) -> None:
 
 def test_a_home_that_no_unit_serves_cannot_be_uninstalled(house: Machine) -> None:
     assert ask(house, "systemd.uninstall(home)").startswith(f"refused: no systemd unit serves {HOME}")
+
+
+def test_instances_have_units_of_their_own_beside_the_usual_one(house: Machine) -> None:
+    homes = {
+        "upulse.service": "/srv/usual",
+        "upulse@a.service": "/srv/me/.upulse-a",
+        "upulse@b-2.service": "/srv/.upulse-b-2",
+    }
+    for unit, home in homes.items():
+        house.run(["mkdir", "-p", home, "/srv/other/.upulse-a"])
+        made = ask(house, f"systemd.start(systemd.install(Path({home!r}), python=python))")
+        assert made == "None"
+        assert house.systemctl("is-enabled", unit).stdout == "enabled\n"
+        assert ask(house, f"systemd.installed(Path({home!r})).name") == unit
+        assert house.run(["systemd-analyze", "verify", f"/etc/systemd/system/{unit}"]).stderr == ""
+    try:
+        assert len({house.show(unit, "MainPID") for unit in homes}) == 3
+        assert ask(house, "[unit.name for unit in systemd.units()]") == str(sorted(homes))
+        ask(house, "systemd.stop(systemd.installed(Path('/srv/me/.upulse-a')))")
+        assert [house.show(unit, "ActiveState") for unit in homes] == ["active", "inactive", "active"]
+        said = ask(house, "systemd.install(Path('/srv/other/.upulse-a'), python=python)")
+        assert "serves /srv/me/.upulse-a; remove that one first" in said
+    finally:
+        for home in homes.values():
+            ask(house, f"systemd.uninstall(Path({home!r}))")
+    assert ask(house, "list(systemd.units())") == "[]"

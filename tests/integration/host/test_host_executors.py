@@ -1,6 +1,5 @@
 """The executors against real processes."""
 
-import logging
 import os
 import sys
 import uuid
@@ -17,7 +16,6 @@ from pulse_adapters.host.run_command import CommandParams, RunCommand
 from pulse_adapters.host.spawn import Overran, Spawner
 from pulse_adapters.host.stop_process import StopParams, StopProcess
 from pulse_adapters.host.table import LinuxProcessTable
-from pulse_adapters.notify.log_line import NoticeParams, Notify
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.ports import Found, Result, Safety
 from pulse_core.settings import Settings
@@ -272,10 +270,3 @@ def test_a_command_is_repeated_only_on_its_authors_word(runner: Callable[..., Ru
     assert (once.safety, once.retries) == (Safety.AT_MOST_ONCE, 0)
     assert (again.safety, again.retries) == (Safety.IDEMPOTENT, 2)
     assert executor.policy(command("true", timeout_s=1)).timeout < once.timeout
-
-
-async def test_a_notice_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    effect, event = wished("notify")
-    with caplog.at_level(logging.WARNING, "pulse.notice"):
-        await Notify().execute(effect, NoticeParams(title="worker flaps", text="five\ntimes"), event)
-    assert [record.getMessage() for record in caplog.records] == ["worker flaps: five times"]

@@ -187,15 +187,25 @@ async def test_a_fork_bomb_is_ended(spawner: Spawner) -> None:
     assert not [one for one in living() if carries(one.pid, "bomb")]
 
 
-async def test_a_polite_process_is_ended_with_one_sigterm(spawner: Spawner, log: Path) -> None:
-    polite = """
+POLITE = """
 import signal, sys, time
 def told(*_): print("term", flush=True); time.sleep(0.1); sys.exit()
 signal.signal(signal.SIGTERM, told)
 print("ready", flush=True)
 while True: time.sleep(1000)
 """
-    found = spawner.start([sys.executable, "-c", polite], output=log)
+
+
+async def test_a_stopped_process_is_ended_as_politely(spawner: Spawner, log: Path) -> None:
+    found = spawner.start([sys.executable, "-c", POLITE], output=log)
+    await until(lambda: "ready" in said(log))
+    os.kill(found.pid, signal.SIGSTOP)
+    await spawner.end(found, soft=1000)
+    assert said(log) == "ready\nterm\n"
+
+
+async def test_a_polite_process_is_ended_with_one_sigterm(spawner: Spawner, log: Path) -> None:
+    found = spawner.start([sys.executable, "-c", POLITE], output=log)
     await until(lambda: "ready" in said(log))
     await spawner.end(found, soft=5)
     assert not is_alive(found)

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from host_scene import script, until
 
+from pulse_adapters.host.consumers import Consumers
 from pulse_adapters.host.disks import Disks
 from pulse_adapters.host.pressure import PsiTriggers
 from pulse_adapters.host.spawn import Spawner
-from pulse_adapters.host.system import SystemResource
+from pulse_adapters.host.system import Before, SystemResource
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
+from pulse_core.projections import Projected
 from pulse_core.settings import Settings
 
 SETTINGS = Settings.model_validate({"watch": {"system_interval": "2s", "disks": ["/", "/no/such/path"]}})
@@ -22,7 +24,9 @@ SETTINGS = Settings.model_validate({"watch": {"system_interval": "2s", "disks": 
 
 @pytest.fixture
 async def watcher(spawner: Spawner) -> AsyncIterator[SystemResource]:
-    async with SystemResource(lambda: SETTINGS, lambda: 1.5, spawner) as watcher:
+    consumers = Consumers(lambda: SETTINGS, dict, frozenset)
+    before = Before(Projected, Window)
+    async with SystemResource(lambda: SETTINGS, lambda: 1.5, spawner, consumers, before) as watcher:
         yield watcher
 
 

@@ -1,6 +1,7 @@
 """Callers who mean harm, or are broken, cost little and disturb nobody."""
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -15,6 +16,7 @@ from ipc_desk import Desk
 from pulse_adapters.ipc.wire import Limits
 
 ASK = b'{"v": 1, "op": "echo", "n": 1}\n'
+FOR_EVER = b'{"v": 1, "op": "for-ever"}\n'
 
 
 @pytest.fixture
@@ -118,6 +120,18 @@ async def test_idle_callers_are_dropped_even_with_half_a_line_but_not_at_work(pa
         assert (await told(works))["item"] == {"slow": True}
 
 
+async def test_a_line_that_comes_byte_by_byte_does_not_stretch_the_time_to_idle(path: Path) -> None:
+    async with Desk().serve(path, Limits(idle=0.1)), connected(path) as (reader, writer):
+        gone = asyncio.ensure_future(reader.read())
+        for _ in range(1_000):
+            if gone.done() or writer.is_closing():
+                break
+            writer.write(b"x")
+            await asyncio.wait({gone}, timeout=0.01)
+        with contextlib.suppress(ConnectionError):
+            assert await asyncio.wait_for(gone, 0) == b""
+
+
 async def test_a_stream_that_is_not_read_is_bounded_and_then_dropped(path: Path) -> None:
     desk = Desk()
     async with desk.serve(path, Limits(stuck=0.2)), connected(path) as (_, writer):
@@ -142,15 +156,15 @@ async def test_one_who_asks_without_end_does_not_hold_up_another(path: Path) -> 
         assert await still_answers(path)
 
 
-async def test_callers_beyond_the_limit_are_told_and_later_ones_let_in(path: Path) -> None:
+async def test_callers_at_work_beyond_the_limit_are_told_and_later_ones_let_in(path: Path) -> None:
     desk = Desk()
     async with desk.serve(path, Limits(connections=3)):
         async with connected(path) as first, connected(path) as second, connected(path) as third:
             for reader, writer in (first, second, third):
-                writer.write(ASK)
+                writer.write(FOR_EVER)
                 assert "item" in await told(reader)
             async with connected(path) as (reader, _):
-                assert "try again later" in (await told(reader))["error"]["message"]
+                assert "3 callers have a request under way" in (await told(reader))["error"]["message"]
         async with asyncio.timeout(10):
             while True:
                 async with connected(path) as (reader, writer):

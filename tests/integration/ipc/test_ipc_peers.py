@@ -7,7 +7,8 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,20 @@ with socket.socket(socket.AF_UNIX) as caller:
     try: caller.sendall(b'{"v": 1, "op": "echo"}\\n')
     except BrokenPipeError: pass
     print(caller.makefile().readline())
+"""
+
+HOLD = """
+import os, select, socket, sys
+groups, gid, uid = eval(sys.argv[2])
+os.setgroups(groups); os.setgid(gid); os.setuid(uid)
+callers = [socket.socket(socket.AF_UNIX) for _ in range(int(sys.argv[3]))]
+for caller in callers:
+    caller.connect(sys.argv[1])
+    caller.sendall(b'{"v": 1, "op": "nothing"}\\n')
+    assert caller.recv(1000) == b'{"end": true}\\n'
+print("held", flush=True)
+for line in sys.stdin:
+    print(sum(select.select([caller], [], [], 0)[0] != [] for caller in callers), flush=True)
 """
 
 
@@ -91,6 +106,53 @@ async def test_the_owner_and_root_are_persons(path: Path) -> None:
         assert "item" in await call(path, [], STRANGER, STRANGER)
         assert "item" in await call(path, [], 0, 0)
     assert [(peer.uid, peer.role) for peer in desk.peers] == [(STRANGER, Role.PERSON), (0, Role.PERSON)]
+
+
+@asynccontextmanager
+async def holding(path: Path, uid: int, count: int) -> AsyncIterator[Callable[[], Awaitable[int]]]:
+    """A member of the group with so many connections that ask for nothing; called, it says how many it lost."""
+    command = [sys.executable, "-c", HOLD, str(path), repr(([], GROUP.gr_gid, uid)), str(count)]
+    pipe = asyncio.subprocess.PIPE
+    child = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
+    asked, said = child.stdin, child.stdout
+    assert asked
+    assert said
+    assert await said.readline() == b"held\n"
+
+    async def lost() -> int:
+        asked.write(b"?\n")
+        return int(await said.readline())
+
+    yield lost
+    asked.close()
+    await child.wait()
+
+
+async def test_the_user_who_holds_most_makes_room_by_however_many_processes(path: Path) -> None:
+    limits = Limits(connections=6, agents=5)
+    async with (
+        Desk().serve(path, limits=limits, group=GROUP.gr_name),
+        asyncio.timeout(60),
+        holding(path, 2, 2) as modest,
+        holding(path, STRANGER, 1) as one,
+        holding(path, STRANGER, 1) as two,
+        holding(path, STRANGER, 1) as three,
+    ):
+        assert "item" in await call(path, [], GROUP.gr_gid, 3)
+        assert (await modest(), await one(), await two(), await three()) == (0, 1, 0, 0)
+
+
+async def test_an_agent_takes_the_place_of_an_agent_even_if_the_owner_holds_more(path: Path) -> None:
+    limits = Limits(connections=10, agents=2)
+    async with (
+        Desk().serve(path, limits=limits, group=GROUP.gr_name),
+        asyncio.timeout(60),
+        holding(path, 0, 5) as owner,
+        holding(path, 2, 1) as one,
+        holding(path, 3, 1) as two,
+    ):
+        assert "item" in await call(path, [], GROUP.gr_gid, STRANGER)
+        assert (await owner(), await one(), await two()) == (0, 1, 0)
 
 
 async def test_agents_can_not_lock_the_owner_out(path: Path) -> None:

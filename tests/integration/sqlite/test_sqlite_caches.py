@@ -1,6 +1,10 @@
 """Vitals, checkpoints and objects on real files: deletable at any time, and never the reason for a failed start."""
 
+import asyncio
 import os
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,15 +58,58 @@ async def test_what_does_not_fit_is_dropped_oldest_first_and_counted(tmp_path: P
         assert await vitals.samples([samples[5].id]) == [samples[5]]
 
 
-async def test_trim_deletes_only_what_is_older(tmp_path: Path) -> None:
+SCHEMA_OF_OLD = """
+CREATE TABLE sample (id INTEGER PRIMARY KEY, key TEXT NOT NULL, at INTEGER NOT NULL, boot TEXT NOT NULL,
+    mono INTEGER NOT NULL, data TEXT NOT NULL) STRICT;
+CREATE TABLE tick (tick INTEGER PRIMARY KEY, at INTEGER NOT NULL, boot TEXT NOT NULL, mono INTEGER NOT NULL,
+    woken_by TEXT NOT NULL, seq INTEGER NOT NULL, chain TEXT NOT NULL, samples TEXT NOT NULL,
+    settings TEXT NOT NULL, version TEXT NOT NULL, layers TEXT NOT NULL, effects TEXT NOT NULL,
+    tick_ms INTEGER NOT NULL, took_us INTEGER NOT NULL, snapshot TEXT) STRICT;
+INSERT INTO sample VALUES (7, 'k', 5000000, 'boot', 5, '{"x": 3}');
+PRAGMA user_version = 1;
+"""
+
+
+async def test_vitals_of_before_there_were_minutes_are_kept_and_rolled_up(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "vitals.db")) as old:
+        old.executescript(SCHEMA_OF_OLD)
     async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
-        samples = [vitals.sample("k", at(second), {}) for second in range(4)]
-        for number in range(4):
-            vitals.record(tick(number))
+        assert [sample.id for sample in await vitals.samples([7])] == [7]
+        assert (await vitals.trim(at(60).at)).samples == 1
+        assert [minute.last for minute in await vitals.minutes("k", -1)] == [3]
+        with VitalsReader(tmp_path) as reader:
+            assert reader.minutes("k", -1) == await vitals.minutes("k", -1)
+            assert reader.minutes("k", 0) == reader.minutes("other", -1) == []
+
+
+async def test_a_trim_that_is_cancelled_leaves_every_sample_either_there_or_rolled_up(tmp_path: Path) -> None:
+    async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
+        for number in range(6_000):
+            vitals.sample("k", at(60 + number // 4), {"x": number})
         await vitals.flush()
-        await vitals.trim(at(2).at)
-        assert await vitals.samples([sample.id for sample in samples]) == samples[2:]
-        assert await vitals.ticks(9) == [tick(2), tick(3)]
+        trimming = asyncio.ensure_future(vitals.trim(at(9_000).at))
+        while len(await vitals.minutes("k", -1)) < 8:
+            await asyncio.sleep(0)
+        trimming.cancel()
+        await asyncio.wait([trimming])
+        left, rolled = len(await vitals.recent(-1)), await vitals.minutes("k", -1)
+        assert trimming.cancelled()
+        assert 0 < left < 6_000
+        assert left + sum(minute.samples for minute in rolled) == 6_000
+        vitals.sample("k", at(1), {})
+    async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
+        assert len(await vitals.recent(-1)) == left + 1
+        await vitals.trim(at(9_000).at)
+        assert sum(minute.samples for minute in await vitals.minutes("k", -1)) == 6_000
+
+
+async def test_which_objects_no_tick_names(tmp_path: Path) -> None:
+    async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
+        vitals.record(replace(tick(1), snapshot="aa"))
+        vitals.record(replace(tick(90), snapshot="bb"))
+        assert await vitals.unnamed(["aa", "bb", "cc"]) == ["cc"]
+        await vitals.trim(at(60).at)
+        assert await vitals.unnamed(["aa", "bb", "cc"]) == ["aa", "cc"]
 
 
 async def test_the_reader_sees_what_was_flushed(tmp_path: Path) -> None:

@@ -27,7 +27,11 @@ def commands() -> Iterator[tuple[str, object]]:
 COMMANDS = dict(commands())
 
 
-@pytest.mark.parametrize("words", COMMANDS)
+OWN_HOME = {"completion", "demo"}
+"""Commands that never touch a home of the user's, or only the one that a line on its way to another names."""
+
+
+@pytest.mark.parametrize("words", sorted(COMMANDS.keys() - OWN_HOME))
 def test_every_command_takes_a_home(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words.split(), "--help"]) == 0
     assert "--home DIR" in capsys.readouterr().out
@@ -48,7 +52,7 @@ def test_the_command_tree_imports_nothing_slow() -> None:
 
 def test_a_wrong_command_is_answered_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["statsu"]) == 2
-    assert "Did you mean 'status'?" in capsys.readouterr().err
+    assert "Did you mean 'status'" in capsys.readouterr().err
 
 
 def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,6 +74,19 @@ def test_a_home_without_a_sample_has_a_live_screen() -> None:
     assert "no sample yet" in drawn(screen(standing(1, vitals={}, recent=[], ticks=[])))
 
 
+def test_the_live_screen_shows_how_cpu_and_memory_went() -> None:
+    value = standing(1, recent=[], ticks=[], courses={"cpu": [0.0, 0.5, 1.0], "memory": [0.9, 0.9]})
+    assert "cpu 50% ▁" in drawn(screen(value))
+
+
+def test_a_condition_that_stands_cannot_be_overlooked() -> None:
+    one = {"name": "disk:/", "state": "high", "since": AT, "evidence": "95 % in use", "tried": 1}
+    value = standing(1, conditions=[one], recent=[], ticks=[])
+    for words in (drawn(screen(value)), drawn(overview(value))):
+        assert "disk:/ (high) since" in words
+        assert "95 % in use" in words
+
+
 def test_pause_damage_and_faults_cannot_be_overlooked() -> None:
     value = standing(
         1,
@@ -141,3 +154,9 @@ def test_nouns_are_counted() -> None:
         "2 processes",
         "0 rows",
     ]
+
+
+def test_work_that_is_shed_is_not_overlooked() -> None:
+    shed = {"level": 1, "measures": ["watchers look less often"], "evidence": "50% of a core"}
+    assert "PULSE DOES LESS (level 1): 50% of a core" in drawn(overview(standing(1, shed=shed)), width=200)
+    assert "PULSE DOES LESS" not in drawn(overview(standing(1, shed=None)))

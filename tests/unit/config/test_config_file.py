@@ -7,15 +7,38 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.config.catalogue import groups, settings_of
-from pulse_adapters.config.file import load
+from pulse_adapters.config.catalogue import Setting, groups, settings_of
+from pulse_adapters.config.file import load, load_to_start
+from pulse_adapters.config.template import header
 from pulse_adapters.config.writing import key, spell
 from pulse_core.model.errors import NoHome, SettingsRefused
-from pulse_core.settings import Settings
+from pulse_core.settings import Settings, parse_duration
 
-UNIT = 'systemd_unit = "other.service"'
 OWN_GROUP = grp.getgrgid(os.getgid()).gr_name
-PROCESS: dict[str, Any] = {"name": "a", "start": ["sleep", "1"]}
+OTHERS = """[[process]]
+name = "database"
+start = ["true"]
+[[process]]
+name = "litellm"
+start = ["true"]
+"""
+USUAL = {
+    "process": ['name = "other"', 'start = ["true"]'],
+    "llm": ['url = "http://other/"'],
+    "log": ['path = "/other"', 'keywords = ["other"]'],
+    "silence": ['match = "other"', 'at = "00:00"', 'for = "1h"'],
+    "resources.sessions": ['root = "/srv/other"'],
+}
+"""What a group of this path must have."""
+
+INSTEAD = {
+    ("process", "command"): ['name = "other"', 'match = "x"'],
+    ("process", "systemd_unit"): ['name = "other"'],
+    ("process", "systemd_user"): ['name = "other"', 'systemd_unit = "other.service"'],
+    ("log", "unit"): ['keywords = ["other"]'],
+    ("log", "user"): ['unit = "other.service"', 'keywords = ["other"]'],
+}
+"""What it must have where this key stands beside it."""
 
 
 def refused(tmp_path: Path, text: str | bytes) -> list[str]:
@@ -39,46 +62,48 @@ def every_setting() -> list[tuple[str, str]]:
     ]
 
 
-def another(path: str, name: str) -> tuple[Any, str]:
-    """A value that is not the default, and as it is written."""
-    setting = next(s for s in settings_of(dict(groups())[path]) if s.key == name)
-    value: Any = setting.default
+def another(setting: Setting) -> Any:
+    """A value that is not the default, durations in microseconds."""
+    value = setting.default
     match setting.kind:
         case "duration":
-            value += 1_500_000
+            return parse_duration(setting.example) if value is None else value + 1_500_000
         case "whole number":
-            value += 1
+            return value + 1
+        case "number":
+            return {"raise": 0.95, "clear": 0.05}.get(setting.key, value / 2)
         case "true or false":
-            value = not value
-        case _:
-            value = (setting.field.examples or [["/elsewhere"]])[0]
-    value = OWN_GROUP if name == "group" else value
-    return (tuple(value) if isinstance(value, list) else value), spell(setting, value)
+            return not value
+    if setting.key == "group" and value is None:
+        return OWN_GROUP
+    if setting.kind == "text" and setting.choices:
+        return setting.choices[0]
+    return (setting.field.examples or [["/elsewhere"]])[0]
 
 
-def found(settings: Any, path: str) -> Any:
+def found(settings: Settings, path: str) -> Any:
+    """The group of this path, the last one of many, as a mapping."""
+    held: Any = settings.model_dump(by_alias=True)
     for part in path.split("."):
-        settings = getattr(settings, part.replace("-", "_"))
-        settings = settings[-1] if isinstance(settings, tuple) else settings
-    return settings
+        held = held[part]
+        held = held[-1] if isinstance(held, tuple) else held
+    return held
 
 
 @pytest.mark.parametrize(("path", "name"), every_setting())
 def test_every_setting_can_be_changed(tmp_path: Path, path: str, name: str) -> None:
-    value, written = another(path, name)
-    means = {"start": [], "command": ['match = "x"'], "systemd_unit": [], "systemd_user": [UNIT]}.get(
-        name, ['start = ["true"]']
+    setting = next(s for s in settings_of(dict(groups())[path]) if s.key == name)
+    value, top = another(setting), path.split(".")[0]
+    companions = INSTEAD.get((path, name), USUAL.get(path, []))
+    rows = [f"[[{top}]]", *(USUAL[top] if path != top else [])] if header(top).startswith("[[") else []
+    rows += [] if rows and path == top else [f"[{path}]"]
+    rows += [row for row in companions if not row.startswith(f"{name} = ")]
+    (tmp_path / "config.toml").write_text(
+        "\n".join([OTHERS, *rows, f"{key(name)} = {spell(setting, value)}"])
     )
-    rows = [f"[{path}]", f"{key(name)} = {written}"]
-    if path.startswith("process"):
-        rows = ["[[process]]", 'name = "database"', 'start = ["true"]', "[[process]]", *means]
-        rows += [] if name == "name" else ['name = "other"']
-        rows += [
-            f"{path.removeprefix('process').lstrip('.')}{'.' if '.' in path else ''}{key(name)} = {written}"
-        ]
-    (tmp_path / "config.toml").write_text("\n".join(rows))
-    assert getattr(found(load(tmp_path / "config.toml"), path), name) == value
-    assert value != next(s.default for s in settings_of(dict(groups())[path]) if s.key == name)
+    changed = found(load(tmp_path / "config.toml"), path)[name]
+    assert (list(changed) if isinstance(changed, tuple) else changed) == value
+    assert changed != setting.default
 
 
 def test_all_faults_come_at_once_each_with_line_key_and_what_would_work(tmp_path: Path) -> None:
@@ -195,6 +220,25 @@ def test_one_fault_is_said_plainly(tmp_path: Path, text: str | bytes, fault: str
 def test_what_could_never_work_is_a_fault_with_its_line(tmp_path: Path, text: str, fault: str) -> None:
     (said,) = refused(tmp_path, text)
     assert fault in said
+
+
+def test_a_group_that_is_gone_keeps_nobody_from_starting_but_any_other_fault_does(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("[socket]\ngroup = 'no-such-group'\n[budget]\nactions_per_minute = 7\n")
+    settings, faults = load_to_start(path)
+    assert (settings.socket.group, settings.budget.actions_per_minute) == ("no-such-group", 7)
+    assert [fault.split(": ")[1] for fault in faults] == ["socket.group"]
+    path.write_text("[socket]\ngroup = 'no-such-group'\n[budget]\nactions = 7\n")
+    with pytest.raises(SettingsRefused) as caught:
+        load_to_start(path)
+    assert len(caught.value.faults) == 2
+    for broken in ("[socket]\ngroup = 7", "[socket", f"[socket]\ngroup = '{OWN_GROUP}'"):
+        path.write_text(broken)
+        if OWN_GROUP in broken:
+            assert load_to_start(path) == (load(path), ())
+        else:
+            with pytest.raises(SettingsRefused):
+                load_to_start(path)
 
 
 def test_what_is_no_readable_file_is_refused(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """A home is found, and made for its owner alone."""
 
 import os
+import pwd
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from pulse_adapters.config.home import Home, NotUsable
+from pulse_adapters.config.home import Home, NotUsable, expanded
 
 
 def test_the_option_goes_before_the_environment_and_that_before_the_user(
@@ -23,6 +24,31 @@ def test_the_option_goes_before_the_environment_and_that_before_the_user(
     assert Home.resolve().path == Path("/users/me/.upulse")
     with pytest.raises(NotUsable, match="--home is empty"):
         Home.resolve("")
+
+
+def test_a_setting_from_the_home_of_the_user_on_becomes_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/users/me")
+    assert expanded("~/.cache/agent") == Path("/users/me/.cache/agent")
+    assert expanded("~//etc") == Path("/users/me/etc")
+    assert expanded("/var/log/*.log") == Path("/var/log/*.log")
+    for nowhere in ("", "relative"):
+        monkeypatch.setenv("HOME", nowhere)
+        assert expanded("~/x") == Path(pwd.getpwuid(os.getuid()).pw_dir, "x")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become a user that nobody knows")
+def test_a_user_without_a_home_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME", raising=False)
+    child = os.fork()
+    if child == 0:
+        os.setresuid(*3 * (54_321,))
+        try:
+            expanded("~/x")
+        except NotUsable as error:
+            os._exit(7 if "give an absolute path" in str(error) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 def test_a_relative_home_in_a_deleted_directory_is_refused(

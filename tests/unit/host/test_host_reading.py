@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.listening import Endpoint, listeners
+from pulse_adapters.host.look import is_pulse
 from pulse_adapters.host.outputs import HEAD, TAIL, Capture, last_words
 from pulse_adapters.host.proc import boot_id, entry
-from pulse_adapters.host.search import is_pulse
 
 
 def test_the_clock_tells_boot_and_never_goes_back() -> None:
@@ -62,6 +62,7 @@ def test_last_words_are_the_end() -> None:
         (["/usr/bin/python3", "/usr/bin/upulse", "status"], True),
         (["python3", "-m", "upulse_cli.serve", "--home", "x"], True),
         (["python3", "-I", "-m", "upulse_cli", "status"], True),
+        (["python3", "-P", "-m", "pulse_adapters.network.probe"], True),
         (["python3", "worker.py", "upulse"], False),
         (["python3", "-m", "http.server"], False),
         ([], False),

@@ -67,9 +67,12 @@ def test_only_the_daemon_may_say_how_an_effect_went() -> None:
     assert said == {
         "effect",
         "effect-cancel-requested",
+        "gc-requested",
         "paused",
         "process-start-requested",
         "process-stop-requested",
         "reload-requested",
         "resumed",
+        "silence-added",
+        "silence-removed",
     }

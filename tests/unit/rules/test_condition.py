@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulse_core.model.moment import Moment
-from pulse_core.projections import Intent, Processes, ProcessHistory, Projected, Snapshot
-from pulse_core.rules.survival.condition import HALF_OPEN_MAX, Condition, State, exhausted, judge, rough
+from pulse_core.projections import Intent, Processes, ProcessHistory, Projected, Snapshot, Stage
+from pulse_core.rules.survival.condition import HALF_OPEN_MAX, exhausted, judge
+from pulse_core.rules.survival.state import Condition, State, rough
 from pulse_core.settings import ProcessSettings, RestartSettings, Settings
 
 SECOND = 1_000_000
@@ -107,11 +108,28 @@ def test_a_stop_outlasts_everything_but_its_expiry() -> None:
     assert judged(stopped, 150).state is State.DUE
 
 
-def test_a_wanted_stop_of_a_live_process_is_carried_out_once() -> None:
-    stopping = ProcessHistory(up=at(1), stop=Intent(at(100), 50 * SECOND, "ada"))
-    assert judged(stopping, 101).state is State.STOPPING
-    tried = stopping._replace(stop=Intent(at(100), 50 * SECOND, "ada", tried=True))
-    assert judged(tried, 101).state is State.UP
+FIRST = DEAD._replace(attempts=(at(99),), free=True)
+"""Dead after its first start."""
+
+
+@pytest.mark.parametrize("stage", [Stage.WISHED, Stage.STARTED])
+def test_a_first_start_that_did_not_bring_it_up_is_followed_by_a_pause(stage: Stage) -> None:
+    history = FIRST._replace(stage=stage)
+    assert judged(history, 100.9).state is State.BACKING_OFF
+    assert judged(history, 101).why == "dead again after its first start (gone)"
+
+
+def test_the_first_restart_of_what_its_first_start_brought_up_is_due_at_once() -> None:
+    assert judged(FIRST._replace(stage=Stage.UP), 100) == Condition(State.DUE, why="dead (gone)")
+
+
+@pytest.mark.parametrize("stage", [Stage.STARTED, Stage.UP])
+def test_a_first_start_is_not_charged_to_the_budget(stage: Stage) -> None:
+    for charged, state in ((1, State.BACKING_OFF), (2, State.FLAPPING)):
+        attempts = (at(90), *(at(99.5) for _ in range(charged)))
+        history = DEAD._replace(attempts=attempts, free=True, stage=stage)
+        condition = judged(history, 100, max=2)
+        assert (condition.state, condition.tell) == (state, charged == 2)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pulse_core.settings import DaemonSettings, ProcessSettings, RestartSettings, Settings
-from pulse_core.settings.settings import circles, disagreements, strangers
+from pulse_core.settings.agreement import circles, disagreements, doubled, strangers
 
 
 def process(name: str, *needs: str) -> ProcessSettings:
@@ -50,9 +50,9 @@ def test_bounds_that_contradict_each_other_are_refused() -> None:
 
 
 def test_a_doubled_name_is_told_at_the_second() -> None:
-    assert [
-        (fault.place, fault.key) for fault in disagreements([process("a"), process("b"), process("a")])
-    ] == [(2, "name")]
+    processes = [process("a"), process("b"), process("a")]
+    assert [(fault.place, fault.key) for fault in doubled(processes)] == [(2, "name")]
+    assert disagreements(processes, []) == doubled(processes)
 
 
 def test_a_stranger_is_told_with_the_nearest_name_that_is_not_its_own() -> None:

@@ -130,7 +130,7 @@ def test_a_commanded_stop_is_a_death_and_an_intent() -> None:
 
 
 def test_a_commanded_stop_is_said_once() -> None:
-    stopped = DOWN._replace(stop=Intent(LONG_AGO, 1, "systemd", tried=True))
+    stopped = DOWN._replace(stop=Intent(LONG_AGO, 1, "systemd", worked=True))
     assert look(Sight(intended=True), stopped) == Conclusion()
 
 

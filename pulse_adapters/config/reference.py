@@ -1,0 +1,62 @@
+"""Every setting as markdown, for the documentation: read off the models."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from pulse_adapters.config.catalogue import Setting, find, groups, settings_of
+from pulse_adapters.config.template import about, headed, header
+from pulse_adapters.config.writing import spell
+
+HEAD = "| key | type | default | meaning |\n|---|---|---|---|"
+
+
+def reference() -> str:
+    """A chapter for each group: a table of key, what may be written, default, meaning."""
+    return "\n".join(line for paths, model in _chapters() for line in _chapter(paths, model))
+
+
+def _chapters() -> Iterator[tuple[Sequence[str], type[BaseModel]]]:
+    """The groups; inner tables of one kind share a chapter behind that of the group that they are in."""
+    shared: dict[tuple[str, type[BaseModel]], list[str]] = {}
+    for path, model in groups():
+        around = path if headed(path) else path.rpartition(".")[0]
+        shared.setdefault((around, model), []).append(path)
+    return ((paths, model) for (_, model), paths in shared.items())
+
+
+def _chapter(paths: Sequence[str], model: type[BaseModel]) -> Iterator[str]:
+    yield f"### {_title(paths)}\n\n{about(model)}\n"
+    yield HEAD
+    outer = [setting.default for path in paths if (setting := find(path.split("."))[1])]
+    for setting in settings_of(model):
+        cells = (
+            f"`{setting.key}`",
+            _type(setting),
+            _default(setting, outer),
+            setting.field.description or "",
+        )
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    yield ""
+
+
+def _title(paths: Sequence[str]) -> str:
+    if headed(paths[0]):
+        return f"`{header(paths[0])}`"
+    around, keys = paths[0].rpartition(".")[0], [path.rpartition(".")[2] for path in paths]
+    return f"{', '.join(f'`{key}`' for key in keys)} in `{header(around)}`"
+
+
+def _type(setting: Setting) -> str:
+    return ", ".join(filter(None, [setting.kind, setting.bounds]))
+
+
+def _default(setting: Setting, outer: Sequence[Any]) -> str:
+    """The default, which the defaults of the tables around it may each give differently."""
+    if setting.field.is_required():
+        return "required"
+    given = [table.get(setting.key) for table in outer if isinstance(table, Mapping)] or [setting.default]
+    if any(value != given[0] for value in given):
+        return "see above"
+    return "not set" if given[0] is None else f"`{spell(setting, given[0])}`"

@@ -1,0 +1,79 @@
+"""The program that archives sessions: tidies, finishes what was interrupted, lets old archives go, makes new ones."""
+
+import fcntl
+import os
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, closing, suppress
+from typing import Any
+
+from pulse_adapters.files import errand
+from pulse_adapters.files.archiver import Archiver
+from pulse_adapters.files.errand import CannotGo, OutOfTime, Watch, why
+from pulse_adapters.files.in_use import in_use
+from pulse_adapters.files.places import Place, enter, forbidden, is_near
+from pulse_adapters.files.sessions import Reader
+
+
+def places(order: Mapping[str, Any], stack: ExitStack) -> tuple[Place, Place]:
+    """The root and the directory for archives, which is made if need be, and locked against another run."""
+    try:
+        root = enter(os.path.expanduser(order["root"]))
+    except FileNotFoundError as error:
+        raise CannotGo(f"{order['root']} is not there; name a directory as root of sessions") from error
+    stack.callback(root.close)
+    if fault := forbidden(root.path, order["home"], order["own"]):
+        raise CannotGo(fault)
+    stack.callback((store := made(os.path.expanduser(order["archive"]))).close)
+    if f"{store.path}/".startswith(f"{root.path}/") or f"{root.path}/".startswith(f"{store.path}/"):
+        raise CannotGo(f"{store.path} and {root.path} lie in one another; archive to another directory")
+    try:
+        fcntl.flock(store.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise CannotGo(f"sessions are being archived to {store.path} already") from error
+    except OSError:
+        pass  # a file system without locks
+    return root, store
+
+
+def made(path: str) -> Place:
+    """The directory for archives; only the last step of the path is made where it is missing."""
+    with suppress(FileNotFoundError):
+        return enter(path)
+    above, name = os.path.split(path.rstrip("/"))
+    try:
+        with closing(enter(above)) as parent:
+            os.mkdir(name, mode=0o700, dir_fd=parent.fd)
+        return enter(path)
+    except OSError as error:
+        raise CannotGo(f"{path}, for the archives, cannot be made: {why(error)}; make it by hand") from error
+
+
+def work(order: Mapping[str, Any], watch: Watch) -> Mapping[str, Any]:
+    """Tidy, finish what was interrupted, and unless that is all that is wanted, let old archives go and make new ones."""
+    now = time.time_ns()
+    with ExitStack() as stack:
+        root, store = places(order, stack)
+        if order["near"] and not is_near(root, order["near"]):
+            return {"sessions": 0, "passed": f"{root.path} is on another file system than {order['near']}"}
+        reader = Reader(root, now - order["keep_us"] * 1000, in_use(), watch)
+        archiver = Archiver(reader, store, order["effect"], watch)
+        tally = archiver.tally
+        try:
+            archiver.tidy()
+            archiver.finish()
+            if not order["finish_only"]:
+                archiver.expire(now - order["retain_us"] * 1000)
+                archiver.archive()
+        except OutOfTime:
+            return {**tally.told, "finished": False}
+        except CannotGo as error:
+            before = f"; {tally.sessions} sessions were archived before that" if tally.sessions else ""
+            raise CannotGo(f"{error}{before}") from error
+        except OSError as error:
+            raise CannotGo(f"{error.filename or root.path}: {why(error)}") from error
+        return {**tally.told, "finished": True}
+
+
+if __name__ == "__main__":
+    errand.run(work, idle=True)

@@ -1,0 +1,82 @@
+"""The executor `archive-sessions`: packs old sessions away, and deletes them once the archive was read back."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pulse_adapters.files.child import Runner, ask
+from pulse_core.model.errors import Refused
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect
+from pulse_core.model.payload import Json
+from pulse_core.ports import Policy, Result, Safety
+from pulse_core.settings import SessionsSettings, Settings
+from pulse_core.settings.groups import AbsolutePath
+
+_TIMEOUT = 3_600.0
+_FINISH = 600.0
+
+
+class ArchiveParams(BaseModel):
+    """Which sessions, and where to, is in the settings alone."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    near: AbsolutePath | None = Field(
+        None, description="only if the sessions lie on the file system of this path, where room is short"
+    )
+    for_condition: str = Field("", description="the condition that this is an answer to")
+
+
+class ArchiveSessions:
+    """Has a child of low priority archive sessions that nobody touched for long; see `archive`.
+
+    archive: the directory for archives where the settings name none; home: Pulse's own.
+    """
+
+    action = "archive-sessions"
+    params = ArchiveParams
+
+    def __init__(self, settings: Callable[[], Settings], runner: Runner, archive: Path, home: Path) -> None:
+        self._settings, self._runner, self._archive, self._home = settings, runner, archive, home
+
+    def policy(self, params: ArchiveParams) -> Policy:
+        """After a crash, what was half done is finished or taken back before anything is begun again."""
+        return Policy(Safety.VERIFY_FIRST, timeout=_TIMEOUT)
+
+    def check(self, params: ArchiveParams) -> None:
+        """Refuse while the settings name no sessions."""
+        self._sessions()
+
+    def _sessions(self) -> SessionsSettings:
+        if (sessions := self._settings().resources.sessions) is None:
+            raise Refused(
+                'there are no sessions to archive; name them as sessions = { root = "…" } under [resources]'
+            )
+        return sessions
+
+    async def execute(self, effect: Effect, params: ArchiveParams, event: Event) -> Result:
+        """Archive; the result tells how many sessions went, the archives' names, and why others were left."""
+        order = {**self._order(params), "finish_only": False}
+        answer = await ask(self._runner, "archive", order, seconds=_TIMEOUT - 60, marker=event.id)
+        return Result({name: value for name, value in answer.items() if value not in ([], {})})
+
+    async def verify(self, effect: Effect, params: ArchiveParams, event: Event) -> Result | None:
+        """Remove what a crash left half written, finish what was archived already; None if that was nothing."""
+        order = {**self._order(params), "finish_only": True}
+        answer = await ask(self._runner, "archive", order, seconds=_FINISH, marker=event.id)
+        return Result({**answer, "interrupted": True}) if answer.get("archives") else None
+
+    def _order(self, params: ArchiveParams) -> Mapping[str, Json]:
+        sessions = self._sessions()
+        return {
+            "root": sessions.root,
+            "archive": sessions.archive or str(self._archive),
+            "keep_us": sessions.keep,
+            "retain_us": sessions.retain,
+            "near": params.near,
+            "home": os.path.expanduser("~"),
+            "own": os.path.realpath(self._home),
+        }

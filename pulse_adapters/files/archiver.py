@@ -1,0 +1,199 @@
+"""Archiving the sessions of one root: packed, read back, compared with what lies there, and only then deleted.
+
+A batch is a few sessions; a disk that is nearly full needs room for one batch, and gains by each.
+"""
+
+import errno
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from pulse_adapters.files.errand import CannotGo, Watch, why
+from pulse_adapters.files.places import Place
+from pulse_adapters.files.sessions import MOST, Kept, Reader, Session, delete
+from pulse_adapters.files.tarball import Changed, Manifest, Unreadable, holds, read_back, write
+
+BATCH_BYTES, BATCH_SESSIONS = 64 << 20, 1_000
+PART = re.compile(r"\.sessions-.*\.part")
+NAME = re.compile(r"sessions-(\d{8}T\d{6}Z)-(.+)-(\d+)\.tar\.gz")
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass
+class Tally:
+    """What was archived, what was left and why, and what became of the archives."""
+
+    sessions: int = 0
+    bytes: int = 0
+    archives: list[str] = field(default_factory=list)
+    left: Counter[str] = field(default_factory=Counter)
+    expired: list[str] = field(default_factory=list)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As JSON, not too long."""
+        return {
+            "sessions": self.sessions, "bytes": self.bytes, "archives": self.archives[-20:],
+            "left": dict(self.left.most_common(20)), "expired": self.expired[-20:],
+        }  # fmt: skip
+
+
+class Archiver:
+    """Archives the sessions of one root into one directory; `effect` is part of the archives' names."""
+
+    def __init__(self, reader: Reader, store: Place, effect: str, watch: Watch) -> None:
+        self.reader, self.store, self.effect, self.watch = reader, store, effect, watch
+        self.root = reader.root
+        self.tally = Tally()
+
+    def tidy(self) -> None:
+        """Remove what an earlier run left half written; nobody else runs here, since the directory is locked."""
+        for name in self._names():
+            if PART.fullmatch(name):
+                os.unlink(name, dir_fd=self.store.fd)
+
+    def finish(self) -> None:
+        """Delete what an interrupted run of this effect has archived and not deleted any more.
+
+        Directories bear the time of what was deleted in them: that files are untouched is what counts.
+        """
+        anything = Reader(self.root, sys.maxsize, self.reader.used, self.watch)
+        for name in self._names():
+            if (found := NAME.fullmatch(name)) and found[2] == self.effect:
+                self.tally.archives.append(name)
+                with suppress(Unreadable):
+                    manifest = self._read(name)
+                    names = sorted({path.partition("/")[0] for path in manifest})
+                    left = self._sessions(names, anything)
+                    self._delete([one for one in left if holds(manifest, self.root, one, self.watch)])
+
+    def expire(self, before_ns: int) -> None:
+        """Delete archives that are older than they have to be, by their name and by their file's own time."""
+        for name in self._names():
+            if found := NAME.fullmatch(name):
+                made = datetime.strptime(found[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() * 10**9
+                if max(made, os.lstat(name, dir_fd=self.store.fd).st_mtime_ns) < before_ns:
+                    os.unlink(name, dir_fd=self.store.fd)
+                    self.tally.expired.append(name)
+
+    def archive(self) -> None:
+        """Batch by batch, the smallest sessions first: each makes room for a larger one."""
+        with os.scandir(self.root.fd) as entries:
+            names = sorted(entry.name for entry in entries)
+        found = sorted(self._sessions(names, self.reader), key=lambda session: session.size)
+        taken = [int(known[3]) for name in self._names() if (known := NAME.fullmatch(name))]
+        for number, batch in enumerate(batches(found), max(taken, default=0) + 1):
+            name = f"sessions-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{self.effect}-{number}.tar.gz"
+            self._put_away(batch, name)
+
+    def _sessions(self, names: Sequence[str], reader: Reader) -> list[Session]:
+        """The sessions of these names that may go, as many as memory is to hold at a time."""
+        found, pieces = list[Session](), 0
+        for name in names:
+            if pieces > MOST:
+                self.tally.left["left for the next time"] += 1
+                continue
+            try:
+                found.append(reader.session(name))
+                pieces += len(found[-1].pieces)
+            except Kept as kept:
+                self.tally.left[str(kept)] += 1
+            except FileNotFoundError:
+                continue
+        return found
+
+    def _put_away(self, batch: Sequence[Session], name: str) -> None:
+        """Archive a batch: written, read back and compared with what lies there, named, and only then deleted."""
+        part = f".{name}.part"
+        try:
+            written = self._write(part, list(batch))
+            manifest = self._read(part)
+            safe = [one for one in written if self._is_safe(one, manifest)]
+            if safe:
+                os.rename(part, name, src_dir_fd=self.store.fd, dst_dir_fd=self.store.fd)
+                os.fsync(self.store.fd)
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                raise CannotGo(f"there is no room in {self.store.path} for an archive") from error
+            raise CannotGo(f"no archive could be written to {self.store.path}: {why(error)}") from error
+        except Unreadable as error:
+            raise CannotGo(
+                f"what was written to {self.store.path} could not be read back: {error}"
+            ) from error
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(part, dir_fd=self.store.fd)
+        if len(safe) < len(batch):
+            self.tally.left["changed meanwhile, or unreadable"] += len(batch) - len(safe)
+        if safe and self._delete(safe):
+            self.tally.archives.append(name)
+        elif safe:
+            os.unlink(name, dir_fd=self.store.fd)  # all that it holds is where it was
+
+    def _is_safe(self, session: Session, manifest: Manifest) -> bool:
+        """Whether the archive holds all of the session, which is exactly what it was when it was written."""
+        try:
+            return self.reader.session(session.name) == session and holds(
+                manifest, self.root, session, self.watch
+            )
+        except (Kept, FileNotFoundError):
+            return False
+
+    def _write(self, part: str, batch: list[Session]) -> Sequence[Session]:
+        """Write those of the batch that hold still; who is written to meanwhile is left out."""
+        while True:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(part, flags, 0o600, dir_fd=self.store.fd), "wb") as file:
+                try:
+                    write(file, self.root, batch, self.watch)
+                except Changed as changed:
+                    batch = [session for session in batch if session.name != str(changed)]
+                else:
+                    return batch
+
+    def _read(self, name: str) -> Manifest:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(name, flags, dir_fd=self.store.fd), "rb") as file:
+            return read_back(file, self.watch)
+
+    def _delete(self, sessions: Sequence[Session]) -> int:
+        """Delete sessions that an archive holds; how many of them are not whole any more."""
+        changed = 0
+        for session in sessions:
+            if delete(self.root, session):
+                self.tally.sessions += 1
+                self.tally.bytes += session.blocks
+                changed += 1
+            else:
+                self.tally.left["could not be deleted"] += 1
+                changed += not self._is_whole(session)
+        return changed
+
+    def _is_whole(self, session: Session) -> bool:
+        try:
+            return self.reader.session(session.name) == session
+        except (Kept, FileNotFoundError):
+            return False
+
+    def _names(self) -> list[str]:
+        with os.scandir(self.store.fd) as entries:
+            return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
+
+
+def batches(sessions: Sequence[Session]) -> Iterator[Sequence[Session]]:
+    """The sessions in their order, a few at a time; a large one by itself."""
+    batch: list[Session] = []
+    for session in sessions:
+        full = sum(one.size for one in batch) + session.size > BATCH_BYTES or len(batch) == BATCH_SESSIONS
+        if batch and full:
+            yield batch
+            batch = []
+        batch.append(session)
+    if batch:
+        yield batch

@@ -1,0 +1,113 @@
+"""The executor `clean-paths`: deletes old files beneath the directories that the settings name, and nowhere else."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pulse_adapters.files.child import Runner, ask
+from pulse_core.model.errors import PulseError, Refused
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect
+from pulse_core.model.payload import Json
+from pulse_core.ports import Policy, Result, Safety
+from pulse_core.settings import Settings
+from pulse_core.settings.groups import AbsolutePath, RootedPath
+
+_TIMEOUT = 600.0
+
+
+class CleanParams(BaseModel):
+    """What to clean; all that the settings allow if nothing else is said."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    roots: tuple[RootedPath, ...] = Field(
+        (), description="directories; every one that is allowed if not given"
+    )
+    older_than_us: int | None = Field(
+        None, ge=0, description="how long a file must be untouched, microseconds; the setting's if not given"
+    )
+    dry_run: bool = Field(False, description="only tell what would be deleted")
+    limit_bytes: int | None = Field(None, gt=0, description="delete no more than this")
+    near: AbsolutePath | None = Field(
+        None, description="only what lies on the file system of this path, where room is short"
+    )
+    for_condition: str = Field("", description="the condition that this is an answer to")
+
+
+class CleanPaths:
+    """Has a child delete what nobody touched for long; see `cleaning` for what it leaves alone.
+
+    ledger: the file that is told of each deletion; home: Pulse's own, which is never cleaned.
+    """
+
+    action = "clean-paths"
+    params = CleanParams
+
+    def __init__(self, settings: Callable[[], Settings], runner: Runner, ledger: Path, home: Path) -> None:
+        self._settings, self._runner, self._ledger, self._home = settings, runner, ledger, home
+        self._known: dict[str, str] = {}
+
+    def policy(self, params: CleanParams) -> Policy:
+        """What is gone can be deleted no second time."""
+        return Policy(Safety.IDEMPOTENT, timeout=_TIMEOUT)
+
+    def check(self, params: CleanParams) -> None:
+        """Refuse a root that the settings do not allow, and say what to add to allow it."""
+        self._allowed(params)
+
+    def _allowed(self, params: CleanParams) -> list[str]:
+        """The roots, each in the words of the setting that allows it."""
+        allow = self._settings().resources.clean
+        if not allow:
+            raise Refused(
+                "nothing may be cleaned; name directories in `clean` under [resources] in config.toml"
+            )
+        # A root in the setting's own words needs no look at the disk, which may not answer.
+        real = {} if set(params.roots) <= set(allow) else {_real(text): text for text in allow}
+        return [root if root in allow else _named(root, real) for root in params.roots or allow]
+
+    async def execute(self, effect: Effect, params: CleanParams, event: Event) -> Result:
+        """Clean, and tell how much went and why the rest was kept; a root that is not there has nothing to clean."""
+        answer = await ask(
+            self._runner, "cleaning", self._order(params), seconds=_TIMEOUT - 30, marker=event.id
+        )
+        self._known |= answer.pop("real")
+        if answer["faults"] and not answer["files"]:
+            raise PulseError("; ".join(answer["faults"]))
+        return Result(
+            {name: value for name, value in answer.items() if value not in ([], {}) or name == "files"}
+        )
+
+    def _order(self, params: CleanParams) -> Mapping[str, Json]:
+        older = params.older_than_us
+        return {
+            "roots": self._allowed(params),
+            "older_than_us": self._settings().resources.clean_age if older is None else older,
+            "dry_run": params.dry_run,
+            "limit_bytes": params.limit_bytes,
+            "near": params.near,
+            "known": self._known,
+            "ledger": str(self._ledger),
+            "home": os.path.expanduser("~"),
+            "own": os.path.realpath(self._home),
+        }
+
+    async def verify(self, effect: Effect, params: CleanParams, event: Event) -> Result | None:
+        """Never asked: it is done again."""
+        return None
+
+
+def _real(text: str) -> str:
+    return os.path.realpath(os.path.expanduser(text))
+
+
+def _named(root: str, real: Mapping[str, str]) -> str:
+    """The setting that allows this root under another name."""
+    if (found := _real(root)) not in real:
+        raise Refused(
+            f'{root!r} may not be cleaned; to allow it, add "{found}" to `clean` under [resources] in config.toml'
+        )
+    return real[found]

@@ -1,0 +1,63 @@
+"""What each child of this room does first and last: be modest, end when nobody waits any more, answer in one line."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+EVERY = 64
+"""Calls of `Watch.beat` between two real looks."""
+
+
+class CannotGo(Exception):
+    """Why the errand can't be done, in words for people."""
+
+
+class OutOfTime(Exception):
+    """Nobody waits any more, or not much longer."""
+
+
+class Watch:
+    """Tells when it is time to end: `seconds` are over, or the parent has died, which nobody else would notice."""
+
+    def __init__(self, seconds: float) -> None:
+        self._parent = os.getppid()
+        self._until = time.monotonic() + seconds
+        self._beats = 0
+
+    def beat(self) -> None:
+        """Raise OutOfTime if it is time to end; cheap enough for every file and every piece of one."""
+        self._beats += 1
+        if self._beats % EVERY == 0 and (time.monotonic() > self._until or os.getppid() != self._parent):
+            raise OutOfTime
+
+
+def run(work: Callable[[Mapping[str, Any], Watch], Mapping[str, Any]], *, idle: bool) -> None:
+    """Do the errand that the first argument describes; `idle`: only when nobody else needs the disk."""
+    order = json.loads(sys.argv[1])
+    be_modest(idle)
+    try:
+        answer = work(order, Watch(order["seconds"]))
+    except CannotGo as error:
+        answer = {"error": str(error)}
+    except OutOfTime:
+        answer = {"error": "it took too long"}
+    print(json.dumps(answer))
+
+
+def be_modest(idle: bool) -> None:
+    """Give way to others: to everybody if `idle`, else as far as a machine without room can wait for."""
+    os.nice(19 if idle else 5)
+    with suppress(ImportError, OSError):
+        import psutil  # only here: a child that does not get so far needs none of it
+
+        own = psutil.Process()
+        own.ionice(psutil.IOPRIO_CLASS_IDLE) if idle else own.ionice(psutil.IOPRIO_CLASS_BE, 7)
+
+
+def why(error: OSError) -> str:
+    """An error of the system in words."""
+    return error.strerror or str(error)

@@ -1,0 +1,119 @@
+"""Which files somebody has open: one pass over /proc, and one last look at each file before it goes."""
+
+import errno
+import fcntl
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+UNKNOWN = ""
+GONE = " (deleted)"
+_F_SETSIG = 10
+
+
+class InUse(NamedTuple):
+    """What is open, mapped, or somebody's directory: (device, inode number) and paths; device: `8:1`, or unknown."""
+
+    inodes: frozenset[tuple[str, int]] = frozenset()
+    paths: frozenset[str] = frozenset()
+
+    def holds(self, device: str, inode: int, path: str) -> bool:
+        """Whether this is one of them, or may be, where it is not known on which device somebody's file lies."""
+        return (device, inode) in self.inodes or (UNKNOWN, inode) in self.inodes or path in self.paths
+
+
+def in_use() -> InUse:
+    """What the processes that this user may look at have open; no file is touched for it, so none can hang."""
+    inodes, paths, mounts = set[tuple[str, int]](), set[str](), Mounts()
+    own = str(os.getpid())
+    for pid in os.listdir("/proc"):
+        if pid.isdecimal() and pid != own:
+            for device, inode, path in (*_opened(pid, mounts), *_mapped(pid)):
+                if not path.endswith(GONE):
+                    inodes.add((device, inode))
+                paths.add(path)
+    return InUse(frozenset(inodes), frozenset(paths))
+
+
+class Mounts:
+    """The device of each mount by its number, which is the same for all processes that have the mount."""
+
+    def __init__(self) -> None:
+        self._devices = self._read("self")
+        self._asked: set[str] = set()
+
+    def device(self, number: str, pid: str = "self") -> str:
+        """The device as `8:1`; of a mount that only another process has, as that one says."""
+        if number not in self._devices and pid not in self._asked:
+            self._asked.add(pid)
+            self._devices |= self._read(pid)
+        return self._devices.get(number, UNKNOWN)
+
+    def _read(self, pid: str) -> dict[str, str]:
+        with suppress(OSError), open(f"/proc/{pid}/mountinfo", errors="surrogateescape") as table:
+            return {field[0]: field[2] for field in map(str.split, table)}
+        return {}
+
+
+def _opened(pid: str, mounts: Mounts) -> Iterator[tuple[str, int, str]]:
+    with suppress(OSError):
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                path = os.readlink(f"/proc/{pid}/fd/{fd}")
+                if path.startswith("/"):
+                    yield *_of(pid, fd, mounts), path
+    for name in ("cwd", "root", "exe"):
+        with suppress(OSError):
+            yield UNKNOWN, 0, os.readlink(f"/proc/{pid}/{name}")
+
+
+def _of(pid: str, fd: str, mounts: Mounts) -> tuple[str, int]:
+    """Device and inode number of an open file; kernels before 5.14 tell the number only if the file is asked."""
+    with open(f"/proc/{pid}/fdinfo/{fd}") as info:
+        said = dict(line.split(":", 1) for line in info if line.startswith(("mnt_id:", "ino:")))
+    device = mounts.device(said["mnt_id"].strip(), pid) if "mnt_id" in said else UNKNOWN
+    return device, int(said["ino"]) if "ino" in said else os.stat(f"/proc/{pid}/fd/{fd}").st_ino
+
+
+def _mapped(pid: str) -> Iterator[tuple[str, int, str]]:
+    with suppress(OSError), open(f"/proc/{pid}/maps", errors="surrogateescape") as maps:
+        for line in maps:
+            field = line.rstrip("\n").split(maxsplit=5)
+            if len(field) == 6 and field[4] != "0":
+                major, minor = field[3].split(":")
+                yield f"{int(major, 16)}:{int(minor, 16)}", int(field[4]), field[5]
+
+
+class Taken(Exception):
+    """Somebody has it open, or it is another file by now."""
+
+
+@contextmanager
+def alone_with(name: str, parent: int, inode: int) -> Iterator[None]:
+    """Inside, nobody else has this file open, as far as the kernel can promise that; raises Taken.
+
+    The kernel gives a write lease only to who is alone. Files that may not be opened, and file systems without
+    leases, have only the pass over /proc.
+    """
+    try:
+        file = os.open(name, OPEN, dir_fd=parent)
+    except PermissionError:
+        yield
+        return
+    except OSError as error:
+        raise Taken from error
+    try:
+        if os.fstat(file).st_ino != inode:
+            raise Taken
+        try:
+            fcntl.fcntl(file, _F_SETSIG, signal.SIGURG)  # who waits for us makes a noise that nobody hears
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        except OSError as error:
+            if error.errno == errno.EAGAIN:  # others may not have a lease, or their file system has none
+                raise Taken from error
+        yield
+    finally:
+        os.close(file)

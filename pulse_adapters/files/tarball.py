@@ -1,0 +1,165 @@
+"""Archives: written whole, and read back before anybody believes them."""
+
+import hashlib
+import os
+import stat
+import tarfile
+import zlib
+from collections.abc import Iterable, Mapping
+from gzip import BadGzipFile, GzipFile
+from typing import IO, NamedTuple
+
+from pulse_adapters.files.errand import Watch
+from pulse_adapters.files.in_use import OPEN
+from pulse_adapters.files.places import Place
+from pulse_adapters.files.sessions import Piece, Session, above
+
+CHUNK = 1 << 20
+LEVEL = 6
+
+
+class Changed(Exception):
+    """A session is not what it was when it was looked at."""
+
+
+class Unreadable(Exception):
+    """An archive that does not say what it should."""
+
+
+class Member(NamedTuple):
+    """What stands for a piece in an archive: its type, a file's SHA-256 and time, or where a link leads."""
+
+    kind: str
+    sha256: str = ""
+    mtime: str = ""
+    target: str = ""
+
+
+Manifest = Mapping[str, Member]
+"""By the path of the piece."""
+
+
+def write(file: IO[bytes], root: Place, sessions: Iterable[Session], watch: Watch) -> None:
+    """Write the sessions as a compressed tar, and have it on the disk.
+
+    Raises Changed with the name of a session that can't be read, or is not as it was.
+    """
+    with (
+        GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for session in sessions:
+            for piece in session.pieces:
+                try:
+                    _add(tar, root, piece, watch)
+                except Changed as changed:
+                    raise Changed(session.name) from changed
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _add(tar: tarfile.TarFile, root: Place, piece: Piece, watch: Watch) -> None:
+    if not stat.S_ISREG(piece.mode):
+        tar.addfile(_described(piece))
+        return
+    with opened(root, piece) as source:
+        tar.addfile(_described(piece), _Watched(source, watch))
+
+
+def opened(root: Place, piece: Piece) -> IO[bytes]:
+    """The file that this piece is; raises Changed if it is another one by now, not as it was, or not to be read."""
+    try:
+        with above(root, piece.path) as (parent, name):
+            file = os.fdopen(os.open(name, OPEN, dir_fd=parent), "rb", buffering=0)
+    except OSError as error:
+        raise Changed from error
+    if not piece.is_still(os.fstat(file.fileno())):
+        file.close()
+        raise Changed
+    return file
+
+
+class _Watched:
+    """A file whose reader looks at the clock; raises Changed where it can't be read, or is shorter than it was."""
+
+    def __init__(self, file: IO[bytes], watch: Watch) -> None:
+        self._file, self._watch = file, watch
+
+    def read(self, size: int = -1, /) -> bytes:
+        self._watch.beat()
+        try:
+            data = self._file.read(size)
+        except OSError as error:
+            raise Changed from error
+        if not data and size:
+            raise Changed
+        return data
+
+
+def _described(piece: Piece) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(piece.path)
+    info.mode = stat.S_IMODE(piece.mode)
+    info.uid, info.gid, info.mtime = piece.uid, piece.gid, piece.mtime_ns // 10**9
+    info.pax_headers = {"mtime": _time(piece)}  # as text: a float is too coarse
+    if stat.S_ISDIR(piece.mode):
+        info.type = tarfile.DIRTYPE
+    elif stat.S_ISLNK(piece.mode):
+        info.type, info.linkname = tarfile.SYMTYPE, piece.target
+    else:
+        info.size = piece.size
+    return info
+
+
+def _time(piece: Piece) -> str:
+    return f"{piece.mtime_ns // 10**9}.{piece.mtime_ns % 10**9:09}"
+
+
+def read_back(file: IO[bytes], watch: Watch) -> Manifest:
+    """What an archive holds, read from the disk and to its end; raises Unreadable."""
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    try:
+        with GzipFile(fileobj=file, mode="rb") as packed:
+            with tarfile.open(fileobj=packed, mode="r|", bufsize=CHUNK) as tar:
+                manifest = {info.name: _member(tar, info, watch) for info in tar}
+            while packed.read(CHUNK):  # to the checksum at the end
+                pass
+    except (tarfile.TarError, BadGzipFile, EOFError, zlib.error) as error:
+        raise Unreadable(f"{type(error).__name__}: {error}") from error
+    return manifest
+
+
+def _member(tar: tarfile.TarFile, info: tarfile.TarInfo, watch: Watch) -> Member:
+    if info.isdir():
+        return Member("directory")
+    if info.issym():
+        return Member("link", target=info.linkname)
+    if not info.isreg() or (file := tar.extractfile(info)) is None:
+        raise Unreadable(f"{info.name!r} is no file, directory or link")
+    with file:
+        return Member("file", digest(file, watch), info.pax_headers.get("mtime", ""))
+
+
+def digest(file: IO[bytes], watch: Watch) -> str:
+    """SHA-256 of all that can be read, hex."""
+    whole = hashlib.sha256()
+    while chunk := file.read(CHUNK):
+        watch.beat()
+        whole.update(chunk)
+    return whole.hexdigest()
+
+
+def holds(manifest: Manifest, root: Place, session: Session, watch: Watch) -> bool:
+    """Whether everything that is left of a session stands in an archive, byte for byte."""
+    return all(_same(manifest.get(piece.path), root, piece, watch) for piece in session.pieces)
+
+
+def _same(member: Member | None, root: Place, piece: Piece, watch: Watch) -> bool:
+    if stat.S_ISDIR(piece.mode):
+        return member == Member("directory")
+    if stat.S_ISLNK(piece.mode):
+        return member == Member("link", target=piece.target)
+    try:
+        with opened(root, piece) as file:
+            return member == Member("file", digest(file, watch), _time(piece))
+    except (Changed, OSError):
+        return False

@@ -1,0 +1,40 @@
+"""What a start leaves behind: a program that goes into the background by itself, or the remains of a failed start."""
+
+import asyncio
+
+from pulse_adapters.host.proc import entry
+from pulse_adapters.host.search import marked
+from pulse_adapters.host.spawn import Ended, Spawner
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.ports import Found
+from pulse_core.settings import ProcessSettings
+
+LAUNCH_S = 10.0
+"""How soon, at least, a program that only starts another one is over."""
+
+_PAUSES = (0.02, 0.0)  # a process that is just being executed shows no environment yet
+
+
+def short(spawner: Spawner, process: ProcessSettings, start: Found) -> Ended | None:
+    """How this start of the process has ended, if it exited by itself before its grace was over; else None.
+
+    Only then is what it left behind a part of the start. What a process that ran has detached from itself
+    was meant to stay, and is neither this process nor in its way.
+    """
+    ended = spawner.ended(start)
+    grace = max(process.restart.grace / US_PER_SECOND, LAUNCH_S)
+    return ended if ended and ended.effect and ended.code >= 0 and ended.lived <= grace else None
+
+
+async def left_by(effect: str) -> tuple[Found, ...]:
+    """The live processes that came of this start: those that lead a session first, then the oldest first."""
+    for pause in _PAUSES:
+        if left := await marked(effect):
+            return tuple(sorted(left, key=lambda one: (not _leads(one), one.started)))
+        await asyncio.sleep(pause)
+    return ()
+
+
+def _leads(found: Found) -> bool:
+    seen = entry(found.pid)
+    return seen is not None and seen.session == found.pid

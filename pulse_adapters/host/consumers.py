@@ -1,0 +1,139 @@
+"""Who may be stopped when memory is short: what the settings' patterns match, and never what Pulse must keep alive."""
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from pulse_adapters.host.proc import Entry, command_line, content, entry, living
+from pulse_adapters.host.search import Hits, Search
+from pulse_core.model.payload import Json
+from pulse_core.ports import Found
+from pulse_core.settings import ProcessSettings, Settings
+
+MOST = 10
+"""How many are told, the largest first."""
+
+_GUARDED = "guarded:"
+
+
+class Held(NamedTuple):
+    """The bytes that a process holds in memory and in swap, and whose it is."""
+
+    rss: int
+    swap: int
+    uid: int
+
+
+class Consumers:
+    """Looks for them; between two looks it holds on to open files, until it is told to rest.
+
+    known: the live processes that are the guarded ones, by name; running: sessions of what runs for Pulse.
+    """
+
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        known: Callable[[], Mapping[str, Found]],
+        running: Callable[[], Collection[int]],
+    ) -> None:
+        self._settings, self._known, self._running = settings, known, running
+        self._search: Search | None = None
+
+    async def largest(self) -> list[Mapping[str, Json]]:
+        """Those that hold most: pid, started, rss and swap (bytes), name, and the pattern that they match."""
+        told = []
+        for found, pattern in (await self._allowed()).items():
+            held = held_by(found.pid)
+            if held and os.geteuid() in (0, held.uid):
+                told.append(_told(found, held, pattern))
+        return sorted(told, key=lambda one: (-one["rss"] - one["swap"], one["pid"]))[:MOST]
+
+    async def is_one(self, found: Found, pattern: str) -> bool:
+        """Whether this very process may still be stopped, by this pattern."""
+        if pattern not in self._settings().resources.stop:
+            return False
+        resting = self._search is None
+        try:
+            return found in await self._allowed(pattern)
+        finally:
+            if resting:
+                self.rest()
+
+    async def _allowed(self, *patterns: str) -> Mapping[Found, str]:
+        """The processes that may be stopped, each with the first pattern that it matches."""
+        self._search = self._search or Search()
+        settings = self._settings()
+        wanted = {pattern: pattern for pattern in patterns or settings.resources.stop}
+        kept = {f"{_GUARDED}{one.name}": one.match for one in settings.process if one.match}
+        hits = await self._search.find(wanted | kept, self._running())
+        guarded = self._guarded(settings.process, [hits[name] for name in kept])
+        spared = untouchable(guarded, living())
+        return {
+            found: pattern
+            for pattern in reversed(wanted)
+            for found in hits[pattern].found
+            if found.pid not in spared
+        }
+
+    def _guarded(self, processes: Iterable[ProcessSettings], matching: Iterable[Hits]) -> set[int]:
+        known = self._known()
+        names = {process.name for process in processes}
+        found = {one.pid for name, one in known.items() if name in names}
+        return found | {one.pid for hits in matching for one in (*hits.found, *hits.unsure)}
+
+    def rest(self) -> None:
+        """Let go of what is held between two looks."""
+        if self._search:
+            self._search.close()
+            self._search = None
+
+
+def untouchable(guarded: Collection[int], processes: Iterable[Entry]) -> set[int]:
+    """The pids that must not be ended: guarded ones, Pulse, what runs for it, and all that would take these along.
+
+    Ending a process ends its descendants, and the group and session that it leads. `processes` may leave out Pulse.
+    """
+    own = os.getpid()
+    entries = {one.pid: one for one in processes}
+    if (pulse := entry(own)) is not None:
+        entries[own] = pulse
+    helpers = {one.pid for one in entries.values() if one.parent == own and one.pid not in guarded}
+    kept = {own, *guarded, *descendants(helpers, entries)}
+    spared = {0, 1, *kept}
+    for pid in kept:
+        seen = entries.get(pid)
+        while seen is not None and seen.pid > 1:
+            spared |= {seen.pid, seen.group, seen.session}
+            seen = entries.get(seen.parent)
+    return spared
+
+
+def descendants(roots: Iterable[int], entries: Mapping[int, Entry]) -> set[int]:
+    """These and everything that came out of them."""
+    children: dict[int, list[int]] = {}
+    for one in entries.values():
+        children.setdefault(one.parent, []).append(one.pid)
+    whole, ahead = set(roots), list(roots)
+    while ahead:
+        born = [pid for pid in children.get(ahead.pop(), ()) if pid not in whole]
+        whole.update(born)
+        ahead.extend(born)
+    return whole
+
+
+def held_by(pid: int) -> Held | None:
+    """What a process holds; None if it is gone."""
+    said = dict(
+        line.split(b":", 1) for line in (content(f"/proc/{pid}/status") or b"").splitlines() if b":" in line
+    )
+    if b"VmRSS" not in said:
+        return None
+    rss, swap = (int(said.get(name, b"0 kB").split()[0]) * 1024 for name in (b"VmRSS", b"VmSwap"))
+    return Held(rss, swap, int(said[b"Uid"].split()[1]))
+
+
+def _told(found: Found, held: Held, pattern: str) -> Mapping[str, Json]:
+    argv = command_line(found.pid)
+    name = os.path.basename(argv[0]) if argv else ""
+    words = name.encode("utf-8", "replace").decode()[:100]
+    return {**found._asdict(), "rss": held.rss, "swap": held.swap, "name": words, "pattern": pattern}

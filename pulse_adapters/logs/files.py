@@ -1,0 +1,179 @@
+"""Every file that the settings mean: found, watched, and read in turn."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pulse_adapters.logs.finding import Hit, Scan, matches, originals, scan
+from pulse_adapters.logs.followed import Followed, opened, repeats
+from pulse_adapters.logs.strangers import Strangers
+from pulse_adapters.logs.trail import Identity, Trail, named
+from pulse_adapters.logs.watches import Tell, Watches
+
+MOST = 1_000
+"""Files that are followed at the same time."""
+REMEMBERED, MOST_EMPTY = 3_600.0, 100
+"""Seconds for which a path is remembered that has no file any more, and how many of them are."""
+
+
+class Files:
+    """Follows the files of these patterns, each with the number of its rule. known: those followed before this began.
+
+    dirty: trails that may have something to be read; in_doubt: whether a file is there of which it can't be told yet
+    what it is. tell: called with (whose, message) for what a person should know.
+    """
+
+    def __init__(
+        self, patterns: Mapping[int, str], known: Sequence[str], places: Mapping[str, Any], tell: Tell
+    ) -> None:
+        self.patterns, self.tell = patterns, tell
+        self.trails: dict[str, Trail] = {}
+        self.dirty: dict[str, Trail] = {}
+        self.in_doubt = False
+        self.watches = Watches(tell)
+        self._strangers = Strangers(self._doubt)
+        self._known_patterns = set(known)
+        self._totals: dict[str, int] = {}
+        self._since = max((looked(place) for place in places.values()), default=time.time_ns())
+        self._visible: set[Identity] = set()
+        self._followed: set[Identity] = set()
+        for name, place in places.items():
+            if name.startswith("/") and self._rules(name):
+                self._trail(name).recover(place)
+                self._totals[name] = self.trails[name].total
+        self.scan()
+
+    @property
+    def polled(self) -> bool:
+        """Whether there is anything that nobody tells us of."""
+        return self.watches.polled
+
+    def _rules(self, path: str) -> Sequence[int]:
+        return [number for number, pattern in self.patterns.items() if matches(pattern, path)]
+
+    def _trail(self, path: str) -> Trail:
+        trail = self.trails.get(named(path))
+        if trail is None:
+            trail = Trail(path, self._rules(path), self.watches.forget)
+            trail.total = max(trail.total, self._totals.pop(trail.name, 0) + 1)
+            trail.looked = self._since
+            self.trails[trail.name] = trail
+        self.dirty[trail.name] = trail
+        return trail
+
+    # What is there
+
+    def scan(self) -> None:
+        """Look what is there now: new files are followed, and what is gone is read to its end."""
+        self.in_doubt = False
+        self.watches.begin()
+        found = self._found()
+        if self.watches.directories(found.values()):
+            found = self._found()  # what came before it was watched, and after it was looked at
+        self._visible = {hit.identity for one in found.values() for hit in one.files}
+        self._followed = {one.identity for trail in self.trails.values() for one in trail.files}
+        fresh = {
+            name for pattern, one in found.items() for hit in one.files if (name := self._met(hit, pattern))
+        }
+        self._known_patterns.update(found)
+        self._strangers.meet(self.trails.values(), self._followed | self._visible, fresh)
+        self._drop_empty()
+        self.look()
+
+    def _found(self) -> dict[str, Scan]:
+        return {pattern: scan(pattern) for pattern in dict.fromkeys(self.patterns.values())}
+
+    def _met(self, hit: Hit, pattern: str) -> str:
+        """Follow a file, if nobody does yet; the name of its trail if it begins at its end."""
+        if hit.identity in self._followed:
+            return ""
+        if len(self._followed) >= MOST:
+            self.tell(pattern, f"more than {MOST} files match; the others are not followed")
+            return ""
+        followed = opened(hit.path)
+        if followed is None:
+            if os.path.exists(hit.path) and not os.access(hit.path, os.R_OK):
+                self.tell(hit.path, "it may not be read by the user Pulse runs as; give that user the right")
+            return ""
+        if self._may_be_copy(hit.path, followed):
+            self._doubt(hit.path)
+            followed.close()
+            return ""
+        return self._begun(followed, self._trail(hit.path), pattern not in self._known_patterns)
+
+    def _begun(self, followed: Followed, trail: Trail, fresh: bool) -> str:
+        """Follow it from its place, from its beginning, or, if what is there is history, from its end."""
+        history = not self._remembered(followed) and fresh and not trail.known
+        if history:
+            followed.to_the_end()
+        trail.add(followed)
+        self._followed.add(followed.identity)
+        return trail.name if history else ""
+
+    def _remembered(self, followed: Followed) -> bool:
+        """Whether it was followed before, under whatever name; then it is gone on with, and under one name only."""
+        for trail in self.trails.values():
+            for mark in trail.past:
+                if mark.identity == followed.identity and followed.resume(mark):
+                    trail.past.remove(mark)
+                    return True
+        return False
+
+    def _may_be_copy(self, path: str, followed: Followed) -> bool:
+        """Whether it says nothing so far but what a followed file says: then it may be copied to be truncated."""
+        origins = [trail for one in originals(path) if (trail := self.trails.get(named(one)))]
+        return any(repeats(followed.file, origin) for trail in origins for origin in trail.files)
+
+    def _doubt(self, path: str) -> None:
+        self.in_doubt = True
+        self.watches.doubt(path)
+
+    def _drop_empty(self) -> None:
+        """Forget paths that have no file any more; not at once, since another one may be rotated into their place."""
+        now = time.monotonic()
+        empty = [trail for trail in self.trails.values() if not trail.files]
+        for trail in self.trails.values():
+            trail.seen = now if trail.files else trail.seen
+        for place, trail in enumerate(reversed(empty)):
+            if now - trail.seen > REMEMBERED or place >= MOST_EMPTY:
+                del self.trails[trail.name]
+                self.dirty.pop(trail.name, None)
+                self._totals[trail.name] = trail.total  # should it come back when the clock was set back
+                if len(self._totals) > 2 * MOST:
+                    del self._totals[next(iter(self._totals))]
+
+    # What they say
+
+    def hear(self) -> bool:
+        """Take what the kernel tells; whether a scan is due."""
+        return self.watches.hear(self.dirty, self._concerns)
+
+    def _concerns(self, directory: str, name: str) -> bool:
+        return any(named(one) in self.trails for one in originals(os.path.join(directory, name)))
+
+    def look(self) -> None:
+        """The safety net: see without being told what has something to be read, and have watched what is not."""
+        for trail in self.trails.values():
+            for followed in trail.files:
+                self.watches.follow(followed, trail)
+                status = os.fstat(followed.file)
+                if status.st_size != followed.offset or not status.st_nlink or followed.copy:
+                    self.dirty[trail.name] = trail
+
+    def take(self, trail: Trail, now: float) -> bytes:
+        """The next whole lines of this trail; nothing if there are none, and then it is dirty no more."""
+        block = trail.take(now, lambda followed: followed.identity in self._visible)
+        if not block:
+            self.dirty.pop(trail.name, None)
+        return block
+
+    def behind(self) -> int:
+        """Bytes that are there and not read."""
+        return sum(followed.unread() for trail in self.trails.values() for followed in trail.files)
+
+
+def looked(place: Mapping[str, Any]) -> int:
+    """When somebody last looked for rotated files, as a place says."""
+    when = place.get("looked", 0)
+    return when if isinstance(when, int) else 0

@@ -1,0 +1,132 @@
+"""Which files a pattern means at this moment, and which directories must be watched for others to appear."""
+
+import fnmatch
+import os
+import re
+import stat
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+_WILD = re.compile(r"[*?\[]")
+PACKED = (".gz", ".xz", ".bz2", ".zst", ".lz4", ".zip", ".Z")
+
+
+class Hit(NamedTuple):
+    """A regular file that a pattern means."""
+
+    path: str
+    status: os.stat_result
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode."""
+        return self.status.st_dev, self.status.st_ino
+
+
+class Scan(NamedTuple):
+    """What was found: the files, and the directories in which more may appear, each with the names that matter."""
+
+    files: list[Hit]
+    watched: dict[str, set[str]]
+
+
+def scan(pattern: str) -> Scan:
+    """Look for a pattern's files now; a directory that is missing is waited for in the nearest one that exists.
+
+    Compressed files are meant only by their whole name: rotation makes them, and there are no lines in them.
+    """
+    found = Scan([], {})
+    first, *names = [name for name in pattern.split("/") if name] or [""]
+    _descend("/", first, names, found)
+    return found
+
+
+def _descend(directory: str, name: str, rest: list[str], found: Scan) -> None:
+    """Follow one component of the pattern in one directory."""
+    paths = [os.path.join(directory, one) for one in _named(directory, name)]
+    if not rest:
+        found.watched.setdefault(directory, set()).add(name)
+        found.files.extend(hit for path in paths if (hit := _regular(path)))
+        return
+    below = [path for path in paths if os.path.isdir(path)]
+    if _WILD.search(name) or not below:
+        found.watched.setdefault(directory, set()).add(name)
+    for path in below:
+        _descend(path, rest[0], rest[1:], found)
+
+
+def _named(directory: str, name: str) -> list[str]:
+    if not _WILD.search(name):
+        return [name] if os.path.lexists(os.path.join(directory, name)) else []
+    try:
+        return sorted(one for one in os.listdir(directory) if means(name, one) and not one.endswith(PACKED))
+    except OSError:
+        return []
+
+
+def _regular(path: str) -> Hit | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return Hit(path, status) if stat.S_ISREG(status.st_mode) else None
+
+
+@lru_cache(maxsize=512)
+def _shape(name: str) -> re.Pattern[str]:
+    return re.compile(fnmatch.translate(name))
+
+
+def means(pattern: str, name: str) -> bool:
+    """Whether one component of a pattern means this name; as in a shell, a leading dot must be written."""
+    if name.startswith(".") and not pattern.startswith("."):
+        return False
+    return pattern == name or _shape(pattern).match(name) is not None
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Whether a pattern means this path, be it there or not."""
+    ours, theirs = ([one for one in text.split("/") if one] for text in (pattern, path))
+    return len(ours) == len(theirs) and all(means(*pair) for pair in zip(ours, theirs, strict=True))
+
+
+_DATED = re.compile(r"(.+?)[-._]\d{4}[\d\-_.T]*(\.[^.\d][^.]*)")
+
+
+def originals(path: str) -> list[str]:
+    """Of which paths this may be a rotated file: `app.log.1`, `app.log-20260131` and `app-20260131.log` of `app.log`."""
+    directory, name = os.path.split(path)
+    if name.endswith(PACKED):
+        return []
+    names = [name[:place] for place, char in enumerate(name) if place and char in "-._~"]
+    if dated := _DATED.fullmatch(name):
+        names.append(f"{dated[1]}{dated[2]}")
+    return [os.path.join(directory, one) for one in names]
+
+
+def inside(directory: str, wanted: Callable[[str], bool]) -> list[Hit]:
+    """The regular files of a directory whose paths are wanted, the one written longest ago first."""
+    try:
+        paths = [os.path.join(directory, name) for name in os.listdir(directory)]
+    except OSError:
+        return []
+    hits = [hit for path in paths if wanted(path) and (hit := _regular(path))]
+    return sorted(hits, key=lambda hit: hit.status.st_mtime_ns)
+
+
+def rotated(path: str) -> list[Hit]:
+    """The files that look like rotated ones of this path, the oldest first."""
+    return inside(os.path.dirname(path), lambda one: path in originals(one))
+
+
+def beside(path: str, identity: tuple[int, int]) -> str | None:
+    """The path in the same directory at which this very file (device, inode) is now; None if it is not there."""
+    directory = os.path.dirname(path)
+    try:
+        with os.scandir(directory) as entries:
+            names = [entry.path for entry in entries if entry.inode() == identity[1]]
+    except OSError:
+        return None
+    hits = [hit for one in names if (hit := _regular(one))]
+    return next((hit.path for hit in hits if hit.identity == identity), None)

@@ -1,0 +1,182 @@
+"""One open file: which one it is, how far it is read, and what comes next, in whole lines."""
+
+import os
+import stat
+import time
+from binascii import crc32
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+CHUNK = 256 * 1024
+"""Most bytes that are read at once, and the longest line: of a longer one only its beginning is looked at."""
+PRINT = 1_024
+"""Bytes at the beginning, and before the place reached, by which a file is recognised: inodes are used again."""
+
+
+class Rewritten(Exception):
+    """What was read of the file is not in it any more: it was truncated, or written anew."""
+
+
+class Mark(NamedTuple):
+    """A place in a file that can be found again: which file, the offset, checksums of its beginning and before the offset.
+
+    cut: the offset is within a line that is too long.
+    """
+
+    device: int
+    inode: int
+    offset: int
+    head: int
+    tail: int
+    cut: bool = False
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode."""
+        return self.device, self.inode
+
+    def spelled(self) -> dict[str, Any]:
+        """As JSON."""
+        return self._asdict() if self.cut else {k: v for k, v in self._asdict().items() if k != "cut"}
+
+
+def mark_of(spelled: Mapping[str, Any]) -> Mark:
+    """A mark from JSON; raises TypeError for what is none."""
+    values: dict[str, Any] = {**spelled, "cut": bool(spelled.get("cut"))}
+    if not all(isinstance(value, int) for value in values.values()):
+        raise TypeError(f"a mark holds numbers, not {spelled}")
+    return Mark(**values)
+
+
+class Followed:
+    """An open file. watch: its inotify watch, None while it is polled.
+
+    copy: it is read only as far as it goes now, as what a truncation has left elsewhere; active: when something was
+    last read of it (monotonic seconds).
+    """
+
+    def __init__(self, file: int, identity: tuple[int, int]) -> None:
+        self.file, self.identity = file, identity
+        self.offset = 0
+        self.head = self.tail = b""
+        self.cut = self.copy = False
+        self.watch: int | None = None
+        self.active = time.monotonic()
+
+    def to_the_end(self) -> None:
+        """Begin after the last whole line that is there now."""
+        size = os.fstat(self.file).st_size
+        before = max(0, size - CHUNK)
+        last = os.pread(self.file, size - before, before).rfind(b"\n")
+        self.cut = last < 0 < before
+        self._stand_at(size if self.cut else before + last + 1)
+
+    def resume(self, mark: Mark) -> bool:
+        """Begin where the mark says, if this is the file that it was made of."""
+        fits = fits_mark(self.file, mark)
+        if fits:
+            self._stand_at(mark.offset)
+            self.cut = mark.cut
+        return fits
+
+    def begin_anew(self) -> None:
+        """It was written anew: its beginning is next."""
+        self._stand_at(0)
+        self.cut = False
+
+    def _stand_at(self, offset: int) -> None:
+        self.offset = offset
+        self.head = os.pread(self.file, min(PRINT, offset), 0)
+        self.tail = os.pread(self.file, min(PRINT, offset), offset - min(PRINT, offset))
+
+    def mark(self) -> Mark:
+        """The place reached."""
+        return Mark(*self.identity, self.offset, crc32(self.head), crc32(self.tail), self.cut)
+
+    def read(self) -> bytes:
+        """The next whole lines, each with its newline; nothing if there is none yet. Raises Rewritten."""
+        while True:
+            raw = os.pread(self.file, len(self.tail) + CHUNK, self.offset - len(self.tail))
+            if not raw.startswith(self.tail) or os.pread(self.file, len(self.head), 0) != self.head:
+                raise Rewritten
+            begin = self._skipped(raw) if self.cut else len(self.tail)
+            end = raw.rfind(b"\n", begin) + 1
+            if end:
+                self._move(raw, end)
+                return raw[begin:end]
+            if len(raw) - begin >= CHUNK:
+                self._move(raw, len(raw))
+                self.cut = True
+                return raw[begin:] + b"\n"
+            if begin == len(self.tail):
+                return b""
+            self._move(raw, begin)
+
+    def _skipped(self, raw: bytes) -> int:
+        """Where the next line begins, after the rest of one that was too long."""
+        end = raw.find(b"\n", len(self.tail)) + 1
+        self.cut = not end
+        return end or len(raw)
+
+    def _move(self, raw: bytes, end: int) -> None:
+        new = end - len(self.tail)
+        if new <= 0:
+            return
+        if len(self.head) < PRINT:
+            self.head = (self.head + raw[len(self.tail) : end])[:PRINT]
+        self.tail = raw[max(0, end - PRINT) : end]
+        self.offset += new
+        self.active = time.monotonic()
+
+    def last_words(self) -> bytes:
+        """What stands behind the last newline of a file that nobody will go on with, as a line."""
+        raw = b"" if self.cut else os.pread(self.file, CHUNK, self.offset)
+        self._move(self.tail + raw, len(self.tail) + len(raw))
+        return raw + b"\n" if raw else b""
+
+    def unread(self) -> int:
+        """Bytes that are there and not read."""
+        return max(0, os.fstat(self.file).st_size - self.offset)
+
+    def is_deleted(self) -> bool:
+        """Whether it has no name any more."""
+        return os.fstat(self.file).st_nlink == 0
+
+    def close(self) -> None:
+        """Let it go."""
+        os.close(self.file)
+
+
+def opened(path: str) -> Followed | None:
+    """The regular file at this path, to be read from its beginning; None if there is none that may be read."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    status = os.fstat(file)
+    if stat.S_ISREG(status.st_mode):
+        return Followed(file, (status.st_dev, status.st_ino))
+    os.close(file)
+    return None
+
+
+def fits_mark(file: int, mark: Mark) -> bool:
+    """Whether an open file begins, and goes on before the mark's offset, as the one that the mark was made of."""
+    length = min(PRINT, mark.offset)
+    if os.fstat(file).st_size < mark.offset:
+        return False
+    head, tail = os.pread(file, length, 0), os.pread(file, length, mark.offset - length)
+    return crc32(head) == mark.head and crc32(tail) == mark.tail
+
+
+def repeats(file: int, origin: Followed) -> bool:
+    """Whether what stands in an open file so far stands, or stood when it was read, at the same place in the other one.
+
+    So it is with a copy, from its first byte on, which is made to empty the original.
+    """
+    mark, size = origin.mark(), os.fstat(file).st_size
+    if mark.offset and fits_mark(file, mark):
+        return True
+    length = min(PRINT, size)
+    places = (0, size - length)
+    return all(os.pread(file, length, place) == os.pread(origin.file, length, place) for place in places)

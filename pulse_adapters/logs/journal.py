@@ -1,0 +1,183 @@
+"""A unit's messages as they come, through a `journalctl --follow` of its own that is begun again if it ends."""
+
+import ctypes
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pulse_adapters.logs.trail import named
+
+FIELDS = "MESSAGE,MESSAGE_ID,N_DROPPED"
+DROPPED = "a596d6fe7bfa4994828e72309e95d61e"
+"""The MESSAGE_ID of journald's own word that it suppressed messages of a unit."""
+BACKOFF, BACKOFF_MAX = 1.0, 300.0
+LONGEST = 256 * 1024
+_ROOM = 256 * 1024
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+Tell = Callable[[str, str], None]
+
+
+def source_of(unit: str, user: bool) -> str:
+    """A unit as the subject of events."""
+    return named(f"user:{unit}" if user else unit)
+
+
+class Unit:
+    """One followed unit. dropped: messages that journald says it suppressed since somebody last asked.
+
+    program: what is run, with arguments of its own before ours.
+    """
+
+    def __init__(
+        self,
+        unit: str,
+        user: bool,
+        rules: Sequence[int],
+        tell: Tell,
+        program: Sequence[str] = ("journalctl",),
+    ) -> None:
+        self.unit, self.user, self.rules, self.tell, self.program = unit, user, tuple(rules), tell, program
+        self.name = source_of(unit, user)
+        self.cursor = ""
+        self.since = time.time_ns() // 1000
+        self.total = time.time_ns()
+        self.dropped = 0
+        self.file: int | None = None
+        self.due = 0.0
+        self._failures = 0
+        self._began = 0.0
+        self._pid = 0
+        self._said = -1
+        self._rest = b""
+
+    def place(self) -> dict[str, Any]:
+        """Where the reader stands: behind a cursor, or at a moment (UTC microseconds) if nothing came since."""
+        where = {"cursor": self.cursor} if self.cursor else {"since": self.since}
+        return {"total": self.total, **where}
+
+    def restore(self, place: Mapping[str, Any]) -> None:
+        """Take up a place of before."""
+        try:
+            total, since = int(place["total"]), int(place.get("since", self.since))
+        except (KeyError, TypeError, ValueError):
+            return  # of another version: as if there were none
+        self.total, self.since, self.cursor = total, since, str(place.get("cursor", ""))
+
+    def argv(self) -> list[str]:
+        """The command line."""
+        whose = f"--user-unit={self.unit}" if self.user else f"--unit={self.unit}"
+        begin = (
+            f"--after-cursor={self.cursor}"
+            if self.cursor
+            else f"--since=@{self.since // 10**6}.{self.since % 10**6:06}"
+        )
+        plain = ["--follow", "--no-tail", "--all", "--output=json", f"--output-fields={FIELDS}"]
+        return [*self.program, *plain, whose, begin]
+
+    def start(self) -> int:
+        """Begin to follow; it ends with this process. What is read becomes readable at the file returned."""
+        ours, theirs = os.pipe2(os.O_CLOEXEC)
+        self._said = os.memfd_create("journalctl", os.MFD_CLOEXEC)
+        argv, environment = self.argv(), {**os.environ, "LC_ALL": "C.UTF-8", "SYSTEMD_COLORS": "0"}
+        self._pid = os.fork()
+        if not self._pid:
+            _become(argv, environment, theirs, self._said)
+        os.close(theirs)
+        os.set_blocking(ours, False)
+        self.file, self._rest, self._began = ours, b"", time.monotonic()
+        return ours
+
+    def read(self) -> bytes:
+        """The lines of the next messages; nothing if there are none now, or if journalctl has ended."""
+        assert self.file is not None
+        try:
+            raw = os.read(self.file, _ROOM)
+        except BlockingIOError:
+            return b""
+        if not raw:
+            self._ended()
+            return b""
+        *entries, self._rest = (self._rest + raw).split(b"\n")
+        return b"".join(self._lines(entry) for entry in entries if entry)
+
+    def _lines(self, entry: bytes) -> bytes:
+        """The lines of one message, each with its newline; journald's own word about others is counted."""
+        try:
+            fields = json.loads(entry)
+        except ValueError:
+            return b""  # a hint for people, no message
+        self.cursor, self.total = str(fields.get("__CURSOR", self.cursor)), self.total + 1
+        if fields.get("MESSAGE_ID") == DROPPED:
+            self._dropped(str(fields.get("N_DROPPED", "")))
+            return b""
+        text = _text(fields.get("MESSAGE"))[:LONGEST]
+        return b"".join(line + b"\n" for line in text.split(b"\n") if line)
+
+    def _dropped(self, number: str) -> None:
+        self.dropped += int(number) if number.isdecimal() else 1
+        advice = "see RateLimitBurst= in journald.conf(5)"
+        self.tell(self.name, f"journald suppressed messages of it, and nobody can read them; {advice}")
+
+    def hear(self) -> None:
+        """Pass on what journalctl complains about."""
+        if self.file is not None and (words := self._words()):
+            os.ftruncate(self._said, 0)
+            self.tell(self.name, f"journalctl says: {words}")
+
+    def _words(self) -> str:
+        text = os.pread(self._said, 2_000, 0).decode("utf-8", "replace")
+        return " ".join(text.replace("\0", " ").split())[-500:]
+
+    def _ended(self) -> None:
+        _, status = os.waitpid(self._pid, 0)
+        words, code = self._words(), os.waitstatus_to_exitcode(status)
+        self.close()
+        if time.monotonic() - self._began > BACKOFF_MAX:
+            self._failures = 0
+        pause = min(BACKOFF * 2**self._failures, BACKOFF_MAX)
+        self._failures = min(self._failures + 1, 16)
+        self.due = time.monotonic() + pause
+        self.tell(
+            self.name, f"journalctl ended ({_ending(code)}) and is begun again{f': {words}' if words else ''}"
+        )
+
+    def close(self) -> None:
+        """Let the pipe go; who writes to it ends."""
+        if self.file is not None:
+            os.close(self.file)
+            os.close(self._said)
+        self.file = None
+
+
+def _become(argv: Sequence[str], environment: Mapping[str, str], out: int, said: int) -> None:
+    """In the child: be journalctl, until the parent ends. Never returns."""
+    try:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(out, 1)
+        os.dup2(said, 2)
+        os.execvpe(argv[0], list(argv), environment)
+    except OSError as error:
+        os.write(said, f"{argv[0]} cannot be run: {error.strerror}; is it installed?".encode())
+    finally:
+        os._exit(127)
+
+
+def _text(message: object) -> bytes:
+    """A message as bytes: journalctl writes what is no text as a list of numbers, and several ones as a list."""
+    if isinstance(message, str):
+        return message.encode("utf-8", "replace")
+    if isinstance(message, list):
+        if all(isinstance(one, int) and 0 <= one < 256 for one in message):
+            return bytes(message)
+        return b"\n".join(_text(one) for one in message)
+    return b""
+
+
+def _ending(code: int) -> str:
+    return f"status {code}" if code >= 0 else f"signal {-code}"

@@ -1,0 +1,208 @@
+"""The reader's process: `python -m pulse_adapters.logs.tail`. It may be killed at any time; who reads it knows places.
+
+Its standard input says in JSON what is to be followed and from where. Its standard output has one JSON object a line:
+hits of a source with its place, errors, and progress. `pulse_adapters.logs.messages` has the shapes of both.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pulse_adapters.logs.files import Files
+from pulse_adapters.logs.followed import CHUNK
+from pulse_adapters.logs.journal import Tell, Unit
+from pulse_adapters.logs.outbox import Outbox
+from pulse_adapters.logs.patience import Patience
+from pulse_adapters.logs.sieve import rule_of
+
+BREATH = 0.005
+"""Seconds between two reads while lines come: each read costs the same, be it one line or a thousand."""
+SETTLE = 0.02
+"""Seconds between two looks into directories."""
+POLLED, LOOK = 0.25, 5.0
+"""Seconds between two looks at files that nobody tells us about, and at all of them."""
+IN_DOUBT = 1.0
+"""Seconds until a file is looked at again, even if it says no more, that may be a copy or a log of its own."""
+PROGRESS = 15.0
+"""Seconds between two words that the reader lives, with the places that moved."""
+_OPEN_FILES = 4_096
+_PR_SET_PDEATHSIG = 1
+
+
+class Reader:
+    """Follows what it is told to; ends with the process."""
+
+    def __init__(self, task: Mapping[str, Any]) -> None:
+        logs, places = task["logs"], task["places"]
+        self._patience = Patience()
+        self._patience.arm()
+        rules = [rule_of(log, self._patience) for log in logs]
+        self._expressions = [expression for rule in rules for expression in rule.expressions]
+        self.outbox = Outbox(rules, send)
+        self._said: set[tuple[str, str]] = set()
+        patterns = {number: log["path"] for number, log in enumerate(logs) if log["path"]}
+        self.files = Files(patterns, task["patterns"], places, self.tell)
+        self.units = units_of(logs, places, self.tell, task["journalctl"])
+        self._poll = select.poll()
+        if self.files.watches.fileno is not None:
+            self._poll.register(self.files.watches.fileno, select.POLLIN)
+        self._looked = time.monotonic()
+        self._scan_due = self._looked + (IN_DOUBT if self.files.in_doubt else LOOK)
+        self._told = -PROGRESS
+
+    def tell(self, whose: str, message: str) -> None:
+        """Say once what a person should know."""
+        if len(self._said) >= 1_000:
+            self._said.clear()
+        if (whose, message) not in self._said:
+            self._said.add((whose, message))
+            send({"error": [whose, message]})
+
+    def run(self) -> None:
+        """Read on, for ever."""
+        while True:
+            most = self._turn()
+            if most and most < CHUNK // 2:
+                time.sleep(BREATH)
+            self._poll.poll(0 if most else self._pause() * 1000)
+
+    def _pause(self) -> float:
+        """Seconds until something is due by itself."""
+        now = time.monotonic()
+        waiting = self.outbox.flush(now)
+        dues = [self._scan_due, self._looked + self._look_every(), self._told + PROGRESS]
+        dues += [unit.due for unit in self.units if unit.file is None]
+        return max(0.0, min(dues) - now if waiting is None else min(min(dues) - now, waiting))
+
+    def _look_every(self) -> float:
+        return POLLED if self.files.polled else LOOK
+
+    def _turn(self) -> int:
+        """Look, read a little of everything that has news, and say what came of it; the longest read, in bytes."""
+        now = time.monotonic()
+        if self.files.hear():
+            self._scan_due = min(self._scan_due, self._looked + SETTLE)
+        if now >= self._scan_due:
+            self._scan(now)
+        elif now - self._looked >= self._look_every():
+            self._look(now)
+        most = max(self._read_files(now), self._read_units(now))
+        self.outbox.flush(now)
+        if self._patience.given_up:
+            self._complain()
+        if now - self._told >= PROGRESS:
+            self._progress(now)
+        return most
+
+    def _complain(self) -> None:
+        """Say which expressions take too long."""
+        self._patience.given_up = False
+        for expression in self._expressions:
+            if expression.unjudged:
+                words = "it takes too long; lines that it was not tried on don't count"
+                self.tell(f"match = {expression.text!r}", words)
+
+    def _scan(self, now: float) -> None:
+        self.files.scan()
+        self._looked = now
+        rest = max(LOOK, 200 * (time.monotonic() - now))
+        self._scan_due = now + (IN_DOUBT if self.files.in_doubt else rest)
+
+    def _look(self, now: float) -> None:
+        self._looked = now
+        self.files.look()
+        for unit in self.units:
+            unit.hear()
+        if self.files.polled:
+            self._scan_due = min(self._scan_due, now + 4 * POLLED)
+
+    def _read_files(self, now: float) -> int:
+        most = 0
+        for trail in tuple(self.files.dirty.values()):
+            if block := self.files.take(trail, now):
+                self.outbox.add(trail, block, now)
+                most = max(most, len(block))
+        return most
+
+    def _read_units(self, now: float) -> int:
+        most = 0
+        for unit in self.units:
+            if unit.file is None:
+                if now >= unit.due:
+                    self._poll.register(unit.start(), select.POLLIN)
+                    self.outbox.moved[unit.name] = unit
+                continue
+            file, dropped = unit.file, unit.dropped
+            if block := unit.read():
+                self.outbox.add(unit, block, now)
+                most = max(most, len(block))
+            if unit.file is None:
+                self._poll.unregister(file)
+            if unit.dropped > dropped:
+                self._told = -PROGRESS
+        return most
+
+    def _progress(self, now: float) -> None:
+        """Say that the reader lives, how far it is, and what it could not do."""
+        self._told = now
+        names = [*self.files.trails, *(unit.name for unit in self.units)]
+        self.outbox.forget(set(names))
+        send(
+            {
+                "sources": names,
+                "places": self.outbox.places(),
+                "behind": self.files.behind(),
+                "polled": self.files.polled,
+                "dropped": {unit.name: unit.dropped for unit in self.units if unit.dropped},
+                "unjudged": sum(expression.unjudged for expression in self._expressions),
+            }
+        )
+
+
+def units_of(
+    logs: Sequence[Mapping[str, Any]], places: Mapping[str, Any], tell: Tell, program: Sequence[str]
+) -> list[Unit]:
+    """The units that are to be followed, each once, however many rules look at it."""
+    wanted: dict[tuple[str, bool], list[int]] = {}
+    for number, log in enumerate(logs):
+        if log["unit"]:
+            wanted.setdefault((log["unit"], log["user"]), []).append(number)
+    units = [Unit(unit, user, rules, tell, program) for (unit, user), rules in wanted.items()]
+    for unit in units:
+        if unit.name in places:
+            unit.restore(places[unit.name])
+    return units
+
+
+def send(message: Mapping[str, Any]) -> None:
+    """Say something; waits while nobody listens."""
+    raw = json.dumps(message).encode() + b"\n"
+    while raw:
+        raw = raw[os.write(1, raw) :]
+
+
+def task_given() -> Mapping[str, Any]:
+    """What standard input says."""
+    with open(0, "rb") as given:
+        task: Mapping[str, Any] = json.load(given)
+    return task
+
+
+def main() -> None:
+    """Follow until the parent ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    Reader(task_given()).run()
+
+
+if __name__ == "__main__":
+    main()

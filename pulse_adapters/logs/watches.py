@@ -1,0 +1,114 @@
+"""Who tells the reader that something happened: watches of the kernel on files and directories, or nobody."""
+
+from collections.abc import Callable, Iterable
+
+from pulse_adapters.logs import inotify
+from pulse_adapters.logs.finding import Scan, means
+from pulse_adapters.logs.followed import Followed
+from pulse_adapters.logs.inotify import Exhausted, Inotify
+from pulse_adapters.logs.trail import Trail
+
+Tell = Callable[[str, str], None]
+_GONE = inotify.DELETE_SELF | inotify.MOVE_SELF | inotify.IGNORED
+
+
+class Watches:
+    """Watches, as far as the kernel grants them; what it refuses is asked for again at each scan.
+
+    polled: whether since the last `begin` something could not be watched. tell: called with (whose, message).
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self.tell = tell
+        self.polled = False
+        self._files: dict[int, Trail] = {}
+        self._doubtful: set[int] = set()
+        self._directories: dict[int, tuple[str, set[str]]] = {}
+        self._inotify: Inotify | None = None
+        try:
+            self._inotify = Inotify()
+        except Exhausted as error:
+            self._poll(error)
+
+    @property
+    def fileno(self) -> int | None:
+        """What becomes readable when something happens; None if nothing will."""
+        return self._inotify.file if self._inotify else None
+
+    def _poll(self, error: Exhausted) -> None:
+        self.tell("inotify", f"{error}; until then files are looked at four times a second")
+
+    def begin(self) -> None:
+        """Everything is asked for again."""
+        self.polled = False
+
+    def _watch(self, path: str, mask: int) -> int | None:
+        watch = None
+        try:
+            watch = self._inotify.add(path, mask) if self._inotify else None
+        except Exhausted as error:
+            self._poll(error)
+        self.polled = self.polled or watch is None
+        return watch
+
+    def follow(self, followed: Followed, trail: Trail) -> None:
+        """Be told what happens to an open file."""
+        if followed.watch is None:
+            followed.watch = self._watch(f"/proc/self/fd/{followed.file}", inotify.OF_FILE)
+            if followed.watch is not None:
+                self._files[followed.watch] = trail
+
+    def doubt(self, path: str) -> None:
+        """Be told when a file says more of which it can't be told yet what it is."""
+        if (watch := self._watch(path, inotify.MODIFY)) is not None:
+            self._doubtful.add(watch)
+
+    def directories(self, scans: Iterable[Scan]) -> bool:
+        """Be told of new files where these scans looked; whether one of the directories was not watched before."""
+        wanted: dict[str, set[str]] = {}
+        for one in scans:
+            for directory, names in one.watched.items():
+                wanted.setdefault(directory, set()).update(names)
+        before = {directory: watch for watch, (directory, _) in self._directories.items()}
+        kept: set[int] = set()
+        for directory, names in wanted.items():
+            # Asked for anew each time, since another directory may bear the name by now.
+            if (watch := self._watch(directory, inotify.OF_DIRECTORY)) is not None:
+                self._directories[watch] = directory, names
+                kept.add(watch)
+        for watch in before.values():
+            if watch not in kept:
+                self._remove(watch)
+        return not kept <= set(before.values())
+
+    def forget(self, followed: Followed) -> None:
+        """It is not followed any more."""
+        if followed.watch is not None:
+            self._remove(followed.watch)
+
+    def _remove(self, watch: int) -> None:
+        self._directories.pop(watch, None)
+        self._files.pop(watch, None)
+        if self._inotify:
+            self._inotify.remove(watch)
+
+    def hear(self, dirty: dict[str, Trail], concerns: Callable[[str, str], bool]) -> bool:
+        """Take what the kernel tells: trails that have news become dirty; whether a scan is due.
+
+        concerns: whether a new name in a directory is worth a scan, though no pattern means it.
+        """
+        due = False
+        for watch, mask, name in self._inotify.read() if self._inotify else ():
+            if mask & inotify.OVERFLOW:
+                due = True
+            elif trail := self._files.get(watch):
+                dirty[trail.name] = trail
+                due = due or bool(mask & ~inotify.MODIFY)
+            elif watch in self._doubtful:
+                self._doubtful.discard(watch)
+                due = True
+            elif watch in self._directories:
+                directory, names = self._directories[watch]
+                meant = any(means(one, name) for one in names)
+                due = due or meant or bool(mask & _GONE) or concerns(directory, name)
+        return due

@@ -1,0 +1,35 @@
+"""A network in memory: targets that answer, lie, stall or are cut off, at the test's word."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from pulse_core.ports import Answer, Question, Trouble
+
+GOOD = {"dns": Answer(took_ms=5.0, addresses=("192.0.2.1",)), "http": Answer(took_ms=5.0, status=200)}
+
+
+@dataclass
+class MemoryProber:
+    """Implements `pulse_core.ports.Prober`. Every target answers well unless `says` has another answer for it.
+
+    silent: targets that never answer, so that each question ends with its timeout; asked: every question so far.
+    """
+
+    says: dict[str, Answer] = field(default_factory=dict)
+    silent: set[str] = field(default_factory=set)
+    asked: list[Question] = field(default_factory=list)
+
+    def ask(self, question: Question) -> asyncio.Future[Answer]:
+        self.asked.append(question)
+        loop = asyncio.get_running_loop()
+        answer = self.says.get(question.target, GOOD[question.about])
+        if question.target in self.silent:
+            took_ms = question.timeout_us / 1000
+            answer = Answer(Trouble.STALLED, "it took the connection, but did not answer", took_ms)
+        coming: asyncio.Future[Answer] = loop.create_future()
+        loop.call_later(answer.took_ms / 1000, self._come, coming, answer)
+        return coming
+
+    def _come(self, coming: asyncio.Future[Answer], answer: Answer) -> None:
+        if not coming.done():
+            coming.set_result(answer)

@@ -1,0 +1,60 @@
+"""The page of metrics: made when somebody asks, at most once a second, however many ask."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from pulse_adapters.metrics.families import Seen, families
+
+FRESH_S = 1.0
+TEXT = "text/plain"
+
+
+class Served(NamedTuple):
+    """A page and the type that its header says."""
+
+    body: bytes
+    kind: str
+
+
+class Page(Collector):
+    """Looks at Pulse, and remembers for a second what it saw. look: the look, which may take its time; it is
+    never asked for by two at once, and raises nothing."""
+
+    def __init__(self, look: Callable[[], Seen], version: str, fresh: float = FRESH_S) -> None:
+        self._look, self._version, self._fresh = look, version, fresh
+        self._lock = threading.Lock()
+        self._seen: Seen | None = None
+        self._at = 0.0
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def describe(self) -> list[Metric]:
+        """Nothing: to be registered is no reason to look."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The families as of now."""
+        return families(self._recent(), self._version)
+
+    def _recent(self) -> Seen:
+        with self._lock:
+            if self._seen is None or time.monotonic() - self._at >= self._fresh:
+                self._seen = self._look()
+                self._at = time.monotonic()
+            return self._seen
+
+    def served(self, accept: str = TEXT) -> Served:
+        """The page in the format that an Accept header asks for."""
+        encode, kind = choose_encoder(accept)
+        return Served(encode(self._registry), kind)
+
+    def farewell(self) -> None:
+        """From now on there is no daemon, and nobody knows how anything stands."""
+        with self._lock:
+            self._seen, self._at = Seen(False, {}), float("inf")

@@ -1,0 +1,17 @@
+"""Writes the page into a file for node_exporter's textfile collector: whole, or not at all."""
+
+import os
+from pathlib import Path
+
+
+def write(path: Path, body: bytes) -> None:
+    """Replace the file; everybody may read it, as node_exporter must. Raises OSError, and leaves the old one then."""
+    new = path.with_name(f".{path.name}.new")
+    try:
+        with open(new, "wb") as file:
+            os.fchmod(file.fileno(), 0o644)
+            file.write(body)
+        os.replace(new, path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,105 @@
+"""Serves the page over HTTP: whoever asks without end, or never finishes asking, keeps nobody else out for long."""
+
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from pulse_adapters.metrics.page import Page
+
+PATH = "/metrics"
+MOST = 32
+"""Connections at the same time; for one more the oldest is hung up."""
+
+LOOK_S = 1.0
+"""Seconds between two looks at whether serving is to end."""
+
+SILENT_S = 5.0
+"""Seconds that a caller may take to say, or to take, anything."""
+
+
+class Server(ThreadingHTTPServer):
+    """The page at an address as `127.0.0.1:9464` or `[::1]:9464`. Raises OSError if that cannot be had."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, listen: str, page: Page) -> None:
+        host, _, port = listen.rpartition(":")
+        family, *_, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+        self.page = page
+        self.address_family = family
+        self._open: dict[socket.socket, None] = {}
+        self._lock = threading.Lock()
+        super().__init__((str(address[0]), int(address[1])), Handler)
+
+    def server_bind(self) -> None:
+        """Bind, without asking the name service what this machine is called."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread, and make room for it first."""
+        with self._lock:
+            if len(self._open) >= MOST:
+                self._hang_up(next(iter(self._open)))
+            self._open[request] = None
+        super().process_request(request, client_address)
+
+    def _hang_up(self, request: socket.socket) -> None:
+        del self._open[request]
+        try:
+            request.shutdown(socket.SHUT_RDWR)  # its thread sees that, and closes it
+        except OSError:
+            return
+
+    def shutdown_request(self, request: Any) -> None:
+        """Done with this caller."""
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever hangs up early is nobody's error."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request."""
+
+    server: Server
+    server_version = "Pulse"
+    sys_version = ""
+    timeout = SILENT_S
+
+    def do_GET(self) -> None:
+        """The page, or where it is."""
+        if self.path.partition("?")[0] != PATH:
+            return self._say(404, f"the metrics are at {PATH}\n".encode(), "text/plain; charset=utf-8")
+        served = self.server.page.served(self.headers.get("Accept", ""))
+        return self._say(200, served.body, served.kind)
+
+    do_HEAD = do_GET
+
+    def _say(self, code: int, body: bytes, kind: str) -> None:
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nobody wants to read who asked."""
+
+
+def served_at(listen: str, page: Page) -> str:
+    """Serve the page there for ever; returns only if that cannot be done, with the words for it."""
+    try:
+        server = Server(listen, page)
+    except OSError as error:
+        return f"{listen} can't be listened on: {error.strerror or error}; it is tried again"
+    with server:
+        server.serve_forever(LOOK_S)
+    return ""

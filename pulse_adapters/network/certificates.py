@@ -1,0 +1,48 @@
+"""Whom to trust, and what is wrong with a certificate."""
+
+import os
+import ssl
+import time
+from functools import lru_cache
+
+import certifi
+
+from pulse_adapters.network.failed import Failed
+from pulse_adapters.network.validity import last_second
+
+HOUR = 3_600.0
+EXPIRED, NOT_YET = 10, 9
+"""Verification codes of OpenSSL. It says only the first fault it finds: of one that signed itself, that it did."""
+
+
+def trust() -> ssl.SSLContext:
+    """The certificates that this machine trusts; read anew every hour, since they change."""
+    return _trust(int(time.monotonic() // HOUR))
+
+
+@lru_cache(maxsize=1)
+def _trust(_hour: int) -> ssl.SSLContext:
+    paths = ssl.get_default_verify_paths()
+    has_own = paths.cafile or (paths.capath and os.listdir(paths.capath))
+    return ssl.create_default_context(cafile=None if has_own else certifi.where())
+
+
+@lru_cache(maxsize=1)
+def no_trust() -> ssl.SSLContext:
+    """For pages without TLS, which need no certificates: to read them takes 20 ms."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+async def fault(error: ssl.SSLCertVerificationError, host: str, port: int) -> Failed:
+    """What is wrong with the certificate of this server. It is asked once more, to see when that expires."""
+    last = await last_second(host, port)
+    expired = last is not None and last < time.time()
+    if error.verify_code == EXPIRED or expired:
+        when = f" on {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(last))} UTC" if last is not None else ""
+        more = "" if error.verify_code == EXPIRED else f" (and: {error.verify_message})"
+        return Failed("tls-expired", f"its certificate has expired{when}{more}")
+    if error.verify_code == NOT_YET:
+        return Failed(
+            "tls-untrusted", "its certificate is not valid yet; is the clock of this machine right?"
+        )
+    return Failed("tls-untrusted", f"its certificate is not to be trusted: {error.verify_message}")

@@ -1,0 +1,32 @@
+"""What a probe says of a target that did not answer as it should. Imported in the child: only what is cheap."""
+
+from collections.abc import Iterator
+
+
+class Failed(Exception):
+    """The target failed. trouble: a value of `pulse_core.ports.Trouble`; the words go into the evidence."""
+
+    def __init__(self, trouble: str, words: str) -> None:
+        super().__init__(words)
+        self.trouble, self.words = trouble, words
+
+
+def seconds(number: float) -> str:
+    """A timeout in words."""
+    return f"{number:.3g} s"
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and all that led to it, the last of all at the end."""
+    while error is not None:
+        yield error
+        if isinstance(error, BaseExceptionGroup):
+            for one in error.exceptions:
+                yield from causes(one)
+        error = error.__cause__ or error.__context__
+
+
+def in_words(error: Exception) -> str:
+    """What went wrong at the bottom of it."""
+    *_, bottom = causes(error)
+    return f"{type(bottom).__name__}: {bottom}"

@@ -1,0 +1,115 @@
+"""Resolving a name by asking DNS servers, one after the other, and saying what each of them did."""
+
+import asyncio
+import ipaddress
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import dns.asyncquery
+import dns.exception
+import dns.message
+import dns.name
+import dns.query
+import dns.rcode
+import dns.rdatatype
+import dns.resolver
+
+from pulse_adapters.network.failed import Failed, seconds
+
+PORT = 53
+ADDRESSES = (dns.rdatatype.A, dns.rdatatype.AAAA)
+FINAL = frozenset({"nxdomain", "no-address"})
+"""What one server says for all of them: the others are asked only if this one has no answer."""
+
+
+class Server(NamedTuple):
+    """A DNS server."""
+
+    address: str
+    port: int = PORT
+
+    def __str__(self) -> str:
+        return self.address if self.port == PORT else f"{self.address}#{self.port}"
+
+
+async def resolve(name: str, servers: Sequence[str], timeout: float) -> list[str]:
+    """The addresses of a name (IPv4, or IPv6 if it has no others), within `timeout` seconds; raises Failed."""
+    until = asyncio.get_running_loop().time() + timeout
+    asked = [server_of(text) for text in servers] or system_servers()
+    question = _name(name)
+    failures: list[Failed] = []
+    for number, server in enumerate(asked):
+        left = until - asyncio.get_running_loop().time()
+        try:
+            return await _addresses(question, server, left / (len(asked) - number))
+        except Failed as failed:
+            if failed.trouble in FINAL:
+                raise
+            failures.append(failed)
+    raise Failed(failures[-1].trouble, "; ".join(failed.words for failed in failures))
+
+
+def server_of(text: str) -> Server:
+    """A server as the settings spell it."""
+    address, _, port = text.partition("#")
+    try:
+        return Server(str(ipaddress.ip_address(address)), int(port or PORT))
+    except ValueError as error:
+        raise Failed("unasked", f"{text!r} is no DNS server: {error}") from error
+
+
+def system_servers() -> list[Server]:
+    """The servers of /etc/resolv.conf, as it is now."""
+    try:
+        servers = [Server(str(one)) for one in dns.resolver.Resolver().nameservers]
+    except (dns.resolver.NoResolverConfiguration, OSError, ValueError) as error:
+        raise Failed("unreachable", f"/etc/resolv.conf names no DNS server: {error}") from error
+    if not servers:
+        raise Failed("unreachable", "/etc/resolv.conf names no DNS server")
+    return servers
+
+
+def _name(text: str) -> dns.name.Name:
+    try:
+        return dns.name.from_text(text)
+    except dns.exception.DNSException as error:
+        raise Failed("unasked", f"{text!r} is no domain name: {error}") from error
+
+
+async def _addresses(name: dns.name.Name, server: Server, timeout: float) -> list[str]:
+    try:
+        async with asyncio.timeout(timeout):
+            for kind in ADDRESSES:
+                if addresses := await _of_kind(name, kind, server):
+                    return addresses
+    except TimeoutError as error:
+        raise Failed("timeout", f"{server} did not answer within {seconds(timeout)}") from error
+    raise Failed("no-address", f"{server} knows the name, and no address of it")
+
+
+async def _of_kind(name: dns.name.Name, kind: dns.rdatatype.RdataType, server: Server) -> list[str]:
+    answer = await _answer(name, kind, server)
+    match answer.rcode():
+        case dns.rcode.NOERROR:
+            return [data.to_text() for rrset in answer.answer if rrset.rdtype == kind for data in rrset]
+        case dns.rcode.NXDOMAIN:
+            raise Failed("nxdomain", f"{server} says that there is no such name (NXDOMAIN)")
+        case dns.rcode.REFUSED:
+            raise Failed("refused", f"{server} refuses to answer (REFUSED)")
+        case code:
+            raise Failed("servfail", f"{server} cannot answer ({dns.rcode.to_text(code)})")
+
+
+async def _answer(name: dns.name.Name, kind: dns.rdatatype.RdataType, server: Server) -> dns.message.Message:
+    question = dns.message.make_query(name, kind)
+    try:
+        answer, _ = await dns.asyncquery.udp_with_fallback(
+            question, server.address, port=server.port, ignore_unexpected=True
+        )
+    except dns.query.BadResponse as error:
+        raise Failed("broken", f"{server} answered something else than was asked") from error
+    except dns.exception.DNSException as error:
+        raise Failed("broken", f"{server} answered what is no DNS: {error}") from error
+    except (OSError, EOFError) as error:
+        raise Failed("unreachable", f"{server} cannot be asked: {error}") from error
+    return answer

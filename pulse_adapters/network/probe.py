@@ -1,0 +1,111 @@
+"""The child's program: takes questions from its standard input, a socket, one JSON object a line, and answers them.
+
+A question has id, about (`dns` or `http`), target, timeout (seconds) and servers; an answer id, trouble (nothing
+if there was none), detail, took_ms, status and addresses. They are answered in the order in which they end. It
+ends when its input does.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from pulse_adapters.network.failed import Failed, in_words
+
+THREADS = 64
+"""Lookups that may hang at the same time before another one has to wait."""
+
+ALONE_S = 60.0
+"""Seconds beyond a question's timeout after which a probe that hangs, and that nobody kills, is ended by the kernel."""
+
+Probe = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+
+INSTALL = "pip install dnspython httpx"
+
+
+async def answer(question: dict[str, Any]) -> dict[str, Any]:
+    """The answer to one question. Never raises."""
+    began = time.perf_counter()
+    try:
+        probe = PROBES[question["about"]]()
+        began = time.perf_counter()
+        found: dict[str, Any] = {"trouble": "", "detail": "", **await probe(question)}
+    except Failed as failed:
+        found = {"trouble": failed.trouble, "detail": failed.words}
+    except ModuleNotFoundError as error:
+        found = {"trouble": "unasked", "detail": f"{error}; install it with: {INSTALL}"}
+    except Exception as error:  # noqa: BLE001 - a fault of the probe says nothing about the target
+        found = {"trouble": "unasked", "detail": in_words(error)}
+    return {"id": question["id"], "took_ms": round((time.perf_counter() - began) * 1000, 3), **found}
+
+
+def dns_probe() -> Probe:
+    """Resolves a name. Imported when it is wanted, as it takes 6 MiB and a tenth of a second."""
+    from pulse_adapters.network.names import resolve
+
+    async def probe(question: dict[str, Any]) -> dict[str, Any]:
+        return {"addresses": await resolve(question["target"], question["servers"], question["timeout"])}
+
+    return probe
+
+
+def http_probe() -> Probe:
+    """Fetches a page. Imported when it is wanted, as it takes 6 MiB and a quarter of a second."""
+    for unused in ("click", "rich"):  # for the command line of httpx: 7 MiB
+        sys.modules.setdefault(unused, None)  # type: ignore[arg-type]  # what is None cannot be imported
+    from pulse_adapters.network.pages import fetch
+
+    async def probe(question: dict[str, Any]) -> dict[str, Any]:
+        return {"status": await fetch(question["target"], question["timeout"])}
+
+    return probe
+
+
+PROBES: Mapping[str, Callable[[], Probe]] = {"dns": dns_probe, "http": http_probe}
+
+
+class Desk:
+    """Answers side by side, and lets the kernel end this process should it stop answering."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self.writer = writer
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def take(self, line: bytes) -> None:
+        """Begin to answer."""
+        question = json.loads(line)
+        signal.setitimer(signal.ITIMER_REAL, question["timeout"] + ALONE_S)
+        task = asyncio.create_task(self._reply(question), name=f"question {question['id']}")
+        self.tasks.add(task)
+        task.add_done_callback(self._done)
+
+    async def _reply(self, question: dict[str, Any]) -> None:
+        self.writer.write(json.dumps(await answer(question)).encode() + b"\n")
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if not self.tasks:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+async def main() -> None:
+    """Answer until nobody asks any more."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "lookup"))
+    reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=os.dup(0)))
+    desk = Desk(writer)
+    while line := await reader.readline():
+        desk.take(line)
+    os._exit(0)  # a lookup that hangs would hold up a gentler end
+
+
+if __name__ == "__main__":
+    logging.disable()
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    asyncio.run(main())

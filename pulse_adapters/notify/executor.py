@@ -1,0 +1,169 @@
+"""The executor `notify`: said in the daemon's log at once, and sent to people outside if there is somewhere to."""
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from pulse_adapters.notify.addresses import faults, resolved
+from pulse_adapters.notify.letters import letter
+from pulse_adapters.notify.message import Message
+from pulse_adapters.notify.notice import Notice, NoticeParams, line
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect, SettingsLoaded
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.ports import Clock, Courier, GivenUp, Letter, Policy, Result, Safety
+from pulse_core.settings import Settings
+from pulse_core.settings.secrets import hidden
+
+KEPT_US = 7 * 86_400 * US_PER_SECOND
+"""For how long a notice is tried, however often that fails."""
+
+LONGEST_S = 90.0
+AGAIN_S, AGAIN_MAX_S = 120.0, 4 * 3_600.0
+"""Twelve attempts on the first day, six on each further one: two rows of the log each."""
+
+ATTEMPTS = 10_000
+"""More than there can be in that time: a notice is given up for its age, not for the number of its attempts."""
+
+REMEMBERED = 5_000
+
+
+class Notify:
+    """Sends what is begun together as one message; a notice that reached some addresses is sent to the others only.
+
+    `hear` is a listener of the log: it says each notice as soon as it is recorded, however long that waits to be
+    sent. failed(whose, message) hears of settings that let nothing be sent, and of notices that are given up.
+    """
+
+    action = "notify"
+    params = NoticeParams
+
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        courier: Courier,
+        clock: Clock,
+        failed: Callable[[str, str], None] = lambda whose, message: None,
+        environment: Mapping[str, str] = os.environ,
+        logger: logging.Logger | None = None,
+    ) -> None:
+        self._settings, self._courier, self._clock = settings, courier, clock
+        self._failed, self._environment = failed, environment
+        self._logger = logger or logging.getLogger("pulse.notice")
+        self._host = os.uname().nodename
+        self._said: dict[str, None] = {}
+        self._reached: dict[str, set[str]] = {}
+        self._faults: Sequence[str] = ()
+        self._message: Message | None = None
+
+    def policy(self, params: NoticeParams) -> Policy:
+        """Rather twice than never; where it goes outside, for days, and ever more rarely."""
+        if not self._settings().notify.urls:
+            return Policy(Safety.IDEMPOTENT, timeout=5.0)
+        return Policy(
+            Safety.IDEMPOTENT, timeout=LONGEST_S, retries=ATTEMPTS, backoff=AGAIN_S, backoff_max=AGAIN_MAX_S
+        )
+
+    def check(self, params: NoticeParams) -> None:
+        """Everything may be said."""
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Say new notices, and what is wrong with new settings; a listener of the log."""
+        for event in events:
+            if event.kind == SettingsLoaded.kind:
+                self._complain()
+            elif event.kind == Effect.kind and f'"{self.action}"' in event.data:
+                self._hear(event)
+
+    def _hear(self, event: Event) -> None:
+        payload = event.payload
+        if not isinstance(payload, Effect) or payload.action != self.action:
+            return  # only its params speak of it
+        try:
+            self._say(event.id, NoticeParams.model_validate(payload.params))
+        except ValidationError:
+            return  # of another version; its executor says what is wrong with it
+
+    def _say(self, id_: str, said: NoticeParams) -> None:
+        if id_ not in self._said:
+            self._logger.warning("%s", line(said))
+        self._said[id_] = None
+        if len(self._said) > REMEMBERED:
+            del self._said[next(iter(self._said))]
+
+    async def execute(self, effect: Effect, params: NoticeParams, event: Event) -> Result:
+        """Say it, if that was not done, and send it wherever it has not arrived."""
+        self._say(event.id, params)
+        addresses = self._settings().notify.urls
+        if not addresses:
+            self._forget(event.id)
+            return Result()
+        if self._message is None or self._message.closed:
+            self._message = Message(self._send)
+        if error := await self._message.take(Notice.of(event, params)):
+            raise self._failure(effect, event, error)
+        self._forget(event.id)
+        return Result({"sent_to": [hidden(address) for address in addresses]})
+
+    def _forget(self, id_: str) -> None:
+        self._said.pop(id_, None)
+        self._reached.pop(id_, None)
+
+    def _failure(self, effect: Effect, event: Event, error: str) -> PulseError:
+        if self._clock.now().since(event.moment) < KEPT_US:
+            return PulseError(error)
+        self._failed("notify", f"the notice {effect.key!r} is given up after 7 days: {error}")
+        self._forget(event.id)
+        return GivenUp(f"{error}; given up after 7 days")
+
+    async def _send(self, notices: Sequence[Notice]) -> Mapping[str, str]:
+        """Send the notices, to each address those that it has not got; why each did not arrive everywhere."""
+        self._complain()
+        addresses = self._settings().notify.urls
+        letters = {
+            address: written
+            for address in addresses
+            if (written := self._letter(address, notices)) is not None
+        }
+        answers = await self._courier.deliver(tuple(letters.values()))
+        wrong = dict(zip(letters, answers, strict=True))
+        for address, error in wrong.items():
+            if not error:
+                self._arrived(address, notices)
+        return {notice.id: self._missing(notice, addresses, wrong) for notice in notices}
+
+    def _letter(self, address: str, notices: Sequence[Notice]) -> Letter | None:
+        """What this address is to get; None if it has it all, or nobody knows where it is."""
+        url = resolved(address, self._environment)
+        due = [notice for notice in notices if address not in self._reached.get(notice.id, ())]
+        return letter(url, due, self._host, self._clock.now().at) if url and due else None
+
+    def _arrived(self, address: str, notices: Sequence[Notice]) -> None:
+        for notice in notices:
+            self._reached.setdefault(notice.id, set()).add(address)
+        while len(self._reached) > REMEMBERED:
+            del self._reached[next(iter(self._reached))]
+
+    def _missing(self, notice: Notice, addresses: Sequence[str], wrong: Mapping[str, str]) -> str:
+        """Which addresses have not got it, and why."""
+        reached = self._reached.get(notice.id, ())
+        return "; ".join(
+            f"{hidden(address)}: {wrong.get(address) or 'its variable is not set'}"
+            for address in addresses
+            if address not in reached
+        )
+
+    def _complain(self) -> None:
+        """Say what is wrong with the settings, once for as long as it is."""
+        now = faults(self._settings().notify, self._environment)
+        for fault in now:
+            if fault not in self._faults:
+                self._failed("notify", fault)
+        self._faults = now
+
+    async def verify(self, effect: Effect, params: NoticeParams, event: Event) -> Result | None:
+        """Never asked: it is sent again."""
+        return None

@@ -1,0 +1,41 @@
+"""One message on its way: the notices that leave together, each with somebody who waits for it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from pulse_adapters.notify.notice import Notice
+
+Send = Callable[[Sequence[Notice]], Awaitable[Mapping[str, str]]]
+"""Sends notices, oldest first; why each (by its id) did not arrive, or nothing."""
+
+
+class Message:
+    """Takes notices until the event loop has come round, then sends them; when nobody waits any more, it ends.
+
+    Make it in a running loop.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._notices: list[Notice] = []
+        self._waiting = 0
+        self.closed = False
+        self._sending = asyncio.create_task(self._sent(), name="message to people")
+
+    async def _sent(self) -> Mapping[str, str]:
+        await asyncio.sleep(0)
+        self.closed = True
+        return await self._send(sorted(self._notices, key=lambda notice: notice.seq))
+
+    async def take(self, notice: Notice) -> str:
+        """Send this notice with the others; why it did not arrive, or nothing."""
+        self._notices.append(notice)
+        self._waiting += 1
+        try:
+            return (await asyncio.shield(self._sending))[notice.id]
+        finally:
+            self._waiting -= 1
+            if not self._waiting and not self._sending.done():
+                self.closed = True
+                self._sending.cancel()
+                await asyncio.wait([self._sending])

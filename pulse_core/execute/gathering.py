@@ -1,0 +1,93 @@
+"""Notices that go to people outside leave together: which of those that wait go out now, and when to look again.
+
+Until one leaves it is pending on disk, takes no slot, and nothing is tried in vain while the network is away.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pulse_core.execute.objection import due
+from pulse_core.model.kinds import Effect
+from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.projections import Notices, OpenEffect, Phase, Projected
+from pulse_core.projections.notices import ACTION, HOUR
+from pulse_core.settings import Settings
+
+MOST = 30
+"""Notices in one message; more go into the next one."""
+
+NETWORK = "network"
+AWAY = frozenset({"down", "dns-only"})
+SOON = 900 * US_PER_SECOND
+"""How long a failed notice waits at most once another one has got through."""
+
+
+class Gathered(NamedTuple):
+    """The notices that go out now as one message; or microseconds until some may (None: by an event)."""
+
+    effects: tuple[OpenEffect, ...] = ()
+    wait_us: int | None = None
+
+
+def goes_out(wish: Effect, settings: Settings) -> bool:
+    """Whether it is a notice, and there is somewhere to send it."""
+    return wish.action == ACTION and bool(settings.notify.urls)
+
+
+def gathered(waiting: Sequence[OpenEffect], facts: Projected, settings: Settings, now: Moment) -> Gathered:
+    """What becomes of the notices that wait, in the order of the log. Pure."""
+    if not waiting or is_away(facts, settings):
+        return Gathered()
+    group_us = settings.notify.group
+    full = crowded(facts.notices, settings.notify.per_hour, now)
+    waits = [
+        max(patience(one, facts.notices, group_us, now), 0 if is_failed(one) else full) for one in waiting
+    ]
+    if (first := min(waits)) > 0:
+        return Gathered(wait_us=first)
+    due_now = [one for one, wait in zip(waiting, waits, strict=True) if not wait]
+    others = [one for one, wait in zip(waiting, waits, strict=True) if wait and may_join(one, full, now)]
+    return Gathered(
+        (*due_now, *others)[:MOST]
+    )  # those that are due first: nobody is passed over again and again
+
+
+def may_join(effect: OpenEffect, full_us: int, now: Moment) -> bool:
+    """Whether it goes along with a message that leaves now, though by itself it would wait.
+
+    A failed one does so once half of its backoff is over: so those that fail for the same reason come together.
+    """
+    return now.since(effect.moment) * 2 >= effect.retry_us if is_failed(effect) else not full_us
+
+
+def is_away(facts: Projected, settings: Settings) -> bool:
+    """Whether the network is known to be away; a condition that nobody watches any more says nothing."""
+    condition = facts.conditions[NETWORK]
+    watched = settings.network.dns or settings.network.http
+    return bool(watched) and condition is not None and condition.state in AWAY
+
+
+def is_failed(effect: OpenEffect) -> bool:
+    """Whether its last attempt failed; what it needs then is no new message, so no limit holds it."""
+    return effect.phase is Phase.RETRYING
+
+
+def patience(effect: OpenEffect, notices: Notices, group_us: int, now: Moment) -> int:
+    """Microseconds until the notice may leave: its company comes first, then after a failure its backoff."""
+    if effect.phase is Phase.PENDING:
+        return max(0, group_us - now.since(effect.moment))
+    left = due(effect, now, 0, None)
+    if notices.reached is None or _is_before(notices.reached, effect.moment):
+        return left
+    return min(left, max(0, SOON - now.since(effect.moment)))
+
+
+def crowded(notices: Notices, per_hour: int, now: Moment) -> int:
+    """Microseconds until another new message may be sent, by the limit an hour; 0 if it may be now."""
+    if not per_hour or len(notices.sent) < per_hour:
+        return 0
+    return max(0, HOUR - now.since(notices.sent[-per_hour]))
+
+
+def _is_before(one: Moment, other: Moment) -> bool:
+    return one.boot == other.boot and one.mono < other.mono

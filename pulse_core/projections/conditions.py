@@ -1,0 +1,124 @@
+"""What is wrong with the machine at this moment, since when, and what was done about it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import SETTLING, ConditionCleared, ConditionRaised, Effect, EffectAcked
+from pulse_core.model.moment import Moment
+from pulse_core.model.payload import REDACTED, plain
+
+FOR = "for_condition"
+"""The name of an effect's param that says which condition it is an answer to."""
+
+
+class Measure(NamedTuple):
+    """Something that was tried: which action, when it was wished, when it was settled, and whether it worked."""
+
+    action: str
+    wished: Moment
+    settled: Moment | None = None
+    worked: bool = False
+    told: str = ""
+
+
+class Condition(NamedTuple):
+    """A condition that stands: since when, in which state (since when), why, and what was tried, oldest first."""
+
+    since: Moment
+    state: str
+    changed: Moment
+    evidence: str
+    value: float | None = None
+    bound: float | None = None
+    measures: tuple[Measure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """raised: conditions that stand, by name; cleared: when others were last cleared (the last 200);
+    answering: open effects that answer one: the condition's name and the measure's place, by effect id;
+    tried: when measures were wished in episodes of before (the last 50), by the names in `cleared`."""
+
+    raised: Mapping[str, Condition] = field(default_factory=dict)
+    cleared: Mapping[str, Moment] = field(default_factory=dict)
+    answering: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    tried: Mapping[str, tuple[Moment, ...]] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Condition | None:
+        return self.raised.get(name)
+
+
+REMEMBERED = 200
+MEASURES = 50
+KINDS = frozenset({ConditionRaised.kind, ConditionCleared.kind, Effect.kind, *SETTLING})
+
+
+def after(state: Conditions, events: Iterable[Event]) -> Conditions:
+    """The conditions after more events."""
+    events = tuple(events)
+    if not state.raised and not state.answering and not any(e.kind == ConditionRaised.kind for e in events):
+        return state  # as nearly always: nothing is wrong
+    raised, cleared, answering = dict(state.raised), dict(state.cleared), dict(state.answering)
+    tried = dict(state.tried)
+    for event in events:
+        kind = event.kind
+        if kind == Effect.kind:
+            if f'"{FOR}"' in event.data:
+                _wished(raised, answering, event)
+        elif kind in SETTLING:
+            if place := answering.pop(event.subject, None):
+                _settled(raised, place, event)
+        elif kind == ConditionRaised.kind:
+            raised[event.subject] = _raised(raised.get(event.subject), event)
+        elif kind == ConditionCleared.kind and event.subject in raised:
+            _over(raised.pop(event.subject), cleared, tried, event)
+            answering = {id_: place for id_, place in answering.items() if place[0] != event.subject}
+    return Conditions(raised, cleared, answering, tried)
+
+
+def _over(
+    condition: Condition, cleared: dict[str, Moment], tried: dict[str, tuple[Moment, ...]], event: Event
+) -> None:
+    cleared.pop(event.subject, None)  # so that the newest is last
+    cleared[event.subject] = event.moment
+    if condition.measures:
+        wished = (measure.wished for measure in condition.measures)
+        tried[event.subject] = (*tried.get(event.subject, ()), *wished)[-MEASURES:]
+    if len(cleared) > REMEMBERED:
+        oldest = next(iter(cleared))
+        del cleared[oldest]
+        tried.pop(oldest, None)
+
+
+def _raised(before: Condition | None, event: Event) -> Condition:
+    data, now = plain(event.data), event.moment
+    state = str(data.get("state", ""))
+    told = (state, now, str(data.get("evidence", "")), data.get("value"), data.get("bound"))
+    if before is None:
+        return Condition(now, *told)
+    changed = before.changed if before.state == state else now
+    return Condition(before.since, *told, before.measures)._replace(changed=changed)
+
+
+def _wished(raised: dict[str, Condition], answering: dict[str, tuple[str, int]], event: Event) -> None:
+    wish = plain(event.data) if event.data != REDACTED else {}
+    name = str(wish.get("params", {}).get(FOR, ""))
+    condition = raised.get(name)
+    if condition is not None and len(condition.measures) < MEASURES:
+        answering[event.id] = name, len(condition.measures)
+        measure = Measure(str(wish["action"]), event.moment)
+        raised[name] = condition._replace(measures=(*condition.measures, measure))
+
+
+def _settled(raised: dict[str, Condition], place: tuple[str, int], event: Event) -> None:
+    name, number = place
+    condition = raised.get(name)
+    if condition is None or number >= len(condition.measures):
+        return
+    data, worked = plain(event.data), event.kind == EffectAcked.kind
+    told = str(data.get("error") or data.get("why") or "")
+    done = condition.measures[number]._replace(settled=event.moment, worked=worked, told=told)
+    measures = (*condition.measures[:number], done, *condition.measures[number + 1 :])
+    raised[name] = condition._replace(measures=measures)

@@ -1,0 +1,115 @@
+"""What the followed logs said that somebody looks for, and how far each one is read."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import LogMatched
+from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.payload import REDACTED, Json, plain
+
+SOURCES = 1_000
+SEEN = 20
+ALIKE = 20
+QUIET = 600 * US_PER_SECOND
+"""After so long without a line that somebody looks for, what comes next is another story."""
+_SHOWN = 300
+
+_CHANGING = re.compile(
+    r"0[xX][0-9a-fA-F]+|\b(?=[0-9a-fA-F-]*\d)[0-9a-fA-F]{6,}(?:-[0-9a-fA-F]{4,})*\b|\d+(?:[.:,]\d+)*"
+)
+"""What differs between lines that say the same: numbers, times, addresses, hashes, UUIDs."""
+
+
+class Seen(NamedTuple):
+    """One batch of lines that matched: when, how bad, how many, and the first of them."""
+
+    moment: Moment
+    severity: str
+    number: int
+    line: str
+
+
+class Alike(NamedTuple):
+    """Lines of one story that say the same but for numbers: how bad, how many, an example, first and last when."""
+
+    severity: str
+    number: int
+    line: str
+    first: Moment
+    last: Moment
+
+
+class Source(NamedTuple):
+    """One followed file or unit: where its reader stood after the last match, and its last 20 batches.
+
+    alike: the lines since it was last quiet by what they have in common, the one that came last at the end (the last
+    20); since: when that began; lines: how many there were since then, with those that nobody was told.
+    """
+
+    place: Mapping[str, Json]
+    seen: tuple[Seen, ...] = ()
+    alike: Mapping[str, Alike] = {}
+    since: Moment | None = None
+    lines: int = 0
+
+    @property
+    def last(self) -> Moment | None:
+        """When a line last matched."""
+        return self.seen[-1].moment if self.seen else None
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """By path or unit, the one that spoke last at the end (the last 1,000)."""
+
+    of: Mapping[str, Source] = field(default_factory=dict)
+
+
+KINDS = frozenset({LogMatched.kind})
+NOWHERE = Source({})
+
+
+def after(state: Logs, events: Iterable[Event]) -> Logs:
+    """The logs after more events."""
+    of = dict(state.of)
+    for event in events:
+        if event.kind == LogMatched.kind and event.data != REDACTED:
+            of[event.subject] = _said(of.pop(event.subject, NOWHERE), event)
+            if len(of) > SOURCES:
+                del of[next(iter(of))]
+    return Logs(of)
+
+
+def _said(before: Source, event: Event) -> Source:
+    data, now = plain(event.data), event.moment
+    if before.last is None or now.since(before.last) >= QUIET:
+        before = Source(before.place, before.seen, since=now)
+    severity, number = str(data["severity"]), int(data["count"])
+    lines = [str(line) for line in data.get("lines") or ()]
+    alike = dict(before.alike)
+    for line in lines:
+        shape = shape_of(line)
+        known = alike.pop(shape, None) or Alike(severity, 0, line[:_SHOWN], now, now)
+        worse = max(known.severity, severity, key=rank)
+        alike[shape] = known._replace(severity=worse, number=known.number + 1, last=now)
+        if len(alike) > ALIKE:
+            del alike[next(iter(alike))]
+    seen = Seen(now, severity, number, (lines or [""])[0][:_SHOWN])
+    place: Mapping[str, Json] = data.get("place", {})
+    return Source(place, (*before.seen[1 - SEEN :], seen), alike, before.since, before.lines + number)
+
+
+SEVERITIES = ("warning", "error", "critical")
+
+
+def rank(severity: str) -> int:
+    """How bad it is; what an older or newer version wrote counts as little."""
+    return SEVERITIES.index(severity) if severity in SEVERITIES else 0
+
+
+def shape_of(line: str) -> str:
+    """What lines that say the same have in common: numbers, times, hashes and UUIDs as `#`, and no more than is shown."""
+    return _CHANGING.sub("#", line[: 2 * _SHOWN])[:_SHOWN]

@@ -1,0 +1,100 @@
+"""What people were told, topic by topic, so that nobody is told twice and everybody hears when it is over."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import SETTLING, Effect, EffectAcked, EffectAttemptFailed, EffectExecuting
+from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.payload import plain
+
+PREFIX = "notify:"
+ACTION = "notify"
+TOPICS = 1_000
+HOUR = 3_600 * US_PER_SECOND
+MESSAGES = 10_000
+
+
+class Notice(NamedTuple):
+    """A topic that people were told of: first and last when, how often, and whether it was said to be over."""
+
+    first: Moment
+    last: Moment
+    times: int = 1
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Notices:
+    """By topic, the one told last at the end (the last 1,000); open: topics of unsettled notices by effect id;
+    failed: when the last attempt of an unsettled one failed, by effect id; reached: when one was last delivered;
+    sent: when each message of the last hour before the newest one was begun (at most 10,000), less those that
+    repeat what had failed. Notices that go out as one message begin at the same moment."""
+
+    of: Mapping[str, Notice] = field(default_factory=dict)
+    open: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, Moment] = field(default_factory=dict)
+    reached: Moment | None = None
+    sent: tuple[Moment, ...] = ()
+
+    def __getitem__(self, topic: str) -> Notice | None:
+        return self.of.get(topic)
+
+
+KINDS = frozenset({Effect.kind, EffectExecuting.kind, EffectAttemptFailed.kind, *SETTLING})
+
+
+def after(state: Notices, events: Iterable[Event]) -> Notices:
+    """The notices after more events."""
+    events = tuple(events)
+    if not any(_is_wish(event) or event.subject in state.open for event in events):
+        return state  # as nearly always: these effects do something else
+    of, open_, failed = dict(state.of), dict(state.open), dict(state.failed)
+    reached, sent = state.reached, state.sent
+    for event in events:
+        if event.kind == Effect.kind:
+            if _is_wish(event):
+                _wished(of, open_, event)
+        elif event.subject not in open_:
+            continue
+        elif event.kind == EffectAttemptFailed.kind:
+            failed[event.subject] = event.moment
+        elif event.kind == EffectExecuting.kind:
+            sent = sent if failed.pop(event.subject, None) else _sent(sent, event.moment)
+        elif event.kind in SETTLING:
+            del open_[event.subject]
+            failed.pop(event.subject, None)
+            reached = event.moment if event.kind == EffectAcked.kind else reached
+    return Notices(of, open_, failed, reached, sent)
+
+
+def _is_wish(event: Event) -> bool:
+    """Whether it wishes for a notice; first by a look at the text, since most don't."""
+    if event.kind != Effect.kind or f'"{ACTION}"' not in event.data:
+        return False
+    return plain(event.data).get("action") == ACTION
+
+
+def _wished(of: dict[str, Notice], open_: dict[str, str], event: Event) -> None:
+    open_[event.id] = topic = event.subject.removeprefix(PREFIX)
+    if topic == event.subject:
+        return  # somebody else's, under a key of their own
+    of[topic] = _told(of.pop(topic, None), event)
+    if len(of) > TOPICS:
+        del of[next(iter(of))]
+
+
+def _told(before: Notice | None, event: Event) -> Notice:
+    over = bool(plain(event.data).get("params", {}).get("over", False))
+    if before is None or before.over:
+        return Notice(event.moment, event.moment, over=over)
+    return before._replace(last=event.moment, times=before.times + 1, over=over)
+
+
+def _sent(before: tuple[Moment, ...], now: Moment) -> tuple[Moment, ...]:
+    """With one message more, unless this notice is part of the newest one."""
+    if before and before[-1] == now:
+        return before
+    # Pruned at each event, not at each batch: a fold must not depend on how it was cut.
+    return (*(then for then in before[1 - MESSAGES :] if now.since(then) < HOUR), now)

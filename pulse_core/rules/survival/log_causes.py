@@ -1,0 +1,99 @@
+"""What explains lines in a log: the death of the process that wrote them, or something larger that is wrong.
+
+Who is told of the cause, or sees it mended, need not be told of its symptoms. Critical lines nothing explains.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.projections import ProcessHistory, Snapshot
+from pulse_core.projections.logs import Alike
+from pulse_core.rules.survival.outage import DEGRADED, NAME, SLOW
+from pulse_core.rules.survival.state import rough
+from pulse_core.settings import ProcessSettings
+
+SETTLE = 1 * US_PER_SECOND
+"""How long it takes until a process whose last words these are is known to be dead."""
+AFTERMATH = 30 * US_PER_SECOND
+"""How long after something is well again lines may still be about it."""
+
+_ABOUT: Sequence[tuple[tuple[str, ...], re.Pattern[str]]] = (
+    (
+        (NAME,),
+        re.compile(
+            r"connect|timed? ?out|timeout|unreachable|no route|resolv|\bdns\b|getaddrinfo|name or service|network",
+            re.IGNORECASE,
+        ),
+    ),
+    (("disk:", "inodes:"), re.compile(r"no space|disk (?:is )?full|enospc|errno 28|quota", re.IGNORECASE)),
+    (("memory", "swap"), re.compile(r"memory|\boom\b|enomem|errno 12", re.IGNORECASE)),
+    (("llm:",), re.compile(r"\bllm\b|litellm|completions?\b", re.IGNORECASE)),
+)
+"""Conditions, by what their names begin with, and the lines that they explain."""
+_NO_CAUSE = frozenset({SLOW, DEGRADED})
+
+
+class Cause(NamedTuple):
+    """Why lines are not told, and microseconds until that may be over by itself."""
+
+    why: str
+    wait_us: int | None = None
+
+
+def cause_of(source: str, lines: Alike, curr: Snapshot) -> Cause | None:
+    """What explains these lines of this source, if something does."""
+    if lines.severity == "critical":
+        return None
+    process = writer(source, curr.settings.process)
+    return (_of_process(process, lines, curr) if process else None) or _of_condition(lines, curr)
+
+
+def writer(source: str, processes: Sequence[ProcessSettings]) -> ProcessSettings | None:
+    """The guarded process whose log this is: its unit's journal, or `logs/NAME.log` as Pulse itself has it written."""
+    for process in processes:
+        unit = process.systemd_unit and _whole(
+            f"{'user:' if process.systemd_user else ''}{process.systemd_unit}"
+        )
+        if unit == _whole(source) or source.endswith(f"/logs/{process.name}.log"):
+            return process
+    return None
+
+
+def _whole(unit: str) -> str:
+    return unit if "." in unit or "/" in unit else f"{unit}.service"
+
+
+def _of_process(process: ProcessSettings, lines: Alike, curr: Snapshot) -> Cause | None:
+    history, now = curr.process(process.name), curr.now
+    if history.stop is not None and history.stop.holds(now):
+        return Cause(f"{process.name} is stopped on purpose")
+    if history.up is None:
+        return Cause(f"{process.name} is dead, which is seen to") if history.down is not None else None
+    if _came_with_death(history, lines, now):
+        return Cause(f"{process.name} died of it, or with it, and is up again")
+    if (left := SETTLE - now.since(lines.first)) > 0:
+        return Cause(f"it is looked whether {process.name} dies of it", left)
+    return None
+
+
+def _came_with_death(history: ProcessHistory, lines: Alike, now: Moment) -> bool:
+    """Whether it was restarted, and is up since the last of the lines: else they had been told while it lived."""
+    return (
+        bool(history.attempts) and history.up is not None and now.since(lines.last) >= now.since(history.up)
+    )
+
+
+def _of_condition(lines: Alike, curr: Snapshot) -> Cause | None:
+    for names, about in _ABOUT:
+        if not about.search(lines.line):
+            continue
+        for name, condition in curr.conditions.raised.items():
+            if name.startswith(names) and condition.state not in _NO_CAUSE:
+                return Cause(f"explained by {name}, wrong for {rough(curr.now.since(condition.since))}")
+        for name, cleared in curr.conditions.cleared.items():
+            since = curr.now.since(cleared)
+            if name.startswith(names) and curr.now.since(lines.last) >= since - AFTERMATH:
+                return Cause(f"explained by {name}, which was wrong until {rough(since)} ago")
+    return None

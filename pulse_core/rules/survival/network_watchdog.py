@@ -1,0 +1,36 @@
+"""The network is not what it should be: tell a person, since nothing else can be done about it from here."""
+
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.outage import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NAME, SLOW
+from pulse_core.rules.survival.state import rough
+from pulse_core.rules.survival.telling import call_off, tell
+
+OUTAGE, QUALITY = "network", "network:quality"
+"""Topics: something does not work at all; or it works, but not for every target, or not as fast as it should."""
+
+TITLES = {
+    DOWN: (OUTAGE, "the network is down"),
+    DNS_ONLY: (OUTAGE, "names do not resolve, though the network works"),
+    HTTP_ONLY: (OUTAGE, "names resolve, but no page can be fetched"),
+    SLOW: (QUALITY, "the network is slow"),
+    DEGRADED: (QUALITY, "a target on the network is in trouble"),
+}
+UNKNOWN = (QUALITY, "the network is not as it should be")
+
+
+async def network_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Tell once what is wrong with the network, and when that is over."""
+    verdict = await inner(prev, curr)
+    condition = curr.conditions[NAME]
+    if condition is None:
+        over = "every target answers, or is not watched any more"
+        ends = (call_off(topic, "the network", over, curr, NAME) for topic in (OUTAGE, QUALITY))
+        return verdict.plus(*(effect for end in ends for effect in end))
+    topic, title = TITLES.get(condition.state, UNKNOWN)
+    lasts = f"{condition.state} for {rough(curr.now.since(condition.changed))}"
+    verdict = verdict.plus(*tell(topic, title, condition.evidence, curr, NAME))
+    if topic == QUALITY:
+        verdict = verdict.plus(*call_off(OUTAGE, "the network", f"it works again, but {title}", curr, NAME))
+    return verdict.noting(f"network: {lasts}: {condition.evidence}")

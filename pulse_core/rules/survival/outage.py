@@ -1,0 +1,39 @@
+"""What an outage of the network explains: then nothing is restarted for it, and nobody told of it twice."""
+
+from pulse_core.projections import Condition, Snapshot
+from pulse_core.rules.survival.endpoint import host_of, is_address, is_here
+from pulse_core.rules.survival.state import rough
+
+NAME = "network"
+"""The name of the condition and of the sense."""
+
+WELL, DOWN, DNS_ONLY, HTTP_ONLY, SLOW, DEGRADED = "", "down", "dns-only", "http-only", "slow", "degraded"
+"""States: everything answers; nothing does; only DNS fails; only HTTP fails; every answer is slow; some targets fail."""
+
+
+def explained(url: str, wrong: Condition, curr: Snapshot) -> str:
+    """How the network explains what is wrong with this URL, in words; nothing if it does not.
+
+    What is on this machine's loopback no outage explains. If the network looks bad but nothing is proven yet, or
+    was not looked at since the URL was found wrong, it may be the reason: its next look is waited for.
+    """
+    network = curr.settings.network
+    if is_here(url) or not (network.dns or network.http):
+        return ""
+    if condition := curr.conditions[NAME]:
+        outage = covers(condition.state, url)
+        return (
+            f"the network is {condition.state} for {rough(curr.now.since(condition.since))}" if outage else ""
+        )
+    newest = curr.window(NAME).last
+    age = curr.now.since(newest.moment) if newest else 0
+    if newest is None or age > 2 * (network.interval + network.timeout):
+        return ""  # nobody looks at it
+    if covers(newest.data.get("state", WELL), url):
+        return "the network may be the reason: it looks bad, which another look will prove or not"
+    return "the network may be the reason: it is looked at first" if age > curr.now.since(wrong.since) else ""
+
+
+def covers(state: str, url: str) -> bool:
+    """Whether a network in this state explains that this URL does not answer."""
+    return state in {DOWN, HTTP_ONLY} or (state == DNS_ONLY and not is_address(host_of(url)))

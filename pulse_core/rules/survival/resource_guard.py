@@ -1,0 +1,147 @@
+"""The machine is short of memory or room: say so, help in stages, and say whether that helped."""
+
+from collections.abc import Iterable, Mapping
+
+from pulse_core.model.kinds import Effect
+from pulse_core.model.payload import Json
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Condition, Measure, Snapshot
+from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.shortage import (
+    ARCHIVE,
+    CLEAN,
+    OF_MEMORY,
+    SENSE,
+    Step,
+    plan,
+    step,
+    tried_against,
+)
+from pulse_core.rules.survival.state import rough
+from pulse_core.rules.survival.telling import call_off, is_told, named, tell
+
+TOPIC = "resource:"
+TITLES = {
+    "memory": "memory is short",
+    "swap": "swap is nearly full",
+    "pressure:memory": "everything waits for memory",
+    "pressure:io": "everything waits for the disks",
+}
+OF_PATHS = {
+    "disk": "{} is nearly full",
+    "inodes": "{} has hardly any inodes left",
+    "unmeasured": "{} does not tell how full it is",
+}
+EXPLAINS: Mapping[str, tuple[str, ...]] = {
+    "pressure:memory": OF_MEMORY[:1],
+    "swap": OF_MEMORY[:2],
+    "pressure:io": OF_MEMORY[:2],
+}
+"""Who is silent while one of these stands: machines that run out of memory also wait for their disks."""
+
+
+async def resource_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Warn, then clean, archive or stop what the settings allow, one after the other, while it does not help."""
+    verdict = await inner(prev, curr)
+    for name, condition in curr.conditions.raised.items():
+        if title_of(name):
+            verdict = _answered(name, condition, curr, verdict)
+    return verdict.plus(*_called_off(prev, curr))
+
+
+def title_of(name: str) -> str:
+    """What this condition is called in a notice; nothing if it is none of a resource."""
+    kind, _, path = name.partition(":")
+    return TITLES.get(name) or (OF_PATHS[kind].format(path) if kind in OF_PATHS and path else "")
+
+
+def _answered(name: str, condition: Condition, curr: Snapshot, verdict: Verdict) -> Verdict:
+    if cause := next((one for one in EXPLAINS.get(name, ()) if curr.conditions[one]), None):
+        return verdict.noting(f"{name}: explained by {cause}")
+    due = step(name, condition, curr)
+    if due.wish:
+        verdict = verdict.plus(due.wish)
+    if due.wait_us is not None:
+        verdict = verdict.within(due.wait_us // 1000 + 1)
+    return verdict.plus(*_told(name, condition, due, curr)).noting(f"{name}: {due.why}")
+
+
+def _told(name: str, condition: Condition, due: Step, curr: Snapshot) -> tuple[Effect, ...]:
+    """The warning, and later, once, that nothing has helped."""
+    title = title_of(name)
+    if due.vain is None:
+        return tell(TOPIC + name, title, f"{condition.evidence}. {intentions(name, curr)}", curr, SENSE)
+    tried = tried_against(name, curr)
+    what = f"Tried: {story(tried)}" if tried else f"Nothing could be tried: {due.why}"
+    text = f"{what}. It lasts for {rough(curr.now.since(condition.since))}{course(name, condition, curr)}."
+    return tell(TOPIC + name, f"{title}, and nothing helped", text, curr, SENSE, news=due.vain)
+
+
+def intentions(name: str, curr: Snapshot) -> str:
+    """What is going to be done, or what a person could allow."""
+    resources = curr.settings.resources
+    planned = plan(name, curr)
+    steps = []
+    if CLEAN in planned:
+        steps.append(
+            f"deletes what nobody touched for {rough(resources.clean_age)} in {', '.join(resources.clean)}"
+        )
+    if ARCHIVE in planned and resources.sessions:
+        steps.append(
+            f"archives what nobody touched for {rough(resources.sessions.keep)} in {resources.sessions.root}"
+        )
+    if steps:
+        return f"Pulse {', and if that does not help '.join(steps)}."
+    if planned:
+        return f"If it lasts for {rough(resources.patience)}, Pulse stops the worst of {', '.join(resources.stop)}."
+    if name in OF_MEMORY:
+        return "Pulse does nothing about it: [resources] allows to stop nobody."
+    if name.startswith(("disk:", "inodes:")):
+        return "Pulse does nothing about it: [resources] has neither clean nor sessions."
+    return "Pulse does nothing about it."
+
+
+def story(tried: Iterable[Measure]) -> str:
+    """What was tried, and how it went."""
+    return ", ".join(f"{one.action} ({outcome(one)})" for one in tried)
+
+
+def outcome(measure: Measure) -> str:
+    """How a measure went, in words."""
+    if measure.settled is None:
+        return "under way"
+    return "done" if measure.worked else measure.told or "not done"
+
+
+def course(name: str, condition: Condition, curr: Snapshot) -> str:
+    """How it went on since it was raised, where that can be measured."""
+    sample = curr.window(SENSE).last
+    now = share(name, sample.data) if sample else None
+    if now is None or condition.value is None:
+        return ""
+    return f"; it was {condition.value:.1%}, and is {now:.1%} now"
+
+
+def share(name: str, data: Mapping[str, Json]) -> float | None:
+    """What a sample says of the resource that a condition is about."""
+    kind, _, what = name.partition(":")
+    value = data.get(kind)
+    if kind == "pressure":
+        value = data.get("psi", {}).get(what, {}).get("full")
+    if what and kind in OF_PATHS:
+        value = data.get("disks", {}).get(what, {}).get("used" if kind == "disk" else kind)
+    return value
+
+
+def _called_off(prev: Snapshot, curr: Snapshot) -> Iterable[Effect]:
+    """The word that it is over, for each resource of which people were told."""
+    standing = {named(TOPIC + name) for name in curr.conditions.raised}
+    for topic in curr.notices.of:
+        if topic.startswith(TOPIC) and topic not in standing and is_told(topic, curr):
+            name = topic.removeprefix(TOPIC)
+            before = prev.conditions[name]
+            done = f" after {story(before.measures)}" if before and before.measures else ""
+            sample = curr.window(SENSE).last
+            now = share(name, sample.data) if sample else None
+            stands = f"; it is {now:.1%} now" if now is not None else ""
+            yield from call_off(topic, title_of(name) or name, f"It is over{done}{stands}.", curr, SENSE)

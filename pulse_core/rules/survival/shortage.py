@@ -1,0 +1,171 @@
+"""Which measure against a shortage is due, mildest first: read from the settings and from what was tried."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pulse_core.model.kinds import Effect
+from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.payload import Json
+from pulse_core.model.sizes import spell_size
+from pulse_core.projections import Condition, Measure, Snapshot
+from pulse_core.projections.conditions import FOR
+from pulse_core.rules.survival.state import rough
+from pulse_core.rules.survival.telling import named
+
+SENSE = "system-resource"
+CLEAN, ARCHIVE, STOP = "clean-paths", "archive-sessions", "stop-process"
+OF_MEMORY = ("memory", "pressure:memory", "swap")
+"""What is answered by stopping somebody; an earlier one explains those behind it."""
+
+MINUTE = 60 * US_PER_SECOND
+REST, LONGEST, NEVER = 10 * MINUTE, 360 * MINUTE, 1 << 62
+"""How long nothing is tried again when nothing has helped: doubled each time, up to the longest."""
+
+STOPS, BUDGET = 3, 10 * MINUTE
+"""Stops within ten minutes, over all conditions and episodes; each has a slot that is free again after that."""
+
+WORTH = 0.01
+"""The share of all memory that somebody must hold for it to be worth stopping."""
+
+FRESH = 3
+"""Intervals of the sense for which its look at the consumers counts as fresh."""
+
+
+class Step(NamedTuple):
+    """What is due (nothing: None), microseconds until that may change (None: only by an event), and why.
+
+    vain: since when it is known that nothing that may be done helped; None while something may yet.
+    """
+
+    wish: Effect | None = None
+    wait_us: int | None = None
+    why: str = ""
+    vain: Moment | None = None
+
+
+def plan(name: str, curr: Snapshot) -> tuple[str, ...]:
+    """The actions that may be taken against a condition, in their order; a round of them, that is."""
+    resources = curr.settings.resources
+    if name in OF_MEMORY:
+        return (STOP,) * STOPS if resources.stop else ()
+    if name.startswith(("disk:", "inodes:")):
+        return (CLEAN,) * bool(resources.clean) + (ARCHIVE,) * bool(resources.sessions)
+    return ()
+
+
+def step(name: str, condition: Condition, curr: Snapshot) -> Step:
+    """The next step against this condition, which stands."""
+    actions = plan(name, curr)
+    if not actions:
+        return Step(why="nothing may be done about it", vain=None)
+    tried, patience = tried_against(name, curr), curr.settings.resources.patience
+    action = actions[len(tried) % len(actions)]
+    keys = tuple(keys_of(action, name))
+    if (tried and tried[-1].settled is None) or any(curr.effects.by_key(key) for key in keys):
+        return Step(why=f"{action} is under way")
+    vain = _in_vain(tried, len(actions), patience, curr.now)
+    if (wait := _pause(tried, len(actions), patience) - _idle(tried, keys, condition, curr)) > 0:
+        last = f"{tried[-1].action} is given" if tried else f"{action} is due in"
+        return Step(None, wait, f"{last} {rough(wait)}{' to help' if tried else ''}", vain)
+    if action == STOP:
+        return _stop(name, condition, tried, vain, curr)
+    return Step(_mild(action, name, condition, curr), why=f"{action} is due", vain=vain)
+
+
+def tried_against(name: str, curr: Snapshot) -> list[Measure]:
+    """What was tried against this condition and those that the same measures answer, oldest first."""
+    kind, _, path = name.partition(":")
+    names = (
+        OF_MEMORY
+        if name in OF_MEMORY
+        else (f"disk:{path}", f"inodes:{path}")
+        if kind in ("disk", "inodes")
+        else ()
+    )
+    standing = (curr.conditions[one] for one in names)
+    return sorted((m for one in standing if one for m in one.measures), key=lambda m: m.wished.at)
+
+
+def keys_of(action: str, name: str) -> Iterator[str]:
+    """The keys that this action may have: whoever cleans one file system, archives, or stops, is alone with that."""
+    if action == STOP:
+        yield from (f"{STOP}:worst:{slot}" for slot in range(1, STOPS + 1))
+    else:
+        yield named(f"{CLEAN}:{name.partition(':')[2]}") if action == CLEAN else ARCHIVE
+
+
+def _pause(tried: Sequence[Measure], length: int, patience: int) -> int:
+    """How long to wait after the last measure: for it to help, or longer once a whole round has not."""
+    if not tried or len(tried) % length:
+        return patience if not tried or tried[-1].worked or tried[-1].action == STOP else 0
+    return max(patience, min(REST << min(len(tried) // length - 1, 20), LONGEST))
+
+
+def _idle(tried: Sequence[Measure], keys: Sequence[str], condition: Condition, curr: Snapshot) -> int:
+    """Microseconds since the last measure; a stop also leaves a person this time before the first one.
+
+    The keys' own times outlast an episode, and the fifty measures that are kept of one.
+    """
+    moments = [tried[-1].settled] if tried else [condition.since] if len(keys) > 1 else []
+    moments += [curr.effects.settled_at.get(key) for key in keys]
+    return min((curr.now.since(moment) for moment in moments if moment), default=NEVER)
+
+
+def _in_vain(tried: Sequence[Measure], length: int, patience: int, now: Moment) -> Moment | None:
+    """When the first round was over and its last measure had had its time."""
+    if len(tried) < length or (last := tried[length - 1]).settled is None:
+        return None
+    over = last.settled.plus(patience if last.worked else 0)
+    return over if now.since(last.settled) >= patience or not last.worked else None
+
+
+def _mild(action: str, name: str, condition: Condition, curr: Snapshot) -> Effect:
+    """Cleaning, or archiving, on the file system that is short of room."""
+    resources = curr.settings.resources
+    params: dict[str, Json] = {"near": name.partition(":")[2], FOR: name}
+    if action == CLEAN:
+        params |= {"roots": list(resources.clean), "older_than_us": resources.clean_age}
+    return _effect(action, next(keys_of(action, name)), params, condition.evidence, curr)
+
+
+def _stop(
+    name: str, condition: Condition, tried: Sequence[Measure], vain: Moment | None, curr: Snapshot
+) -> Step:
+    settled = {key: curr.effects.settled_at.get(key) for key in keys_of(STOP, name)}
+    waits = {key: BUDGET - curr.now.since(then) if then else 0 for key, then in settled.items()}
+    slot = min(waits, key=lambda key: waits[key])
+    if waits[slot] > 0:
+        words = f"budget: {STOPS} stops in {rough(BUDGET)} are spent; the next one in {rough(waits[slot])}"
+        return Step(None, waits[slot], words, vain)
+    since = max((then for then in (*settled.values(), condition.since) if then), key=lambda then: then.at)
+    look = curr.settings.watch.system_interval
+    sample = curr.window(SENSE).last
+    if sample is None or curr.now.since(sample.moment) > min(FRESH * look, curr.now.since(since)):
+        return Step(None, look, "waits for a fresh look at who uses memory", vain)
+    worst = consumers(name, sample.data)
+    if not worst:
+        nobody = condition.since.plus(curr.settings.resources.patience)
+        return Step(None, look, "nobody who may be stopped holds much", vain or nobody)
+    failed = sum(1 for one in tried if not one.worked)
+    return Step(_stopping(name, worst[failed % len(worst)], slot, curr), why=f"{STOP} is due", vain=vain)
+
+
+def consumers(name: str, data: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+    """Those in the sample who may be stopped and hold enough for that to help, the worst first."""
+    of = "swap" if name == "swap" else "rss"
+    least = WORTH * data["memory_total"]
+    held = [one for one in data.get("consumers", ()) if one["rss"] + one["swap"] >= least]
+    return sorted(held, key=lambda one: (-one[of], one["pid"]))
+
+
+def _stopping(name: str, worst: Mapping[str, Json], slot: str, curr: Snapshot) -> Effect:
+    who = {field: worst[field] for field in ("pid", "started", "pattern")}
+    holds = f"process {worst['pid']} ({worst['name']}) holds {spell_size(worst['rss'])} of memory"
+    reason = f"{name}: {holds} and {spell_size(worst['swap'])} of swap, the most of what may be stopped"
+    effect = _effect(STOP, slot, {"consumer": who, FOR: name}, reason, curr)
+    return effect.model_copy(update={"not_after": curr.now.at + curr.settings.resources.patience})
+
+
+def _effect(action: str, key: str, params: dict[str, Json], reason: str, curr: Snapshot) -> Effect:
+    samples = curr.samples(SENSE)
+    return Effect(action=action, key=key, params=params, reason=reason, survival=True, samples=samples)

@@ -1,0 +1,82 @@
+"""What a person wants held back, for a while or at certain times of the week; Pulse does not fight it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from pulse_core.model.kinds import Effect
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.state import rough
+from pulse_core.settings import SilenceSettings
+
+MINUTE = 60_000_000
+DAY = 1_440 * MINUTE
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+EPOCH_DAY = DAYS.index("thu")
+LOOK_BACK = 7
+"""Days: no window is longer."""
+
+
+class Quiet(NamedTuple):
+    """A silence that holds now: which keys, for how many microseconds more, and whose it is, in words."""
+
+    match: str
+    left_us: int
+    whose: str
+
+
+async def silence(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Hold back every effect whose key matches a silence that holds, and look again when that ends."""
+    verdict = await inner(prev, curr)
+    if not verdict.effects or not (quiet := tuple(in_force(curr))):
+        return verdict
+    held = {effect.key: by for effect in verdict.effects if (by := _by(effect, quiet))}
+    kept = tuple(effect for effect in verdict.effects if effect.key not in held)
+    for key, by in held.items():
+        note = f"{key} is held back by {by.whose}, for another {rough(by.left_us)}"
+        verdict = verdict.noting(note).within(by.left_us // 1000 + 1)
+    return replace(verdict, effects=kept) if held else verdict
+
+
+def is_silenced(effect: Effect, curr: Snapshot) -> bool:
+    """Whether a silence holds it back; for a rule outside of this one."""
+    return _by(effect, tuple(in_force(curr))) is not None
+
+
+def in_force(curr: Snapshot) -> Iterator[Quiet]:
+    """The silences that hold now: those that a person has added, then the recurring ones of the settings."""
+    for one in curr.silences.holding(curr.now).values():
+        whose = f"the silence {one.match!r} of {one.by}{f' ({one.why})' if one.why else ''}"
+        yield Quiet(one.match, one.left(curr.now), whose)
+    for window in curr.settings.silence:
+        if (left := remaining(window, curr.now.at)) > 0:
+            why = f" ({window.why})" if window.why else ""
+            yield Quiet(window.match, left, f"the recurring silence {window.match!r}{why}")
+
+
+def _by(effect: Effect, quiet: tuple[Quiet, ...]) -> Quiet | None:
+    """The silence that holds it back for longest, or None."""
+    fitting = (one for one in quiet if fnmatchcase(effect.key, one.match))
+    return max(fitting, key=lambda one: one.left_us, default=None)
+
+
+def remaining(window: SilenceSettings, at: int) -> int:
+    """Microseconds that a recurring window still holds at this time (UTC microseconds); 0 outside of it."""
+    began = (start for start in _starts(window, at, range(-LOOK_BACK, 1)) if start <= at)
+    return max(0, max((start + window.for_ - at for start in began), default=0))
+
+
+def next_start(window: SilenceSettings, at: int) -> int:
+    """When it begins the next time after this one, UTC microseconds."""
+    return next(start for start in _starts(window, at, range(LOOK_BACK + 1)) if start > at)
+
+
+def _starts(window: SilenceSettings, at: int, days: range) -> Iterator[int]:
+    """When it begins on each of these days that is one of its own, counted from today."""
+    hours, minutes = window.at.split(":")
+    for day in (at // DAY + offset for offset in days):
+        if not window.days or DAYS[(day + EPOCH_DAY) % 7] in window.days:
+            yield day * DAY + (int(hours) * 60 + int(minutes)) * MINUTE

@@ -1,0 +1,64 @@
+"""How every survival rule tells people: once, again after a while, and when it is over."""
+
+from pulse_core.model.kinds import Effect
+from pulse_core.model.moment import Moment
+from pulse_core.projections import Snapshot
+from pulse_core.projections.notices import ACTION, PREFIX
+
+TOPIC, TITLE, TEXT = 400, 450, 10_000
+"""Characters; what is longer is cut, since a notice that is refused tells nobody anything."""
+
+
+def tell(
+    topic: str, title: str, text: str, curr: Snapshot, *keys: str, news: Moment | None = None
+) -> tuple[Effect, ...]:
+    """A notice, unless people know: they were told of this topic, and a reminder is not due yet.
+
+    keys: the senses whose newest samples the notice stands on; news: since when there is more to say than
+    before, so that who was told earlier is told again.
+    """
+    told = curr.notices[named(topic)]
+    later = told is not None and news is not None and curr.now.since(told.last) > curr.now.since(news)
+    if told is not None and not told.over and not later:
+        remind = curr.settings.notify.remind
+        if not remind or curr.now.since(told.last) < remind:
+            return ()
+        title = f"still: {title}"
+    return (_notice(topic, title, text, curr, keys),)
+
+
+def call_off(topic: str, title: str, text: str, curr: Snapshot, *keys: str) -> tuple[Effect, ...]:
+    """The word that it is over, if people were told that it had begun."""
+    if not is_told(topic, curr):
+        return ()
+    return (_notice(topic, f"resolved: {title}", text, curr, keys, over=True),)
+
+
+def is_told(topic: str, curr: Snapshot) -> bool:
+    """Whether people were told of it, and not yet that it is over."""
+    told = curr.notices[named(topic)]
+    return told is not None and not told.over
+
+
+def named(topic: str) -> str:
+    """The topic as it stands in a key: on one line, and not too long; it may hold the name of a file."""
+    return "".join(char if char.isprintable() else "?" for char in topic)[:TOPIC]
+
+
+def _notice(
+    topic: str, title: str, text: str, curr: Snapshot, keys: tuple[str, ...], *, over: bool = False
+) -> Effect:
+    params = {"title": _whole(title)[:TITLE], "text": _whole(text)[:TEXT], **({"over": True} if over else {})}
+    return Effect(
+        action=ACTION,
+        key=PREFIX + named(topic),
+        params=params,
+        reason=text,
+        survival=True,
+        samples=curr.samples(*keys) if keys else (),
+    )
+
+
+def _whole(text: str) -> str:
+    """The text without half characters, as an odd file name may bring them: no row of the log could hold them."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,67 @@
+"""Texts that nobody may see: URLs that hold a token or a password.
+
+They are hidden wherever settings are written out, faults don't repeat them, and what stands in their place is
+refused when it is read: nothing goes astray because somebody took what was shown for settings.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, get_args
+
+from pydantic import AfterValidator, PlainSerializer, SerializationInfo
+from pydantic.fields import FieldInfo
+
+from pulse_core.settings.groups import is_http_url
+
+HIDDEN = "***"
+IN_CLEAR: Mapping[str, Any] = {"in_clear": True}
+"""Serialisation context for what never leaves the process: there secrets stand as they are."""
+
+
+def hidden(text: str) -> str:
+    """What may be shown of a secret: the variable that holds it, or the scheme of the URL."""
+    return text if text.startswith("env:") else f"{text.partition('://')[0]}://{HIDDEN}"
+
+
+def is_secret(field: FieldInfo) -> bool:
+    """Whether a settings field holds a secret, or several."""
+    return _HIDE in field.metadata or _mentions_it(field.annotation)
+
+
+def _mentions_it(annotation: Any) -> bool:
+    return any(part is _HIDE or _mentions_it(part) for part in get_args(annotation))
+
+
+def _written(text: str, info: SerializationInfo) -> str:
+    return text if (info.context or {}).get("in_clear") else hidden(text)
+
+
+def _known(text: str) -> str:
+    if text.startswith("env:") and not re.fullmatch(r"env:[A-Za-z_][A-Za-z0-9_]*", text):
+        raise ValueError("what follows 'env:' is no variable's name; write it as 'env:PULSE_NOTIFY_URL'")
+    if text.endswith(f"://{HIDDEN}"):
+        raise ValueError(f"{text!r} stands for a URL that was hidden; write that, or 'env:NAME'")
+    return text
+
+
+def _notice_url(text: str) -> str:
+    if not text.startswith("env:") and not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*://\S+", text):
+        raise ValueError(
+            "this is no notification URL; write an Apprise URL, 'scheme://…', or 'env:NAME' of a variable that holds it"
+        )
+    return text
+
+
+def _beat_url(text: str) -> str:
+    if not text.startswith("env:") and not is_http_url(text):
+        raise ValueError("this is no URL; write it in full, or 'env:NAME' of a variable that holds it")
+    return text
+
+
+_HIDE = PlainSerializer(_written, return_type=str)
+
+NoticeUrl = Annotated[str, AfterValidator(_known), AfterValidator(_notice_url), _HIDE]
+"""Where a notice goes: an Apprise URL, or `env:NAME` of the environment variable that holds it."""
+
+BeatUrl = Annotated[str, AfterValidator(_known), AfterValidator(_beat_url), _HIDE]
+"""Where a sign of life goes: an http or https URL, or `env:NAME` of the variable that holds it."""

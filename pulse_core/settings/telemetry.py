@@ -1,0 +1,60 @@
+"""What Pulse tells the outside about itself, and what it allows itself."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from pulse_core.settings.durations import UNITS, Duration
+from pulse_core.settings.groups import AbsolutePath, Group, HttpUrl
+from pulse_core.settings.secrets import BeatUrl
+
+SECOND = UNITS["s"]
+
+
+def _listen(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise ValueError(f"{text!r} is no address; write host:port, as '127.0.0.1:9464'")
+    return text
+
+
+class MetricsSettings(Group):
+    """`[metrics]`: numbers for Prometheus, served by a process of their own."""
+
+    listen: Annotated[str, AfterValidator(_listen)] | None = Field(
+        None, description="address that serves /metrics", examples=["127.0.0.1:9464"]
+    )
+    textfile: AbsolutePath | None = Field(
+        None,
+        description="file that is written for node_exporter's textfile collector",
+        examples=["/var/lib/node_exporter/pulse.prom"],
+    )
+    every: Duration = Field(15 * SECOND, ge=SECOND, description="how often the file is written")
+    otlp: HttpUrl | None = Field(
+        None,
+        description="OpenTelemetry collector that gets ticks and effects as traces, over OTLP/HTTP",
+        examples=["http://127.0.0.1:4318/v1/traces"],
+    )
+
+
+class HeartbeatSettings(Group):
+    """`[heartbeat]`: a sign of life outwards; whoever gets it can tell when it stays away."""
+
+    url: BeatUrl | None = Field(
+        None,
+        repr=False,
+        description="URL that is fetched while the loops turn, or its environment variable",
+        examples=["env:PULSE_HEARTBEAT_URL"],
+    )
+    every: Duration = Field(60 * SECOND, ge=SECOND, description="how often")
+
+
+class SelfSettings(Group):
+    """`[self]`: what Pulse allows itself; over it, it sheds work in a stated order."""
+
+    cpu: float = Field(0.25, gt=0, le=64, description="share of one core, over a minute")
+    memory_mb: int = Field(256, ge=32, description="resident memory, MiB")
+    late_ms: int = Field(500, ge=1, description="lateness of the event loop, milliseconds")
+    disk_mb: int = Field(
+        2_048, ge=16, description="size of vitals.db and logs/ together, MiB; over it the oldest go"
+    )

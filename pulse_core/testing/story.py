@@ -1,0 +1,196 @@
+"""A story told to rules: samples and events come, time goes on, ticks are folded, effects are settled."""
+
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any
+
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import (
+    ConditionCleared,
+    ConditionRaised,
+    Effect,
+    EffectAcked,
+    EffectExecuting,
+    EffectFailed,
+)
+from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.payload import Json, Payload, encode
+from pulse_core.model.tick import LayerOutcome
+from pulse_core.model.verdict import Verdict
+from pulse_core.model.vitals import Sample, Window
+from pulse_core.projections import BUILT_IN, Projected, Snapshot, fold
+from pulse_core.rules import Rule, compose
+from pulse_core.settings import Settings, parse_duration
+
+NOON = 1_790_000_000 * US_PER_SECOND
+HOUR = 3_600 * US_PER_SECOND
+
+
+def given(*rules: Rule, settings: Settings | Mapping[str, Any] | None = None, at: int = NOON) -> "Story":
+    """A story for these rules, the first one outermost; `at`: when it begins, UTC microseconds."""
+    decided = settings if isinstance(settings, Settings) else Settings.model_validate(settings or {})
+    return Story(rules, decided, Moment(at, "boot-1", HOUR))
+
+
+class Story:
+    """What a rule would see on a machine where this happened. Ids are `event-N`; durations are texts as `30s`."""
+
+    def __init__(self, rules: Sequence[Rule], settings: Settings, now: Moment) -> None:
+        self.rules, self.settings, self.now = tuple(rules), settings, now
+        self.events: list[Event] = []
+        self.emitted: tuple[Effect, ...] = ()
+        self.layers: tuple[LayerOutcome, ...] = ()
+        self.verdict = Verdict()
+        self._state = Projected()
+        self._windows: dict[str, Window] = {}
+        self._prev: Snapshot | None = None
+        self._ticks = self._samples = 0
+
+    # What happens
+
+    def after(self, duration: str) -> "Story":
+        """Time goes on."""
+        self.now = self.now.plus(parse_duration(duration))
+        return self
+
+    def sample(self, key: str, **data: Json) -> "Story":
+        """A sense brings a sample."""
+        self._samples += 1
+        taken = Sample(self._samples, key, self.now, data)
+        self._windows[key] = self._windows.get(key, Window()).plus(taken)
+        return self
+
+    def event(self, payload: Payload, subject: str = "", *, actor: str = "pulse") -> Event:
+        """Something is recorded."""
+        seq = len(self.events) + 1
+        told = Event(
+            seq, f"event-{seq}", *self.now, payload.kind, subject, actor, "host", None, encode(payload)
+        )
+        self.events.append(told)
+        self._state = fold(self._state, [told])
+        return told
+
+    def raised(self, condition: str, state: str = "", evidence: str = "it is so") -> Event:
+        """A condition begins, or gets into another state."""
+        return self.event(ConditionRaised(evidence=evidence, state=state), condition)
+
+    def cleared(self, condition: str) -> Event:
+        """A condition is over."""
+        return self.event(ConditionCleared(evidence="it is well"), condition)
+
+    def restart(self) -> "Story":
+        """Pulse is restarted: what is known afterwards is what the log and its checkpoints say."""
+        states = {
+            name: projection.load(projection.dump(getattr(self._state, name)))
+            for name, projection in BUILT_IN.items()
+        }
+        again = fold(Projected(), self.events)
+        assert Projected(self._state.seq, **states) == again, "a checkpoint differs from the replayed log"  # type: ignore[arg-type]
+        self._state, self._windows = again, {}
+        return self
+
+    def reboot(self) -> "Story":
+        """The machine starts anew: another boot, whose clock begins at nothing."""
+        self.now = Moment(self.now.at + US_PER_SECOND, f"{self.now.boot}+", US_PER_SECOND)
+        return self.restart()
+
+    # What the rules say
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What a rule would see now."""
+        return Snapshot(self._ticks + 1, self.now, self.settings, dict(self._windows), self._state)
+
+    def tick(self) -> Verdict:
+        """Fold a snapshot; the effects whose key is not open are recorded, and are `emitted` now."""
+        curr, trace = self.snapshot, list[LayerOutcome]()
+        self.verdict = _finished(compose(self.rules, trace=trace)(self._prev or curr, curr))
+        self.layers, self._prev = tuple(trace), curr
+        self._ticks += 1
+        keys = curr.effects.keys
+        self.emitted = tuple(
+            effect.model_copy(update={"tick": curr.tick})
+            for effect in self.verdict.effects
+            if effect.key not in keys
+        )
+        for effect in self.emitted:
+            self.event(effect, effect.key)
+        return self.verdict
+
+    def ticks(self, *, every: str, times: int) -> list[Effect]:
+        """Tick so many times, time going on before each; every effect that was emitted."""
+        found: list[Effect] = []
+        for _ in range(times):
+            self.after(every).tick()
+            found += self.emitted
+        return found
+
+    # What executors do
+
+    def begun(self, key: str) -> Event:
+        """An executor has begun the open effect with this key."""
+        return self.event(EffectExecuting(), self._open(key))
+
+    def acked(self, key: str, **result: Json) -> Event:
+        """The open effect with this key was carried out, and worked."""
+        return self._settled(key, EffectAcked(took_us=1_000, result=result))
+
+    def failed(self, key: str, error: str = "it did not work") -> Event:
+        """The open effect with this key was tried, and did not work."""
+        return self._settled(key, EffectFailed(error=error))
+
+    def _settled(self, key: str, outcome: Payload) -> Event:
+        id_ = self._open(key)
+        if self._state.effects.open[id_].attempt == 0:
+            self.event(EffectExecuting(), id_)
+        return self.event(outcome, id_)
+
+    def _open(self, key: str) -> str:
+        if key not in self._state.effects.keys:
+            raise AssertionError(f"no effect {key!r} is open; open are {sorted(self._state.effects.keys)}")
+        return self._state.effects.keys[key]
+
+    # What is expected
+
+    def expect(self, action: str, *, key: str | None = None, **params: Json) -> Effect:
+        """The effect that the last tick emitted: its action, and its key and these params if they are given."""
+        for effect in self.emitted:
+            fits = effect.action == action and key in (None, effect.key)
+            if fits and all(effect.params.get(name) == value for name, value in params.items()):
+                return effect
+        wanted = " ".join(
+            [action, *([key] if key else []), *(f"{name}={value!r}" for name, value in params.items())]
+        )
+        raise AssertionError(f"expected {wanted}; {self._told()}")
+
+    def expect_nothing(self, action: str | None = None) -> None:
+        """The last tick emitted no effect (or none of this action)."""
+        if found := [effect for effect in self.emitted if action in (None, effect.action)]:
+            raise AssertionError(
+                f"expected no {action or 'effect'}, but {found[0].key!r} came; {self._told()}"
+            )
+
+    def expect_note(self, words: str) -> str:
+        """A note of the last tick that holds these words: why a rule did what it did."""
+        notes = [note for layer in self.layers for note in layer.notes]
+        found = next((note for note in notes if words in note), None)
+        assert found is not None, f"no note says {words!r}; {self._told()}"
+        return found
+
+    def _told(self) -> str:
+        effects = "; ".join(f"{effect.key} ({effect.reason})" for effect in self.emitted) or "nothing"
+        notes = (
+            "; ".join(f"{layer.rule}: {note}" for layer in self.layers for note in layer.notes) or "nothing"
+        )
+        return f"the tick emitted: {effects}. It noted: {notes}"
+
+
+def _finished(answer: Any) -> Verdict:
+    """What a rule answers; it may await nothing but what is inside it."""
+    coroutine: Coroutine[Any, Any, Verdict] = answer
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        verdict: Verdict = done.value
+        return verdict
+    coroutine.close()
+    raise AssertionError("a rule waits for something; it may await nothing but inner(prev, curr)")

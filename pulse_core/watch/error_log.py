@@ -1,0 +1,261 @@
+"""The sense for what programs write into their logs: lines that somebody looks for become events, with their place."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import LogMatched
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.payload import Json
+from pulse_core.model.vitals import Reading, Sample, Window
+from pulse_core.ports import Clock, Heard, Hits, LogReader, Place, Progress
+from pulse_core.record import Facts
+from pulse_core.settings import LogSettings, Settings
+from pulse_core.watch.log_storm import PREFIX, Tally, conclude
+
+USUAL, STORMY = 60.0, 5.0
+"""Seconds between two samples, while nothing is said and while there is a storm."""
+MOVED_EVERY, ANYWAY_EVERY = 15 * US_PER_SECOND, 3_600 * US_PER_SECOND
+"""How often places go into a sample: not more often if they moved, and so often if they did not."""
+LINES, CHARACTERS = 100, 24_000
+"""What one event holds at most: more would be kept in a file of its own, and that takes time."""
+DRAFTS = 300
+"""After so many events that are announced at once the rest waits for the next time."""
+
+Newest = Callable[[str, str], Awaitable[Sample | None]]
+
+
+class Said(NamedTuple):
+    """What one source said, as events, and the place behind it; they are recorded together or not at all."""
+
+    source: str
+    place: Place
+    drafts: tuple[Draft, ...]
+
+
+class ErrorLog:
+    """The watcher `error-log`: an event for every handful of lines that match, a condition for every storm.
+
+    What the reader said is held until the log has it, so that a log that takes nothing for a while loses nothing.
+    The sample says how far every source is read, but never further than the log has it. newest: finds the newest
+    sample of a key that has a field.
+    """
+
+    name = key = "error-log"
+    timeout = 10.0
+
+    def __init__(
+        self, reader: LogReader, clock: Clock, settings: Callable[[], Settings], facts: Facts, newest: Newest
+    ) -> None:
+        self.reader, self.clock, self.settings, self.facts, self.newest = (
+            reader,
+            clock,
+            settings,
+            facts,
+            newest,
+        )
+        self.nudge = asyncio.Event()
+        self._logs: tuple[LogSettings, ...] = ()
+        self._began: int | None = None
+        self._unsaid: list[Said] = []
+        self._places = Places()
+        self._progress = Progress((), {})
+        self._tallies: dict[str, Tally] = {}
+        self._lines = 0
+        reader.listen(self.nudge.set)
+
+    @property
+    def interval(self) -> float:
+        """Seconds until the next sample."""
+        storms = any(name.startswith(PREFIX) for name in self.facts().conditions.raised)
+        return STORMY if storms else USUAL
+
+    def should_wake(self, window: Window) -> bool:
+        """Never: its conclusions are events, and those wake."""
+        return False
+
+    async def collect(self) -> Reading:
+        """Take what was heard, and say what the log does not have yet."""
+        now = self.clock.now().mono
+        for message in self.reader.take():
+            if isinstance(message, Heard):
+                self._hear(message, now)
+            else:
+                self._go_on(message, now)
+        if self.settings().log != self._logs:
+            await self._follow(now)
+        self._settle()
+        return Reading(self._data(now), (*self._due(), *self._storms(now)))
+
+    async def _follow(self, now: int) -> None:
+        """Have the reader follow what the settings say now, each source from the latest place that is known."""
+        known = {where(log) for log in self._logs}
+        if self._began is None:
+            sampled, known = places_in(await self.newest(self.key, "places"))
+            logged = {name: source.place for name, source in self.facts().logs.of.items()}
+            self._places, self._began = Places(later(logged, sampled)), now
+        self._logs = self.settings().log
+        self.reader.follow(self._logs, self._places.latest, known)
+
+    # What was heard
+
+    def _hear(self, heard: Heard, now: int) -> None:
+        drafts = [draft for hits in heard.hits for draft in self._drafts(heard, hits)]
+        self._unsaid.append(Said(heard.source, heard.place, tuple(drafts)))
+        self._places.move(heard.source, heard.place)
+        for hits in heard.hits:
+            self._lines += hits.number
+            self._count(heard.source, hits.number, hits.number - len(hits.lines), now)
+
+    def _drafts(self, heard: Heard, hits: Hits) -> Iterator[Draft]:
+        """The events: the lines in handfuls, and the number of those that are only counted with the last."""
+        severity, untold = self._logs[hits.log].severity, hits.number - len(hits.lines)
+        handfuls = list(in_handfuls(hits.lines)) or [()]
+        for place, lines in enumerate(handfuls, 1):
+            count = len(lines) + (untold if place == len(handfuls) else 0)
+            matched = LogMatched(severity=severity, lines=lines, count=count, place=dict(heard.place))
+            yield Draft(matched, subject=heard.source)
+
+    def _go_on(self, progress: Progress, now: int) -> None:
+        for name, number in progress.dropped.items():
+            if (news := number - self._progress.dropped.get(name, 0)) > 0:
+                self._count(name, news, news, now)
+        for name, place in progress.places.items():
+            self._places.move(name, place)
+        self._places.only(progress.sources)
+        self._progress = progress
+
+    def _count(self, source: str, lines: int, untold: int, now: int) -> None:
+        limits = [log.lines_per_minute for log in self._logs]
+        self._tallies.setdefault(source, Tally()).add(lines, untold, min(limits, default=0), now)
+
+    # What follows
+
+    def _settle(self) -> None:
+        """Let go of what the log has by now; what it is only supposed to have may still be lost with this daemon."""
+        facts = self.facts()
+        known = facts.logs.of
+        self._unsaid = [
+            said
+            for said in self._unsaid
+            if said.source not in known or reached(known[said.source].place) < reached(said.place)
+        ]
+        if not facts.supposed:
+            self._places.confirm({said.source for said in self._unsaid})
+
+    def _due(self) -> Sequence[Draft]:
+        drafts: list[Draft] = []
+        for said in self._unsaid:
+            if len(drafts) >= DRAFTS:
+                break
+            drafts += said.drafts
+        return drafts
+
+    def _storms(self, now: int) -> Iterator[Draft]:
+        raised = self.facts().conditions.raised
+        standing = {
+            name.removeprefix(PREFIX): condition
+            for name, condition in raised.items()
+            if name.startswith(PREFIX)
+        }
+        for source in {**self._tallies, **standing}:
+            tally = self._tallies.setdefault(source, Tally())
+            minute = tally.minute(self._began if self._began is not None else now, now)
+            yield from conclude(source, minute, standing.get(source))
+            if not minute.lines and source not in standing:
+                del self._tallies[source]
+
+    def _data(self, now: int) -> Mapping[str, Json]:
+        progress, lines, self._lines = self._progress, self._lines, 0
+        data: dict[str, Json] = {"sources": len(progress.sources), "lines": lines, "behind": progress.behind}
+        data |= {"polled": True} if progress.polled else {}
+        data |= {"dropped": dict(progress.dropped)} if progress.dropped else {}
+        data |= {"unjudged": progress.unjudged} if progress.unjudged else {}
+        if (places := self._places.kept(now)) is not None:
+            known = [where(log) for log in self._logs]
+            # As text: of numbers in samples the minutes are kept, and nobody asks how an inode went.
+            data["places"] = json.dumps({"of": places, "known": known}, separators=(",", ":"))
+        return data
+
+
+class Places:
+    """Where the reader stands in each source: the latest place, and the one up to which the log has everything."""
+
+    def __init__(self, places: Mapping[str, Place] | None = None) -> None:
+        self.latest: dict[str, Place] = dict(places or {})
+        self._confirmed: dict[str, Place] = dict(self.latest)
+        self._news = False
+        self._kept: int | None = None
+
+    def move(self, source: str, place: Place) -> None:
+        """The reader went on."""
+        self.latest[source] = place
+        self._news = True
+
+    def only(self, sources: Sequence[str]) -> None:
+        """Forget sources that are no more."""
+        if gone := self.latest.keys() - set(sources):
+            self._news = True
+            for name in gone:
+                del self.latest[name]
+                self._confirmed.pop(name, None)
+
+    def confirm(self, besides: set[str]) -> None:
+        """The log has everything that was said, but for these sources."""
+        if self._news:
+            self._confirmed |= {name: place for name, place in self.latest.items() if name not in besides}
+
+    def kept(self, now: int) -> Mapping[str, Json] | None:
+        """The confirmed places, if it is time to put them into a sample."""
+        since = ANYWAY_EVERY if self._kept is None else now - self._kept
+        if not self._confirmed or since < (MOVED_EVERY if self._news else ANYWAY_EVERY):
+            return None
+        self._kept, self._news = now, self._confirmed != self.latest
+        return {name: dict(place) for name, place in self._confirmed.items()}
+
+
+def places_in(sample: Sample | None) -> tuple[Mapping[str, Place], set[str]]:
+    """The places in a sample, and what was followed; nothing if it is none of ours."""
+    try:
+        said = json.loads(sample.data["places"]) if sample else {}
+        places = {name: place for name, place in dict(said.get("of", {})).items() if isinstance(place, dict)}
+        return places, set(said.get("known", ()))
+    except (TypeError, ValueError, AttributeError):
+        return {}, set()
+
+
+def where(log: LogSettings) -> str:
+    """What a `[[log]]` follows, as one text."""
+    return log.path or f"{'user:' if log.user else 'unit:'}{log.unit}"
+
+
+def reached(place: Place) -> int:
+    """How far a place is; nowhere is before everything."""
+    total = place.get("total", 0)
+    return total if isinstance(total, int) else 0
+
+
+def later(*several: Mapping[str, Place]) -> dict[str, Place]:
+    """Of each source the latest of its places."""
+    latest: dict[str, Place] = {}
+    for places in several:
+        for name, place in places.items():
+            if name not in latest or reached(place) > reached(latest[name]):
+                latest[name] = place
+    return latest
+
+
+def in_handfuls(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The lines in as few parts as events may hold."""
+    handful: list[str] = []
+    size = 0
+    for line in lines:
+        if handful and (len(handful) == LINES or size + len(line) > CHARACTERS):
+            yield tuple(handful)
+            handful, size = [], 0
+        handful.append(line)
+        size += len(line)
+    if handful:
+        yield tuple(handful)

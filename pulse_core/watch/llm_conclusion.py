@@ -1,0 +1,103 @@
+"""What follows from one question to an LLM endpoint. Pure: the same answer and history conclude the same."""
+
+from typing import NamedTuple
+
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised
+from pulse_core.model.moment import Moment
+from pulse_core.ports import Answer, Trouble
+from pulse_core.projections import Condition
+from pulse_core.rules.survival.endpoint import DOWN, REFUSES, TLS, UNREACHABLE, name_of
+from pulse_core.settings import LlmSettings
+
+STATES = {
+    Trouble.TLS_EXPIRED: TLS,
+    Trouble.TLS_UNTRUSTED: TLS,
+    Trouble.TLS: TLS,
+    Trouble.UNRESOLVED: UNREACHABLE,
+    Trouble.UNREACHABLE: UNREACHABLE,
+}
+"""Which way it is wrong, for troubles that a restart does not mend."""
+
+
+class Trail(NamedTuple):
+    """What an endpoint did lately: failures in a row that count, the first of them, their states, and successes in a row."""
+
+    failures: int = 0
+    first: Moment | None = None
+    states: tuple[str, ...] = ()
+    successes: int = 0
+
+
+class Look(NamedTuple):
+    """One answer, when it was asked for, what was known before it, what stands, and why it need not be good."""
+
+    llm: LlmSettings
+    answer: Answer
+    asked: Moment
+    trail: Trail
+    stands: Condition | None
+    excuse: str = ""
+
+
+class Conclusion(NamedTuple):
+    """Events that follow, and the trail from now on."""
+
+    drafts: tuple[Draft, ...] = ()
+    trail: Trail = Trail()
+
+
+def judged(answer: Answer) -> Answer:
+    """The answer, in trouble too if it is not 2xx."""
+    if answer.trouble is None and answer.status is not None and not 200 <= answer.status < 300:
+        return answer._replace(trouble=Trouble.STATUS, detail=f"it answered {answer.status}")
+    return answer
+
+
+def state_of(answer: Answer) -> str:
+    """Which way an answer in trouble is wrong."""
+    if answer.trouble is Trouble.STATUS and answer.status is not None and answer.status < 500:
+        return REFUSES
+    return STATES.get(answer.trouble, DOWN) if answer.trouble else ""
+
+
+def conclude(look: Look) -> Conclusion:
+    """What follows: a change, once enough answers in a row agree on it. An excused failure proves nothing."""
+    if look.answer.trouble is Trouble.UNASKED:
+        return Conclusion(trail=look.trail)
+    if look.answer.trouble is None:
+        return _good(look)
+    return Conclusion() if look.excuse else _bad(look)
+
+
+def _good(look: Look) -> Conclusion:
+    trail = Trail(successes=look.trail.successes + 1)
+    if look.stands is None or trail.successes < look.llm.evidence:
+        return Conclusion(trail=trail)
+    words = f"it answers, {_times(trail.successes)}"
+    return Conclusion((Draft(ConditionCleared(evidence=words), subject=name_of(look.llm)),), trail)
+
+
+def _bad(look: Look) -> Conclusion:
+    before, needed = look.trail, look.llm.evidence
+    states = (*before.states, state_of(look.answer))[-needed:]
+    trail = Trail(before.failures + 1, before.first or look.asked, states)
+    if trail.failures < needed:
+        return Conclusion(trail=trail)
+    state = agreement(states)
+    if look.stands is not None and look.stands.state == state:
+        return Conclusion(trail=trail)
+    words = f"{look.answer.detail}, {_times(trail.failures)}"
+    return Conclusion(
+        (Draft(ConditionRaised(evidence=words, state=state), subject=name_of(look.llm)),), trail
+    )
+
+
+def agreement(states: tuple[str, ...]) -> str:
+    """The state that these failures show: down only if each of them does, or else the last one that a restart
+    does not mend."""
+    return next((state for state in reversed(states) if state != DOWN), DOWN)
+
+
+def _times(count: int) -> str:
+    return "1 question" if count == 1 else f"{count} questions in a row"

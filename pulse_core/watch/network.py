@@ -1,0 +1,137 @@
+"""The sense for the network: names and pages, asked over and over."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import ConditionCleared
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.payload import Json
+from pulse_core.model.vitals import Reading, Window
+from pulse_core.ports import Prober, Question, Trouble
+from pulse_core.record import Facts
+from pulse_core.rules.survival.outage import NAME, WELL
+from pulse_core.settings import NetworkSettings, Settings
+from pulse_core.watch.lies import is_local
+from pulse_core.watch.network_conclusion import Look, Seen, conclude, judged, state_of
+
+UNWATCHED_S = 3_600.0
+ANSWERING_S = 15.0
+"""Seconds beyond the targets' timeout that a round may take."""
+
+
+class Network:
+    """The watcher `network`: one sample a round with every target, one event for every change.
+
+    A sample has the round's `state` (empty: well), for how many rounds it was so (`streak`), and `targets`, by
+    name or URL: ok, latency_ms, trouble and detail, streak (rounds in a row in trouble).
+
+    window: this sense's last minute, with samples that an earlier daemon took: streaks go on from there.
+    """
+
+    name = key = NAME
+
+    def __init__(
+        self, prober: Prober, settings: Callable[[], Settings], facts: Facts, window: Callable[[], Window]
+    ) -> None:
+        self.prober, self.settings, self.facts, self.window = prober, settings, facts, window
+        self.nudge = asyncio.Event()
+        self._asked: Sequence[Question] | None = None
+        self._rounds: tuple[str, ...] = ()
+        self._streaks: dict[str, int] = {}
+        self._public: set[str] = set()
+
+    @property
+    def interval(self) -> float:
+        """Seconds until the next round."""
+        network = self.settings().network
+        return network.interval / US_PER_SECOND if questions(network) else UNWATCHED_S
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a round may take."""
+        return self.settings().network.timeout / US_PER_SECOND + ANSWERING_S
+
+    def should_wake(self, window: Window) -> bool:
+        """Never: its conclusions are events, and those wake."""
+        return False
+
+    async def collect(self) -> Reading:
+        """Ask every target once, all at the same time; raises PulseError if nothing could be asked."""
+        network = self.settings().network
+        asked = questions(network)
+        self._go_on_with(asked)
+        if not asked:
+            return Reading({}, self._unwatched())
+        answers = await asyncio.gather(*(self.prober.ask(question) for question in asked))
+        if all(answer.trouble is Trouble.UNASKED for answer in answers):
+            raise PulseError(f"nothing could be asked: {answers[0].detail}")
+        seen = [
+            Seen(question, judged(question, answer, question.target in self._public))
+            for question, answer in zip(asked, answers, strict=True)
+        ]
+        return self._reading(seen, network)
+
+    def _go_on_with(self, asked: Sequence[Question]) -> None:
+        """Rounds with other targets prove nothing about these; those of an earlier daemon with the same ones do."""
+        last = self.window().last
+        before = last.data.get("targets", {}) if last and self._asked is None else {}
+        if asked != self._asked:
+            self._rounds, self._streaks = (), {}
+        if last and before and before.keys() == {question.target for question in asked}:
+            self._rounds = (last.data["state"],) * last.data["streak"]
+            self._streaks = {target: one.get("streak", 0) for target, one in before.items()}
+        self._asked = asked
+
+    def _reading(self, seen: Sequence[Seen], network: NetworkSettings) -> Reading:
+        self._remember(seen)
+        state = state_of(seen, network.slow)
+        drafts: tuple[Draft, ...] = ()
+        if state is not None:
+            self._rounds = (*self._rounds[-max(network.evidence, 60) :], state)
+            drafts = conclude(Look(seen, self._rounds, self.facts().conditions[NAME], network))
+        return Reading(self._data(seen), drafts)
+
+    def _remember(self, seen: Sequence[Seen]) -> None:
+        for question, answer in seen:
+            if answer.trouble is not Trouble.UNASKED:
+                self._streaks[question.target] = (
+                    self._streaks.get(question.target, 0) + 1 if answer.trouble else 0
+                )
+            if answer.addresses and not answer.trouble and not any(map(is_local, answer.addresses)):
+                self._public.add(question.target)
+
+    def _data(self, seen: Sequence[Seen]) -> Mapping[str, Json]:
+        state = self._rounds[-1] if self._rounds else WELL
+        streak = next((n for n, one in enumerate(reversed(self._rounds)) if one != state), len(self._rounds))
+        return {
+            "state": state,
+            "streak": streak,
+            "targets": {one.question.target: self._target(one) for one in seen},
+        }
+
+    def _target(self, one: Seen) -> Mapping[str, Json]:
+        answer, streak = one.answer, self._streaks.get(one.question.target, 0)
+        return {
+            "about": one.question.about,
+            "ok": answer.trouble is None,
+            "latency_ms": answer.took_ms,
+            **({"trouble": answer.trouble.value, "detail": answer.detail} if answer.trouble else {}),
+            **({"streak": streak} if streak else {}),
+            **({"status": answer.status} if answer.status is not None else {}),
+            **({"addresses": list(answer.addresses)} if answer.addresses else {}),
+        }
+
+    def _unwatched(self) -> tuple[Draft, ...]:
+        if self.facts().conditions[NAME] is None:
+            return ()
+        return (Draft(ConditionCleared(evidence="the network is not watched any more"), subject=NAME),)
+
+
+def questions(network: NetworkSettings) -> Sequence[Question]:
+    """What is asked in a round."""
+    return (
+        *(Question("dns", name, network.timeout, network.resolvers) for name in network.dns),
+        *(Question("http", url, network.timeout) for url in network.http),
+    )

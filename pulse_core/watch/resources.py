@@ -1,0 +1,143 @@
+"""What follows from one sample of the machine's vital signs. Pure: same sample, history and bounds conclude the same."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised
+from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.payload import Json
+from pulse_core.model.sizes import spell_size
+from pulse_core.projections import Condition, Conditions
+from pulse_core.settings import Bound, ResourcesSettings, spell_duration
+
+KINDS = ("memory", "swap", "pressure:", "disk:", "inodes:", "unmeasured:")
+"""What the names of these conditions begin with."""
+
+OVER = "over"
+"""The field of a sample that holds the streaks, so that they outlive the daemon."""
+
+UNMEASURED = Bound(**{"raise": 1.0, "clear": 0.5, "for": 60 * US_PER_SECOND})
+"""How long a file system may fail to tell how full it is."""
+
+
+class Gauge(NamedTuple):
+    """One measurement against its bounds: the condition's name, a share (None: it could not be told), and words."""
+
+    name: str
+    bound: Bound
+    value: float | None
+    words: str
+
+
+class Streak(NamedTuple):
+    """Over its bound since when, and when that was last seen."""
+
+    since: Moment
+    seen: Moment
+
+
+class Outlook(NamedTuple):
+    """Events that follow from a sample, and the streaks from now on, by condition."""
+
+    drafts: tuple[Draft, ...] = ()
+    over: Mapping[str, Streak] = {}
+
+
+class History(NamedTuple):
+    """What was known before the sample: conditions that stand, streaks, and for how many microseconds a streak
+    holds while nothing is measured."""
+
+    conditions: Conditions
+    over: Mapping[str, Streak]
+    patience_us: int
+
+
+def conclude(data: Mapping[str, Json], settings: ResourcesSettings, history: History, now: Moment) -> Outlook:
+    """What follows: a condition is raised once it was over for long enough, and cleared when it is under `clear`.
+
+    A file system that does not answer changes nothing, but for long that is a condition of its own. What is not
+    measured any more (a path that was taken out of the settings, a kernel without pressure) is cleared.
+    """
+    drafts: list[Draft] = []
+    over: dict[str, Streak] = {}
+    measured = {gauge.name: gauge for gauge in gauges(data, settings)}
+    for name, gauge in measured.items():
+        streak = _onward(gauge, history, now)
+        if streak is not None:
+            over[name] = streak
+        drafts += _news(gauge, history.conditions[name], streak, now)
+    for name in history.conditions.raised:
+        if name.startswith(KINDS) and name not in measured:
+            kept = history.over.get(name)
+            if kept is not None and now.since(kept.seen) <= history.patience_us:
+                over[name] = kept
+            else:
+                drafts.append(Draft(ConditionCleared(evidence="it is not measured any more"), subject=name))
+    return Outlook(tuple(drafts), over)
+
+
+def _onward(gauge: Gauge, history: History, now: Moment) -> Streak | None:
+    """The streak after this measurement: what could not be told neither ends one nor makes it longer."""
+    before = history.over.get(gauge.name)
+    if gauge.value is None:
+        return before
+    low = gauge.bound.clear if history.conditions[gauge.name] else gauge.bound.raise_
+    if gauge.value < low:
+        return None
+    holds = before is not None and now.since(before.seen) <= history.patience_us
+    return Streak(before.since if holds and before else now, now)
+
+
+def _news(gauge: Gauge, stands: Condition | None, streak: Streak | None, now: Moment) -> Iterator[Draft]:
+    if gauge.value is None:
+        return
+    if stands is not None:
+        if gauge.value < gauge.bound.clear:
+            yield Draft(ConditionCleared(evidence=gauge.words, value=gauge.value), subject=gauge.name)
+    elif streak is not None and (lasted := now.since(streak.since)) >= gauge.bound.for_:
+        for_ = f", for {spell_duration(lasted // US_PER_SECOND * US_PER_SECOND)}" if gauge.bound.for_ else ""
+        raised = ConditionRaised(
+            evidence=gauge.words + for_, state="high", value=gauge.value, bound=gauge.bound.raise_
+        )
+        yield Draft(raised, subject=gauge.name)
+
+
+def gauges(data: Mapping[str, Json], settings: ResourcesSettings) -> Iterator[Gauge]:
+    """Every measurement in a sample of `system-resource` that has bounds."""
+    available = (
+        f"memory is used to {data['memory']:.1%}, {spell_size(data['memory_available'])} are available"
+    )
+    yield Gauge("memory", settings.memory, data["memory"], available)
+    swap = f"swap is used to {data['swap']:.1%} of {spell_size(data['swap_total'])}"
+    yield Gauge("swap", settings.swap, data["swap"], swap)
+    for what, of in (("memory", "memory"), ("io", "the disks")):
+        if (share := data["psi"].get(what, {}).get("full")) is not None:
+            words = f"everything stood still for want of {of} in {share:.1%} of the last ten seconds"
+            yield Gauge(f"pressure:{what}", settings.pressure, share, words)
+    for bound in settings.disk:
+        yield from _of_disk(bound.path, bound, data["disks"].get(bound.path, {}))
+
+
+def _of_disk(path: str, bound: Bound, disk: Mapping[str, Json]) -> Iterator[Gauge]:
+    if "used" not in disk:
+        words = f"how full {path} is cannot be told: {disk.get('error', 'it was not looked at')}"
+        yield Gauge(f"disk:{path}", bound, None, words)
+        yield Gauge(f"inodes:{path}", bound, None, words)
+        yield Gauge(f"unmeasured:{path}", UNMEASURED, 1.0, words)
+        return
+    words = f"{path} is full to {disk['used']:.1%}, {spell_size(disk['free'])} are free"
+    yield Gauge(f"disk:{path}", bound, disk["used"], words)
+    if (share := disk.get("inodes")) is not None:
+        yield Gauge(f"inodes:{path}", bound, share, f"{share:.1%} of the inodes of {path} are used")
+    yield Gauge(f"unmeasured:{path}", UNMEASURED, 0.0, f"{path} tells how full it is")
+
+
+def streaks(data: Mapping[str, Json]) -> Mapping[str, Streak]:
+    """The streaks that a sample holds."""
+    return {name: Streak(Moment(*since), Moment(*seen)) for name, (since, seen) in data.get(OVER, {}).items()}
+
+
+def spelled(over: Mapping[str, Streak]) -> dict[str, Json]:
+    """Streaks as JSON, the way `streaks` reads them."""
+    return {name: [list(streak.since), list(streak.seen)] for name, streak in over.items()}

@@ -1,0 +1,136 @@
+"""Starts that go into the background, and stops that do not help at once, with real processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.host.proc import command_line, living
+from tests.acceptance.conftest import Served
+
+NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }'
+TWICE_FORKED = """
+import os
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execvp("sleep", ["sleep", "9020"])
+    os._exit(0)
+os.wait()
+"""
+BACKGROUND = {
+    "own session": ["sh", "-c", "setsid sleep 9020 & exit 0"],
+    "same session": ["sh", "-c", "sleep 9020 & exit 0"],
+    "forked twice": [sys.executable, "-c", TWICE_FORKED],
+}
+
+
+def alive(*argv: str) -> list[int]:
+    """The pids of the live processes with these words."""
+    return [one.pid for one in living() if command_line(one.pid) == list(argv)]
+
+
+@pytest.mark.parametrize("argv", BACKGROUND.values(), ids=BACKGROUND)
+def test_what_a_start_leaves_in_the_background_is_the_process(served: Served, argv: list[str]) -> None:
+    served.configure(f'[[process]]\nname = "victim"\nstart = {json.dumps(argv)}\n{NO_LIMITS}\n')
+    served.start()
+    known = stands(served, restarts=0)
+    for restarts in (1, 2):
+        os.kill(known, signal.SIGKILL)
+        known = stands(served, restarts=restarts, instead_of=known)
+    assert served.stop() == 0
+    served.start()
+    assert stands(served, restarts=2) == known
+
+
+def stands(served: Served, restarts: int, instead_of: int = 0) -> int:
+    """The pid of the only one there is, once it is known to stand for the process."""
+
+    def found() -> bool:
+        one, pids = served.process("victim"), alive("sleep", "9020")
+        return one["state"] == "up" and [one["pid"]] == pids and pids != [instead_of]
+
+    served.eventually(found, "the process in the background is up, and there once")
+    assert served.process("victim")["restarts"] == restarts
+    return int(served.process("victim")["pid"])
+
+
+def test_what_a_failed_start_leaves_is_not_there_twice(served: Served) -> None:
+    served.configure(
+        '[[process]]\nname = "broken"\nstart = ["sh", "-c", "setsid sleep 9021 & sleep 0.05; exit 3"]\n'
+        'restart = { max = 3, backoff = "10ms", backoff_max = "5m", grace = "1s" }\n'
+    )
+    served.start()
+    served.eventually(lambda: served.process("broken")["state"] == "flapping", "flapping")
+    assert served.process("broken")["restarts"] == 3
+    assert len(alive("sleep", "9021")) == 1
+
+
+@pytest.fixture
+def supervised(tmp_path: Path) -> Iterator[Callable[[Path], "subprocess.Popen[bytes]"]]:
+    """Starts a supervisor that brings a script back whenever it ends, and ends both after the test."""
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def start(script: Path) -> "subprocess.Popen[bytes]":
+        loop = f"while :; do {sys.executable} {script.name}; done"
+        begun.append(subprocess.Popen(["sh", "-c", loop], cwd=script.parent, start_new_session=True))
+        return begun[0]
+
+    yield start
+    for one in begun:
+        os.killpg(one.pid, signal.SIGKILL)
+        one.wait()
+
+
+def test_a_stop_that_does_not_last_is_made_again(
+    served: Served, tmp_path: Path, supervised: Callable[[Path], "subprocess.Popen[bytes]"]
+) -> None:
+    script = tmp_path / "worker9022.py"
+    script.write_text("import time; time.sleep(1000)")
+    served.configure(
+        f'[[process]]\nname = "worker"\nstart = ["true"]\nmatch = "^[^ ]*python[^ ]* worker9022"\n{NO_LIMITS}\n'
+        '[watch]\nprocess_interval = "50ms"\n'
+    )
+    supervisor = supervised(script)
+    served.start()
+    first = served.pid_when_up("worker")
+    served.append("process-stop-requested", "worker", expires_us=600_000_000)
+    served.eventually(lambda: served.process("worker")["pid"] not in (None, first), "it is back")
+    assert served.process("worker")["state"] == "stopping"
+    os.kill(supervisor.pid, signal.SIGKILL)
+    served.eventually(lambda: served.process("worker")["state"] == "stopped", "stopped")
+    assert served.status()["effects"]["acked"] == 2
+
+
+def test_a_stop_that_failed_says_why_and_is_made_again(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, state = tmp_path / "broken", tmp_path / "active"
+    broken.touch()
+    state.write_text("active")
+    systemctl = tmp_path / "bin" / "systemctl"
+    systemctl.parent.mkdir()
+    systemctl.write_text(
+        "#!/bin/sh\n"
+        f'case "$*" in *stop*) test -e {broken} && echo access denied && exit 4; echo inactive > {state};; esac\n'
+        f"echo LoadState=loaded; echo ActiveState=$(cat {state}); echo Result=success; echo MainPID=0\n"
+    )
+    systemctl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{systemctl.parent}:{os.environ['PATH']}")
+    served.configure(
+        '[[process]]\nname = "unit"\nsystemd_unit = "it.service"\n[watch]\nprocess_interval = "50ms"\n'
+    )
+    served.start()
+    served.eventually(lambda: served.process("unit")["state"] == "up", "up")
+    served.append("process-stop-requested", "unit", expires_us=600_000_000)
+    served.eventually(lambda: served.status()["effects"]["failed"] == 1, "a failure")
+    standing = served.process("unit")
+    assert standing["state"] == "stopping"
+    assert "access denied" in standing["why"]
+    broken.unlink()
+    served.eventually(lambda: served.process("unit")["state"] == "stopped", "stopped")

@@ -1,0 +1,77 @@
+"""How long a person waits, at three in the morning, for what happened and why, in a log of a million events."""
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.ipc.client import Client
+from tests.benchmarks.bench_cli import took, upulse
+from tests.benchmarks.filled import MILLION, filled_home
+from tests.benchmarks.ground import compiled, daemon
+from tests.benchmarks.table import Row, percentile, times
+
+CALLS = 10
+PATIENCE = 300.0
+TOOLS = {
+    "explain": ("explain",),
+    "why": ("why",),
+    "why restart-process:worker-3": ("why", "restart-process:worker-3"),
+    "incidents --since 24h": ("incidents", "--since", "24h"),
+}
+
+
+def settle(home: Home) -> None:
+    """Wait until the daemon has read the whole log in the background: nobody is to share the processor with that."""
+    until = time.monotonic() + PATIENCE
+    with Client(home.socket, timeout=30.0) as client:
+        while not verified_by(client.ask("status")):
+            if time.monotonic() > until:
+                raise TimeoutError(f"the log was not checked within {PATIENCE:g} s")
+            time.sleep(0.5)
+
+
+def verified_by(standing: Mapping[str, Any]) -> bool:
+    """Whether this very daemon has read the log; an earlier one's word stands until then."""
+    return (standing["log"]["verified"] or "") > standing["daemon"]["since"]
+
+
+def measured(home: Home, calls: int) -> dict[str, list[float]]:
+    """Milliseconds of every call; the first ones, which find nothing in memory, are left out."""
+    argvs = {name: [*upulse(), *words, "--home", str(home.path)] for name, words in TOOLS.items()}
+    argvs[""] = [sys.executable, "-c", "pass"]
+    spent: dict[str, list[float]] = {name: [] for name in argvs}
+    for _ in range(calls + 1):
+        for name, argv in argvs.items():
+            spent[name].append(took(argv))
+    return {name: taken[1:] for name, taken in spent.items()}
+
+
+def run(rows: int = MILLION, calls: int = CALLS) -> list[Row]:
+    """The median of some calls beside a running daemon, and of a bare interpreter in turn."""
+    compiled()
+    home = filled_home(rows)
+    with daemon(home):
+        pass  # it leaves a checkpoint, as one that has lived for a minute
+    with daemon(home):
+        settle(home)
+        spent = measured(home, calls)
+    middle = {name: percentile(taken, 50) for name, taken in spent.items()}
+    raw = f"{middle['']:.0f} ms (python -c pass)"
+    return [
+        Row(
+            f"upulse {name} with {rows:,} events",
+            "<= 500 ms",
+            f"{middle[name]:.0f} ms (worst {max(spent[name]):.0f})",
+            raw,
+            times(middle[name], middle[""]),
+        )
+        for name in TOOLS
+    ]
+
+
+if __name__ == "__main__":
+    from tests.benchmarks.table import markdown
+
+    print(markdown(run()))

@@ -1,0 +1,58 @@
+"""Whatever has a name in the code has its place in the pages: conditions, kinds of events, metrics, benchmarks."""
+
+import re
+
+import pytest
+
+import pulse_core.model.kinds  # noqa: F401  (defining the kinds is what registers them)
+from docs.generate import DOCS
+from pulse_adapters.metrics.families import OF_DISKS, OF_SYSTEM, OF_TARGETS, Seen, families
+from pulse_core.model.payload import KINDS
+from pulse_core.rules.survival.endpoint import PREFIX as LLM
+from pulse_core.rules.survival.outage import NAME as NETWORK
+from pulse_core.watch.log_storm import PREFIX as LOG
+from pulse_core.watch.resources import KINDS as RESOURCES
+from tests.simulation.day import Day, lived
+
+CONDITIONS = (*RESOURCES, NETWORK, LLM, LOG)
+OPERATIONS = (DOCS / "operations.md").read_text()
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_every_condition_is_in_the_runbook(name: str) -> None:
+    """Of those that have a subject, with it: `disk:PATH`."""
+    wanted = rf"`{re.escape(name)}[A-Za-z]+`" if name.endswith(":") else rf"`{re.escape(name)}`"
+    assert re.search(wanted, OPERATIONS)
+
+
+def test_every_kind_of_event_is_in_the_table() -> None:
+    page = (DOCS / "architecture.md").read_text()
+    rows = set(re.findall(r"^\| \**`([a-z-]+)`\** \|", page, re.MULTILINE))
+    ours = {name for name, kind in KINDS.items() if kind.__module__.startswith("pulse_core.")}
+    assert ours <= rows
+
+
+@pytest.fixture(scope="module")
+def metrics() -> set[str]:
+    """The names of all metrics, as a page of them has them, of a daemon with everything on."""
+    names = {number.name for number in (*OF_SYSTEM, *OF_DISKS, *OF_TARGETS)}
+
+    def look(hour: int, day: Day) -> None:
+        assert day.world.daemon is not None
+        seen = Seen(True, day.world.daemon.report(), {"events.db": 1})
+        names.update(
+            f"{one.name}_total" if one.type == "counter" else one.name for one in families(seen, "0")
+        )
+
+    lived(1, look)
+    return names
+
+
+def test_every_metric_is_on_the_page_of_operations(metrics: set[str]) -> None:
+    assert not [name for name in sorted(metrics) if f"`{name}`" not in OPERATIONS]
+
+
+def test_no_metric_is_promised_that_there_is_not(metrics: set[str]) -> None:
+    table = OPERATIONS.split("| metric | what it says |")[1].split("\n\n")[0]
+    firsts = "".join(row.split("|")[1] for row in table.splitlines() if row.startswith("| `"))
+    assert set(re.findall(r"`(pulse_[a-z0-9_]+)`", firsts)) <= metrics

@@ -1,0 +1,60 @@
+"""`collect`: a bundle that says everything, and keeps secrets."""
+
+import json
+import tarfile
+from pathlib import Path
+
+from cli_home import ALLOW, CliHome, sleeper
+
+from upulse_cli.bundle import KEPT, forget_oldest
+
+SECRET = "slack://AAAA1111AA/BBBB2222BB/cccccccccccccccccccccccc"
+
+
+def unpacked(path: Path) -> dict[str, str]:
+    with tarfile.open(path) as bundle:
+        files = [(member, bundle.extractfile(member)) for member in bundle.getmembers()]
+        return {member.name.removeprefix("pulse/"): file.read().decode() for member, file in files if file}
+
+
+def test_a_bundle_holds_what_is_known_and_no_secret(tmp_path: Path) -> None:
+    home = CliHome(tmp_path / "home")
+    home.upulse("init")
+    home.configure(sleeper("demo", 86_395), ALLOW, f'[notify]\nurls = ["{SECRET}"]\n')
+    home.upulse("daemon", "start")
+    try:
+        home.pid_when_up("demo")
+        wish = home.upulse("effect", "add", "collect", "--key", "c", "--param", 'why="it is slow"', "--wait")
+        shown = home.upulse("effect", "show", wish.out.strip(), "--json").json
+        result = shown["events"][-1]["data"]["result"]
+        found = unpacked(Path(result["path"]))
+    finally:
+        home.end_everything()
+    assert result["missing"] == []
+    assert Path(result["path"]).stat().st_mode & 0o077 == 0
+    assert json.loads(found["about.json"])["why"] == "it is slow"
+    assert json.loads(found["status.json"])["daemon"]["state"] == "running"
+    assert "process-up" in found["events.jsonl"]
+    assert "86395" in found["processes.jsonl"]
+    assert {"samples.jsonl", "ticks.jsonl", "proc/meminfo", "logs/demo.log"} <= set(found)
+    assert SECRET not in "".join(found.values())
+
+
+def test_a_bundle_is_written_although_a_part_cannot_be_read(tmp_path: Path) -> None:
+    home = CliHome(tmp_path / "home")
+    home.upulse("init")
+    home.configure("[nonsense]\n")
+    from pulse_adapters.config.home import Home
+    from upulse_cli.bundle import written
+
+    path, missing = written(Home(home.path), tmp_path / "b.tar.gz", "")
+    assert [words.split(":")[0] for words in missing] == ["config.toml"]
+    assert "events.jsonl" in unpacked(path)
+
+
+def test_only_the_newest_bundles_are_kept(tmp_path: Path) -> None:
+    for number in range(KEPT + 3):
+        (tmp_path / f"{number:02}.tar.gz").write_bytes(b"x")
+    (tmp_path / ".broken.tar.gz.part").write_bytes(b"x")
+    forget_oldest(tmp_path)
+    assert len(list(tmp_path.iterdir())) == KEPT

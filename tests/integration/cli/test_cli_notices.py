@@ -1,0 +1,69 @@
+"""A real daemon tells people outside: through a child, and without becoming any bigger."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_home import CliHome, eventually
+
+from tests.postbox import Postbox, postbox
+
+NOTIFY = '[notify]\nurls = ["env:PULSE_TEST_ONE", "env:PULSE_TEST_TWO"]\ngroup = "200ms"\n'
+
+
+@pytest.fixture
+def box() -> Iterator[Postbox]:
+    with postbox() as made:
+        yield made
+
+
+@pytest.fixture
+def telling(tmp_path: Path, box: Postbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliHome]:
+    """A home whose daemon runs, knows the first of two addresses, and guards nothing."""
+    monkeypatch.setenv("PULSE_TEST_ONE", box.url("one"))
+    monkeypatch.delenv("PULSE_TEST_TWO", raising=False)
+    home = CliHome(tmp_path / "home")
+    home.upulse("init")
+    home.configure(NOTIFY)
+    home.upulse("daemon", "start")
+    try:
+        yield home
+    finally:
+        home.end_everything()
+
+
+def told(home: CliHome, name: str) -> str:
+    return home.upulse("effect", "add", "notify", "--key", name, "--param", f"title={name}").out.strip()
+
+
+def test_notices_leave_together_and_the_daemon_stays_small(
+    telling: CliHome, box: Postbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fault,) = telling.upulse("events", "--kind", "error", "--json").lines
+    assert fault["subject"] == "notify"
+    assert fault["data"]["message"].startswith("no notices go to env:PULSE_TEST_TWO: ")
+    ids = [told(telling, name) for name in ("disk full", "gateway down")]
+    assert eventually(lambda: box.posts, "the first message")
+    log = telling.upulse("daemon", "logs", "-n", "200").out
+    assert "disk full" in log
+    assert "gateway down" in log
+
+    for id_ in ids:
+        shown = telling.upulse("effect", "show", id_, "--json").json
+        assert shown["state"] == "retrying"
+        assert shown["events"][-1]["data"]["error"] == "env:PULSE_TEST_TWO: its variable is not set"
+
+    telling.upulse("daemon", "stop")
+    monkeypatch.setenv("PULSE_TEST_TWO", box.url("two"))
+    telling.upulse("daemon", "start")
+    third = told(telling, "all is well")
+    eventually(
+        lambda: telling.upulse("effect", "show", third, "--json").json["state"] == "acked",
+        "the third notice to be everywhere",
+    )
+    assert {path for path, _ in box.posts} == {"one", "two"}
+    pid = telling.status()["daemon"]["pid"]
+    loaded = Path(f"/proc/{pid}/maps").read_text()
+    assert "_ssl." not in loaded
+    assert "apprise" not in loaded
+    assert len(telling.upulse("events", "--kind", "error", "--json").lines) == 1

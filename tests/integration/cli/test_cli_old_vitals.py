@@ -1,0 +1,49 @@
+"""What was sensed long ago is still there, by the minute."""
+
+import asyncio
+import time
+
+from cli_home import Inside
+
+from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_core.model.moment import Moment
+
+MINUTE = 60_000_000
+DAY = 1_440 * MINUTE
+
+
+async def sensed(home: Inside, begun: int) -> None:
+    """Two minutes of four samples each, from then on, and two samples of now."""
+    now = round(time.time() * 1e6)
+    async with SqliteVitals.open(home.path / "vitals.db") as vitals:
+        for number, used in enumerate((0.1, 0.2, 0.6, 0.3, 0.5, 0.5, 0.5, 0.5)):
+            at = begun + number * MINUTE // 4
+            vitals.sample("system-resource", Moment(at, "b", 1), {"memory": used, "up": True})
+        for at in (now - 2_000_000, now - 1_000_000):
+            vitals.sample("system-resource", Moment(at, "b", 1), {"memory": 0.4})
+        await vitals.flush()
+        await vitals.trim(now - DAY)
+
+
+def test_a_series_begins_with_minutes_and_ends_with_samples(quiet: Inside) -> None:
+    begun = (round(time.time() * 1e6) - 3 * DAY) // MINUTE * MINUTE
+    asyncio.run(sensed(quiet, begun))
+    told = quiet.upulse("vitals", "system-resource.memory", "--since", "2d", "--json").json[0]
+    assert [point["value"] for point in told["points"]] == [0.4, 0.4]
+    told = quiet.upulse("vitals", "system-resource.memory", "--since", "4d", "--json").json[0]
+    values = [round(point["value"], 3) for point in told["points"]]
+    assert values in (
+        [0.3, 0.5, 0.4, 0.4],
+        [0.4, 0.4, 0.4],
+    )  # where it is long, some minutes are taken together
+    said = quiet.upulse("vitals", "system-resource.memory", "--since", "4d").out
+    assert "last 0.4, lowest 0.1, highest 0.6" in said
+
+
+def test_the_table_knows_the_bounds_of_long_ago(quiet: Inside) -> None:
+    asyncio.run(sensed(quiet, (round(time.time() * 1e6) - 3 * DAY) // MINUTE * MINUTE))
+    line = next(
+        line for line in quiet.upulse("vitals", "--since", "4d").out.splitlines() if ".memory" in line
+    )
+    assert line.split()[1:4] == ["0.4", "0.1", "0.6"]
+    assert "system-resource.up" in quiet.upulse("vitals", "--since", "4d").out

@@ -1,0 +1,217 @@
+"""A home that nobody can write (a backup, a read-only mount, another user's) is read all the same, and left as it is."""
+
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_home import ALLOW, UPULSE, CliHome, Inside, Said, eventually, sleeper
+
+from pulse_adapters.sqlite.connect import Way
+
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount, and be somebody else")
+
+MOUNTED = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
+READS_BUT_WRITES_NOTHING = (
+    "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+    "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search",
+)  # fmt: skip
+WAY = """
+import pathlib, sys
+from pulse_adapters.sqlite.connect import way_to
+print(way_to(pathlib.Path(sys.argv[1])).name)
+"""
+
+
+def on_read_only_media(home: Path) -> Sequence[str]:
+    return ("unshare", "--mount", "sh", "-c", MOUNTED, "sh", str(home))
+
+
+def as_another_user(home: Path) -> Sequence[str]:
+    subprocess.run(["chmod", "-R", "a-w,a+rX", str(home)], check=True)
+    return READS_BUT_WRITES_NOTHING
+
+
+AS = {"read-only media": on_read_only_media, "another user": as_another_user}
+
+
+def upulse(around: Sequence[str], home: Path, *words: str) -> Said:
+    argv = [*around, *UPULSE, *words, "--home", str(home)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def way_here(around: Sequence[str], home: Path) -> str:
+    argv = [*around, sys.executable, "-c", WAY, str(home / "events.db")]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that others can reach; pytest's own is closed to them."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        os.chmod(directory, 0o755)
+        yield Path(directory) / "home"
+
+
+@pytest.fixture
+def recorded(place: Path, capsys: pytest.CaptureFixture[str]) -> Inside:
+    """A home without a daemon, and paused."""
+    home = Inside(place, capsys)
+    home.upulse("init")
+    home.upulse("pause")
+    return home
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> CliHome:
+    """A home whose daemon restarted a process and was then killed: its last rows are in the -wal only."""
+    home = CliHome(tmp_path_factory.mktemp("killed") / "home")
+    home.upulse("init")
+    home.configure(sleeper("demo", 86_397), ALLOW)
+    home.upulse("daemon", "start")
+    try:
+        first = home.pid_when_up("demo")
+        os.kill(first, signal.SIGKILL)
+        home.pid_when_up("demo", other_than=first)
+        eventually(lambda: not story(home)["missing"], "the tick's record")
+    finally:
+        home.end_everything()
+    return home
+
+
+@pytest.fixture(scope="module")
+def answers(killed: CliHome, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What is said of the killed daemon's home where it can be written."""
+    home = copied(killed.path, tmp_path_factory.mktemp("writable") / "home")
+    return {words: upulse((), home, *words.split()).out for words in ("events --json", "why --json")}
+
+
+def copied(source: Path, target: Path) -> Path:
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("pulse.sock"))
+    return target
+
+
+def story(home: CliHome) -> dict[str, Any]:
+    return dict(home.upulse("why", "--json").json)
+
+
+def as_it_was_left(home: Path) -> Way:
+    return Way.SHARED
+
+
+def without_index(home: Path) -> Way:
+    """As a backup has it that leaves out what can be made again."""
+    for path in home.glob("*-shm"):
+        path.unlink()
+    return Way.ALONE
+
+
+def closed(home: Path) -> Way:
+    """As a daemon leaves it that was asked to stop."""
+    for name in ("events", "vitals"):
+        with closing(sqlite3.connect(home / f"{name}.db")) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert not list(home.glob("*.db-*"))
+    return Way.FROZEN
+
+
+def emptied(home: Path) -> Way:
+    """As a daemon leaves it that was killed before it wrote anything."""
+    closed(home)
+    for name in ("events", "vitals"):
+        (home / f"{name}.db-wal").write_bytes(b"")
+        (home / f"{name}.db-shm").write_bytes(bytes(32_768))
+    return Way.FROZEN
+
+
+@pytest.mark.parametrize("who", AS)
+@pytest.mark.parametrize("state", [as_it_was_left, without_index, closed, emptied])
+def test_all_that_was_recorded_is_read_and_nothing_is_touched(
+    killed: CliHome, answers: dict[str, str], place: Path, state: Callable[[Path], Way], who: str
+) -> None:
+    home = copied(killed.path, place)
+    way = state(home)
+    around = AS[who](home)
+    assert way_here(around, home) == way.name
+    before = contents(home)
+    for words, answer in answers.items():
+        read = upulse(around, home, *words.split())
+        assert (read.code, read.err, read.out) == (0, "", answer)
+    verdict = upulse(around, home, "verify", "--json").json
+    assert (verdict["fault"], verdict["rows"]) == ("", answers["events --json"].count("\n"))
+    status = upulse(around, home, "status", "--json").json
+    assert (status["daemon"]["state"], status["effects"]["acked"] >= 1) == ("stopped", True)
+    assert status["tick"]["count"] > 0
+    assert contents(home) == before
+
+
+def contents(home: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in home.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("who", AS)
+def test_damage_is_said_there_too(killed: CliHome, place: Path, who: str) -> None:
+    home = copied(killed.path, place)
+    wal = home / "events.db-wal"
+    os.truncate(wal, wal.stat().st_size - 10_000)
+    around = AS[who](home)
+    for command in ("verify", "events", "status"):
+        said = upulse(around, home, command)
+        assert said.code == 1
+        assert "acknowledged" in said.out + said.err
+
+
+@pytest.mark.parametrize("who", AS)
+def test_a_socket_that_was_left_over_hides_nothing(recorded: Inside, who: str) -> None:
+    left = socket.socket(socket.AF_UNIX)
+    left.bind(str(recorded.path / "run" / "pulse.sock"))
+    left.close()
+    (recorded.path / "run" / "pulse.sock").chmod(0o600)
+    status = upulse(AS[who](recorded.path), recorded.path, "status", "--json").json
+    assert (status["daemon"]["state"], status["paused"] is not None) == ("stopped", True)
+
+
+@pytest.mark.parametrize(
+    ("who", "why"), [("read-only media", "Read-only file system"), ("another user", "Permission denied")]
+)
+def test_what_would_be_recorded_is_refused_there(recorded: Inside, who: str, why: str) -> None:
+    said = upulse(AS[who](recorded.path), recorded.path, "pause")
+    assert said.code == 1
+    assert f"{recorded.path}/run/lock can't be locked: {why}" in said.err
+
+
+def test_a_running_daemons_home_is_read_through_a_read_only_mount(served: CliHome) -> None:
+    around = on_read_only_media(served.path)
+    assert way_here(around, served.path) == Way.SHARED.name
+    served.upulse("pause")
+    assert upulse(around, served.path, "events", "--json", "-n", "1").lines[0]["kind"] == "paused"
+    served.upulse("resume")
+    assert upulse(around, served.path, "events", "--json", "-n", "1").lines[0]["kind"] == "resumed"
+    status = upulse(around, served.path, "status", "--json").json
+    assert (status["daemon"]["state"], status["paused"]) == ("running", None)
+    assert upulse(around, served.path, "verify", "--json").json["fault"] == ""
+
+
+@pytest.mark.parametrize("who", AS)
+def test_a_log_that_somebody_has_open_is_never_taken_for_one_that_stands_still(
+    recorded: Inside, who: str
+) -> None:
+    with closing(sqlite3.connect(recorded.path / "events.db")) as writer:
+        writer.execute("PRAGMA user_version")
+        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert (recorded.path / "events.db-wal").stat().st_size == 0
+        around = AS[who](recorded.path)
+        assert way_here(around, recorded.path) == Way.SHARED.name
+        assert [event["kind"] for event in upulse(around, recorded.path, "events", "--json").lines] == [
+            "paused"
+        ]

@@ -1,0 +1,175 @@
+"""What a start leaves behind: the process itself in the background, or the remains of a failed start."""
+
+import os
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from host_scene import until, wished
+
+from pulse_adapters.host import stop_process
+from pulse_adapters.host.proc import carries, command_line, entry, is_alive, living
+from pulse_adapters.host.restart_process import RestartParams, RestartProcess
+from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.stop_process import StopParams, StopProcess
+from pulse_adapters.host.table import LinuxProcessTable
+from pulse_core.ports import Found, Result, Sight
+from pulse_core.settings import ProcessSettings, Settings
+
+Start = Callable[[str], Found]
+Restart = Callable[..., Awaitable[Result]]
+
+
+def process(script: str, **more: object) -> ProcessSettings:
+    return ProcessSettings.model_validate({"name": "it", "start": ["sh", "-c", script], **more})
+
+
+@pytest.fixture
+def effect() -> str:
+    return str(uuid.uuid4())
+
+
+@pytest.fixture
+def start(spawner: Spawner, log: Path, effect: str) -> Start:
+    return lambda script: spawner.start(["sh", "-c", script], output=log, env={"PULSE_EFFECT": effect})
+
+
+def carriers(effect: str, program: str = "sleep") -> list[Found]:
+    """The live processes of a start that are this program by now."""
+    return [
+        one.found for one in living() if carries(one.pid, effect) and command_line(one.pid)[:1] == [program]
+    ]
+
+
+async def over(start: Found) -> None:
+    await until(lambda: entry(start.pid) is None)
+
+
+async def seen(table: LinuxProcessTable, it: ProcessSettings, known: Found) -> Sight:
+    return (await table.look([it], {"it": known}))["it"]
+
+
+async def test_who_exits_at_once_with_0_has_gone_into_the_background(
+    table: LinuxProcessTable, start: Start, effect: str
+) -> None:
+    first = start("sleep 1000 & setsid sleep 1000 & exit 0")
+    await over(first)
+    await until(lambda: len(carriers(effect)) == 2)
+    sight = await seen(table, process("x"), first)
+    assert set(sight.found) == set(carriers(effect))
+    leader = entry(sight.found[0].pid)
+    assert leader is not None
+    assert leader.session == leader.pid  # who has a session of its own stands for it, the other one helps
+    assert f"left in the background by {first.pid}" in sight.detail
+
+
+@pytest.mark.parametrize("end", ["exit 3", "kill -9 $$"])
+async def test_who_ends_otherwise_is_dead_whatever_it_leaves(
+    table: LinuxProcessTable, start: Start, effect: str, end: str
+) -> None:
+    first = start(f"setsid sleep 1000 & {end}")
+    await over(first)
+    await until(lambda: carriers(effect))
+    assert (await seen(table, process("x"), first)).found == ()
+
+
+async def test_who_exits_with_0_after_its_grace_is_dead(
+    table: LinuxProcessTable, start: Start, effect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulse_adapters.host.background.LAUNCH_S", 0.05)
+    first = start("setsid sleep 1000 & sleep 0.1; exit 0")
+    await over(first)
+    assert carriers(effect)
+    assert (await seen(table, process("x", restart={"grace": "50ms"}), first)).found == ()
+    assert (await seen(table, process("x", restart={"grace": "5s"}), first)).found != ()
+
+
+async def test_what_another_start_has_left_is_not_mistaken_for_it(
+    table: LinuxProcessTable, spawner: Spawner, start: Start, log: Path
+) -> None:
+    env = {"PULSE_EFFECT": "another", "PULSE_PROCESS": "it@/home"}
+    spawner.start(["sleep", "1000"], output=log, env=env)
+    first = start("exit 0")
+    await over(first)
+    assert (await seen(table, process("x"), first)).found == ()
+
+
+@pytest.fixture
+def restart(spawner: Spawner, table: LinuxProcessTable, tmp_path: Path) -> Restart:
+    async def restarted(it: ProcessSettings, dead: Found, **more: object) -> Result:
+        executor = RestartProcess(
+            lambda: Settings(process=(it,)), table, lambda: {"it": dead}, spawner, tmp_path / "logs"
+        )
+        params = {"instead_of": {"pid": dead.pid, "started": dead.started}, "if_dead": True, "fresh": True}
+        wish, event = wished("restart-process", process="it", **{**params, **more})
+        return await executor.execute(wish, RestartParams.model_validate(wish.params), event)
+
+    return restarted
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+@pytest.mark.parametrize(
+    "way", [{}, {"tcp": "127.0.0.1:1"}, {"pid_file": "/no/such/file"}], ids=["", "tcp", "pid file"]
+)
+async def test_what_is_coming_up_in_the_background_is_not_started_again(
+    restart: Restart, start: Start, effect: str, way: dict[str, str], fresh: bool
+) -> None:
+    first = start("setsid sleep 1000 & exit 0")
+    await over(first)
+    await until(lambda: carriers(effect))
+    result = await restart(process("exit 7", **way), first, fresh=fresh)
+    (left,) = carriers(effect)
+    assert result.data == {"already": True, "pid": left.pid, "started": left.started}
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+async def test_the_remains_of_a_failed_start_are_ended_before_the_next(
+    restart: Restart, start: Start, effect: str, fresh: bool
+) -> None:
+    first = start("setsid sleep 1000 & exit 3")
+    await over(first)
+    await until(lambda: carriers(effect))
+    result = await restart(process("exec sleep 1000"), first, fresh=fresh)
+    assert carriers(effect) == []
+    assert is_alive(Found(result.data["pid"], result.data["started"]))
+
+
+async def test_what_a_process_has_detached_from_itself_outlives_its_death(
+    restart: Restart, start: Start, effect: str
+) -> None:
+    first = start("setsid sleep 1000 & while :; do sleep 0.01; done")
+    await until(lambda: carriers(effect))
+    detached = [one for one in carriers(effect) if command_line(one.pid) == ["sleep", "1000"]]
+    os.kill(first.pid, 9)
+    await over(first)
+    await restart(process("exec sleep 1000"), first)
+    assert all(is_alive(one) for one in detached)
+
+
+async def test_a_person_gets_what_is_in_the_background_restarted(
+    restart: Restart, start: Start, effect: str
+) -> None:
+    first = start("setsid sleep 1000 & exit 0")
+    await over(first)
+    await until(lambda: carriers(effect))
+    result = await restart(process("exec sleep 1000"), first, instead_of=None, if_dead=False)
+    assert carriers(effect) == []
+    assert is_alive(Found(result.data["pid"], result.data["started"]))
+
+
+async def test_a_stop_ends_who_ignores_sigterm(
+    spawner: Spawner, table: LinuxProcessTable, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stop_process, "_SOFT_S", 0.2)
+    it = process("x")
+    deaf = spawner.start(["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done"], output=log)
+    await until(lambda: log.exists() and log.read_text())
+    executor = StopProcess(lambda: Settings(process=(it,)), table, lambda: {"it": deaf}, spawner)
+    wish, event = wished("stop-process", process="it")
+    began = time.monotonic()
+    result = await executor.execute(wish, StopParams(process="it"), event)
+    assert time.monotonic() - began >= 0.2
+    assert result.data == {"ended": [deaf.pid]}
+    assert not is_alive(deaf)

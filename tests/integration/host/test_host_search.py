@@ -1,0 +1,183 @@
+"""The pass over the command lines of real processes: right after an exec, a new title, a pid given out again."""
+
+import asyncio
+import os
+import sys
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from host_scene import bury, child, until
+
+from pulse_adapters.host.command_lines import KEPT, CommandLines, words
+from pulse_adapters.host.proc import SEARCHED, command_line, pids, started
+from pulse_adapters.host.search import Search
+from pulse_adapters.host.spawn import Spawner
+from pulse_core.ports import Found
+
+
+@pytest.fixture
+async def search(mark: str) -> AsyncIterator[Search]:
+    search = Search()
+    yield search
+    search.close()
+
+
+@pytest.fixture
+def word() -> str:
+    return f"w{uuid.uuid4().hex}"
+
+
+async def found(search: Search, pattern: str) -> tuple[Found, ...]:
+    return (await search.find({"it": pattern}))["it"].found
+
+
+def open_files() -> list[str]:
+    links = []
+    for file in os.listdir("/proc/self/fd"):
+        try:
+            links.append(os.readlink(f"/proc/self/fd/{file}"))
+        except OSError:
+            continue  # the listing's own
+    return links
+
+
+EXEC = """
+import os, sys, time
+while not os.path.exists(sys.argv[1]): time.sleep(0.005)
+os.execvp("sleep", ["sleep", "1000"])
+"""
+
+
+def sleeper(*words: str) -> list[str]:
+    """No shell: between its fork and exec its child would have the same command line."""
+    return [sys.executable, "-c", "import time; time.sleep(1000)", *words]
+
+
+async def test_an_exec_is_seen_though_pid_and_start_time_stay(
+    search: Search, spawner: Spawner, log: Path, word: str, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    it = spawner.start([sys.executable, "-c", EXEC, str(go), word], output=log)
+    await until(lambda: word in command_line(it.pid))
+    assert await found(search, word) == (it,)
+    assert await found(search, rf"(?s)execvp.*{word}") == (it,)
+    go.touch()
+    await until(lambda: command_line(it.pid) == ["sleep", "1000"])
+    assert await found(search, word) == ()
+    assert it in await found(search, r"^sleep 1000$")
+
+
+TITLE = """
+import ctypes, sys
+argv = ctypes.string_at  # the kernel shows the memory in which argv was: whoever writes there has a new title
+start = int(open("/proc/self/stat").read().rsplit(")", 1)[1].split()[45])
+print("ready", flush=True)
+sys.stdin.readline()
+ctypes.memmove(start, sys.argv[1].encode(), len(sys.argv[1]))
+print("renamed", flush=True)
+sys.stdin.readline()
+"""
+
+
+async def test_a_title_that_a_process_writes_itself_is_seen(search: Search, word: str) -> None:
+    argv = [sys.executable, "-c", TITLE, word]
+    process = await asyncio.create_subprocess_exec(
+        *argv, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    await process.stdout.readline()
+    assert await found(search, f"^{word}") == ()
+    process.stdin.write(b"\n")
+    await process.stdout.readline()
+    assert [one.pid for one in await found(search, f"^{word}")] == [process.pid]
+    process.stdin.write(b"\n")
+    await process.wait()
+
+
+def reborn(dead: int, *argv: str) -> bool:
+    """Start a program under the pid of a dead one; False if the kernel does not let us."""
+    for _ in range(50):
+        try:
+            Path("/proc/sys/kernel/ns_last_pid").write_text(str(dead - 1))
+        except OSError:
+            return False
+        if (pid := child(*argv)) == dead:
+            return True
+        os.kill(pid, 9)
+        bury(pid)
+    return False
+
+
+async def test_a_pid_given_out_again_is_another_process(search: Search, word: str) -> None:
+    old = child("/bin/sleep", "1000", "0")
+    await until(lambda: command_line(old))
+    assert old in [one.pid for one in await found(search, r"^/bin/sleep 1000 0$")]
+    os.kill(old, 9)
+    bury(old)
+    if not reborn(old, *sleeper(word)):
+        pytest.skip("only root may say which pid comes next")
+    try:
+        await until(lambda: word in command_line(old))
+        assert old not in [one.pid for one in await found(search, r"^/bin/sleep 1000 0$")]
+        assert await found(search, word) == (Found(old, started(old) or 0),)
+    finally:
+        os.kill(old, 9)
+        bury(old)
+
+
+async def test_the_dead_are_not_found_and_their_files_are_let_go(search: Search, word: str) -> None:
+    pid = child(*sleeper(word))
+    await until(lambda: word in command_line(pid))
+    assert [one.pid for one in await found(search, word)] == [pid]
+    os.kill(pid, 9)
+    await until(lambda: not started(pid))
+    assert await found(search, word) == ()  # a zombie
+    bury(pid)
+    assert await found(search, word) == ()
+    assert f"/proc/{pid}/cmdline" not in open_files()
+
+
+async def test_the_files_kept_open_are_few_and_closed_at_the_end(mark: str) -> None:
+    before, lines = len(open_files()), CommandLines()
+    children = [child("/bin/sleep", "1000") for _ in range(KEPT // 2)]
+    try:
+        await until(lambda: all(map(command_line, children)))
+        for _ in range(2):
+            seen = {int(pid) for pid, _ in lines.all()}
+            assert seen.issuperset(children)
+            assert len(open_files()) - before <= KEPT + 1
+    finally:
+        for pid in children:
+            os.kill(pid, 9)
+            bury(pid)
+    lines.close()
+    assert len(open_files()) == before
+
+
+async def test_nobody_who_has_a_command_line_is_passed_over(mark: str) -> None:
+    lines = CommandLines()
+    before, seen, after = everybody(), {int(pid): words(raw) for pid, raw in lines.all()}, everybody()
+    lines.close()
+    stayed = {
+        pid: argv
+        for pid, argv in before.items()
+        if argv == after.get(pid) and argv and len(str(argv)) < SEARCHED
+    }
+    assert os.getpid() in stayed
+    assert {pid: seen.get(pid) for pid in stayed} == stayed
+
+
+def everybody() -> dict[int, list[str]]:
+    return {pid: command_line(pid) for pid in pids()}
+
+
+async def test_of_a_long_argv_only_the_first_4096_characters_are_searched(
+    search: Search, spawner: Spawner, log: Path, word: str
+) -> None:
+    near = spawner.start(sleeper("é" * 3_000, word), output=log)
+    spawner.start(sleeper("é" * 5_000, word), output=log)
+    await until(lambda: command_line(near.pid)[-1:] == [word])
+    assert await found(search, word) == (near,)

@@ -1,0 +1,320 @@
+"""The reader's process: killed at any time, it loses nothing and says nothing twice."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from logs_ear import Ear, errors
+from logs_scene import copytruncate, rename, write
+
+from pulse_adapters.logs import reader as reader_module
+from pulse_adapters.logs.reader import FollowedLogs
+from pulse_core.settings import LogSettings
+
+TAIL = (sys.executable, "-S", "-P", "-m", "pulse_adapters.logs.tail")
+ROOT = str(Path(__file__).parents[3])
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "app.log"
+
+
+async def test_lines_are_heard_with_their_source_and_their_place(log: Path) -> None:
+    async with Ear(errors(log.parent / "*.log")) as ear:
+        write(log, "fine", "ERROR one")
+        await ear.until(lambda: ear.lines)
+        assert ear.heard == [(str(log), "ERROR one")]
+        assert ear.places[str(log)]["files"][0]["offset"] == log.stat().st_size
+
+
+async def test_what_is_there_at_first_is_history_and_what_comes_later_is_not(log: Path) -> None:
+    write(log, "ERROR old")
+    async with Ear(errors(log.parent / "*.log")) as ear:
+        write(log, "ERROR new")
+        write(log.with_name("later.log"), "ERROR later")
+        await ear.until(lambda: len(ear.lines) == 2)
+        assert sorted(ear.lines) == ["ERROR later", "ERROR new"]
+
+
+async def test_a_directory_may_appear_later(tmp_path: Path) -> None:
+    async with Ear(errors(tmp_path / "deep" / "*" / "app.log")) as ear:
+        for name in ("one", "two"):
+            home = tmp_path / "deep" / name
+            home.mkdir(parents=True)
+            write(home / "app.log", f"ERROR {name}")
+        await ear.until(lambda: len(ear.lines) == 2)
+        (tmp_path / "deep" / "one" / "app.log").unlink()
+        (tmp_path / "deep" / "one").rmdir()
+        (tmp_path / "deep" / "one").mkdir()
+        write(tmp_path / "deep" / "one" / "app.log", "ERROR again")
+        await ear.until(lambda: len(ear.lines) == 3)
+        assert ear.lines == ["ERROR one", "ERROR two", "ERROR again"]
+
+
+async def test_a_line_is_heard_within_milliseconds(log: Path) -> None:
+    log.touch()
+    async with Ear(errors(log)) as ear:
+        took = []
+        for number in range(20):
+            await asyncio.sleep(0.05)
+            began = time.perf_counter()
+            write(log, f"ERROR {number}")
+            while len(ear.lines) <= number:
+                await asyncio.sleep(0)
+            took.append(time.perf_counter() - began)
+        assert sorted(took)[len(took) // 2] < 0.05
+
+
+async def test_killed_at_random_points_of_a_stream_it_says_each_line_once(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader_module, "BACKOFF", 0.01)
+    dice, written, kills = random.Random(7), 0, 0
+    log.touch()
+    async with Ear(errors(log.parent / "*.log", lines_per_minute=100_000)) as ear:
+        while written < 30_000:
+            number = dice.randrange(1, 1_500)
+            write(log, *(f"ERROR {written + one}" if one % 2 else "fine" for one in range(number)))
+            written += number
+            if dice.random() < 0.1:
+                dice.choice([rename, copytruncate])(log)
+            if dice.random() < 0.3 and ear.pid:
+                ear.kill()
+                kills += 1
+            await asyncio.sleep(dice.random() * 0.03)
+        write(log, "ERROR last")
+        await ear.until(lambda: "ERROR last" in ear.lines)
+        await asyncio.sleep(0.2)
+    assert kills > 2
+    numbers = [line for line in ear.lines if line != "ERROR last"]
+    assert len(numbers) == len(set(numbers))
+    assert len(numbers) == ear.counted - 1
+    expected = {int(line.split()[1]) for line in numbers}
+    assert max(expected) >= written - 1_500
+    assert len(expected) == sum(1 for line in every_line(log) if line.startswith("ERROR")) - 1
+
+
+def every_line(log: Path) -> list[str]:
+    return [line for path in log.parent.iterdir() for line in path.read_text().splitlines()]
+
+
+async def test_a_reader_that_dies_is_begun_again_and_that_is_said(log: Path) -> None:
+    write(log, "fine")
+    async with Ear(errors(log)) as ear:
+        first = ear.pid
+        ear.kill()
+        write(log, "ERROR meanwhile")
+        await ear.until(lambda: ear.lines)
+        assert ear.lines == ["ERROR meanwhile"]
+        assert ear.pid != first
+        assert ear.said == [("log-reader", "ended (signal 9) and is begun again")]
+
+
+async def test_a_reader_that_is_stuck_is_begun_again(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_module, "SILENCE", 0.5)
+    log.touch()
+    async with Ear(errors(log)) as ear:
+        os.kill(ear.pid, signal.SIGSTOP)
+        await ear.until(lambda: ear.said)
+        monkeypatch.setattr(reader_module, "SILENCE", 60.0)
+        write(log, "ERROR after")
+        await ear.until(lambda: ear.lines)
+        assert ear.said[0] == ("log-reader", "said nothing for 0.5 s and is begun again")
+
+
+async def test_a_reader_that_cannot_be_started_is_said_and_tried_again(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.touch()
+    monkeypatch.setattr(reader_module, "BACKOFF", 0.05)
+    argv = reader_module._ARGV
+    monkeypatch.setattr(reader_module, "_ARGV", ("/nowhere/python",))
+    ear = Ear(errors(log))
+    ear.reader.follow(ear.logs, {}, ())
+    assert ear.said == [("log-reader", "cannot be started: No such file or directory")]
+    monkeypatch.setattr(reader_module, "_ARGV", argv)
+    await ear.until(lambda: ear.progress.sources)
+    write(log, "ERROR one")
+    await ear.until(lambda: ear.lines)
+    ear.reader.close()
+
+
+async def test_a_reader_that_fails_says_with_its_last_words_why(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader_module, "_ARGV", (sys.executable, "-c", "raise SystemExit('no such thing')"))
+    ear = Ear(errors(log))
+    ear.reader.follow(ear.logs, {}, ())
+    await ear.until(lambda: ear.said)
+    assert ear.said == [("log-reader", "ended (status 1) and is begun again: no such thing")]
+    ear.reader.close()
+
+
+async def test_no_reader_lives_where_nothing_is_followed_or_after_its_end(log: Path) -> None:
+    reader = FollowedLogs()
+    reader.follow((), {}, ())
+    assert not reader.running
+    reader.follow((errors(log),), {}, ())
+    (pid,) = reader.running
+    reader.follow((), {}, ())
+    assert not reader.running
+    assert not Path(f"/proc/{pid}").exists()
+    reader.close()
+
+
+async def test_a_reader_ends_with_whoever_started_it(log: Path) -> None:
+    parent = f"""
+import asyncio, os
+from pulse_adapters.logs.reader import FollowedLogs
+from pulse_core.settings import LogSettings
+async def main():
+    reader = FollowedLogs()
+    reader.follow((LogSettings(path={str(log)!r}, keywords=("ERROR",)),), {{}}, ())
+    print(*reader.running, flush=True)
+    await asyncio.sleep(60)
+asyncio.run(main())
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as daemon:
+        assert daemon.stdout is not None
+        pid = int(daemon.stdout.readline())
+        await asyncio.sleep(0.2)
+        daemon.kill()
+    deadline = time.monotonic() + 5
+    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+
+
+async def test_new_settings_go_on_where_the_old_ones_stood(log: Path) -> None:
+    log.touch()
+    async with Ear(errors(log)) as ear:
+        write(log, "ERROR one", "WARN one")
+        await ear.until(lambda: ear.lines)
+        await ear.follow(LogSettings(path=str(log), keywords=("WARN",)))
+        write(log, "ERROR two", "WARN two")
+        await ear.until(lambda: len(ear.lines) == 2)
+        assert ear.lines == ["ERROR one", "WARN two"]
+
+
+async def test_two_rules_see_the_same_lines_and_say_them_together(log: Path) -> None:
+    log.touch()
+    async with Ear(errors(log), LogSettings(path=str(log.parent / "*.log"), match=("disk .* full",))) as ear:
+        write(log, "ERROR: disk /dev/x full", "fine")
+        await ear.until(lambda: ear.messages)
+        assert [(hits.log, hits.lines, hits.number) for hits in ear.messages[0].hits] == [
+            (0, ("ERROR: disk /dev/x full",), 1),
+            (1, ("ERROR: disk /dev/x full",), 1),
+        ]
+
+
+async def test_a_storm_is_told_up_to_the_limit_and_counted_to_the_end(log: Path) -> None:
+    log.touch()
+    async with Ear(errors(log, lines_per_minute=600)) as ear:
+        for _ in range(50):
+            write(log, *["ERROR: too much of it", "fine"] * 2_000)
+            await asyncio.sleep(0.005)
+        await ear.until(lambda: ear.counted >= 2_000)
+        ear.kill()  # what was only counted goes with a place, too
+        await ear.until(lambda: ear.counted >= 100_000, 40)
+        assert ear.counted == 100_000
+        assert 600 <= len(ear.lines) <= 1_200  # the reader that was killed had its own minute
+        assert len(ear.messages) < 20
+
+
+async def test_a_catastrophic_expression_delays_nobody_for_long(log: Path) -> None:
+    log.touch()
+    slow = LogSettings(path=str(log), match=(r"^(a+)+$",))
+    async with Ear(slow, errors(log)) as ear:
+        write(log, *["a" * 40 + "!"] * 200, "ERROR after it")
+        await ear.until(lambda: ear.lines, 10)
+        assert ear.lines == ["ERROR after it"]
+        await ear.until(lambda: ear.said, 40)
+        assert ear.said == [
+            ("log:match = '^(a+)+$'", "it takes too long; lines that it was not tried on don't count")
+        ]
+
+
+async def test_invalid_utf_8_and_zeros_are_told_as_text(log: Path) -> None:
+    async with Ear(errors(log)) as ear:
+        log.write_bytes(b"\xff ERROR \x00 \xc3\n")
+        await ear.until(lambda: ear.lines)
+        assert ear.lines == ["\ufffd ERROR ? \ufffd"]
+
+
+async def test_what_may_not_be_read_is_said(log: Path) -> None:
+    write(log, "ERROR secret")
+    log.chmod(0)
+    log.parent.chmod(0o755)
+    for parent in log.parents[:4]:
+        parent.chmod(0o755)
+    if os.geteuid() != 0:
+        async with Ear(errors(log)) as ear:
+            await ear.until(lambda: ear.said)
+            assert ear.said == [
+                (f"log:{log}", "it may not be read by the user Pulse runs as; give that user the right")
+            ]
+        return
+    said = tail(log, prefix=("setpriv", "--reuid=65534", "--clear-groups"))
+    assert {
+        "error": [str(log), "it may not be read by the user Pulse runs as; give that user the right"]
+    } in said
+
+
+@pytest.mark.parametrize(("limit", "number"), [("instances", 0), ("watches", 1)])
+def test_without_inotify_files_are_polled_and_that_is_said_once(log: Path, limit: str, number: int) -> None:
+    write(log, "fine")
+    script = f'echo {number} > /proc/sys/user/max_inotify_{limit}; exec "$@"'
+    prefix = ("unshare", "--user", "--map-root-user", "sh", "-c", script, "sh")
+    probe = subprocess.run([*prefix, "true"], capture_output=True, check=False)
+    if probe.returncode:
+        pytest.skip(f"no user namespace: {probe.stderr.decode()}")
+    said = tail(log, prefix=prefix, lines=("ERROR one", "ERROR two"))
+    errors_said = [one["error"] for one in said if "error" in one]
+    assert len(errors_said) == 1
+    assert errors_said[0][0] == "inotify"
+    assert f"fs.inotify.max_user_{limit}" in errors_said[0][1]
+    assert [one["hits"][0][1] for one in said if "hits" in one] == [["ERROR one"], ["ERROR two"]]
+
+
+def tail(log: Path, prefix: tuple[str, ...] = (), lines: tuple[str, ...] = ()) -> list[dict[str, object]]:
+    """What a bare reader says of a file that gets these lines, one after the other."""
+    rule = {
+        "path": str(log),
+        "unit": None,
+        "user": False,
+        "keywords": ["ERROR"],
+        "match": [],
+        "ignore": [],
+        "limit": 9,
+    }
+    task = {"logs": [rule], "places": {}, "patterns": [], "journalctl": ["journalctl"]}
+    said = []
+    with subprocess.Popen(
+        [*prefix, *TAIL],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": ROOT},
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(json.dumps(task).encode())
+        child.stdin.close()
+        while "sources" not in (message := json.loads(child.stdout.readline())):
+            said.append(message)
+        for line in lines:
+            write(log, line)
+            while "hits" not in (message := json.loads(child.stdout.readline())):
+                said.append(message)
+            said.append(message)
+        child.kill()
+    return said

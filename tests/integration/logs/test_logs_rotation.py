@@ -1,0 +1,224 @@
+"""Every way of rotation, with the reader alive or down: each line once, as long as it can be found."""
+
+import random
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from logs_scene import Following, copytruncate, delete, numbered, rename, write
+
+WAYS = {
+    "rename": rename,
+    "rename without create": lambda path: rename(path, create=False),
+    "copytruncate": copytruncate,
+}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    (tmp_path / "logs").mkdir()
+    return tmp_path / "logs" / "app.log"
+
+
+@pytest.fixture
+def following(log: Path) -> Iterator[Following]:
+    made = Following(log.parent / "*.log")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_lines_before_and_after_a_rotation_come_once_and_in_order(
+    log: Path, following: Following, way: str
+) -> None:
+    lines = list(islice(numbered(), 30))
+    write(log, *lines[:10])
+    assert following.drain() == lines[:10]
+    write(log, *lines[10:20])
+    WAYS[way](log)
+    write(log, *lines[20:])
+    assert following.drain() == lines[10:]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_what_is_rotated_while_nobody_reads_is_found_again(
+    log: Path, following: Following, way: str, times: int
+) -> None:
+    lines = list(islice(numbered(), 100))
+    write(log, *lines[:10])
+    following.drain()
+    written = 10
+    for _ in range(times):
+        write(log, *lines[written : written + 10])
+        WAYS[way](log)
+        written += 10
+    write(log, *lines[written : written + 10])
+    following.restart()
+    assert following.drain() == lines[10 : written + 10]
+
+
+def test_a_deleted_file_is_read_to_its_end_and_let_go(log: Path, following: Following) -> None:
+    write(log, "one")
+    following.drain()
+    write(log, "two")
+    delete(log)
+    write(log, "three")
+    assert following.drain() == ["two", "three"]
+    assert len(following.files.trails[str(log)].files) == 1
+
+
+def test_who_still_writes_to_the_rotated_file_is_heard(log: Path, following: Following) -> None:
+    with log.open("a", buffering=1) as writer:
+        writer.write("one\n")
+        following.drain()
+        rename(log)
+        write(log, "new")
+        writer.write("late\n")
+        assert sorted(following.drain()) == ["late", "new"]
+        writer.write("later\n")
+        assert following.drain(scan=False) == ["later"]
+
+
+def test_only_so_many_rotated_files_are_held(log: Path, following: Following) -> None:
+    for number in range(12):
+        write(log, f"line {number}")
+        assert following.drain() == [f"line {number}"]
+        rename(log)
+    following.drain()
+    assert len(following.files.trails[str(log)].files) <= 5
+
+
+def test_a_pattern_that_means_rotated_files_too_reads_nothing_twice(log: Path) -> None:
+    following, lines = Following(log.parent / "*.log*"), numbered()
+    for turn in range(30):
+        new = [next(lines) for _ in range(3)]
+        write(log, *new)
+        seen = following.drain() if turn % 3 else []
+        (rename if turn % 2 else copytruncate)(log)
+        seen += following.drain()
+        assert seen == new, turn
+        if turn % 5 == 4:
+            following.restart()
+            assert following.drain() == []
+    following.close()
+
+
+def test_a_copy_under_way_is_not_taken_for_news(log: Path) -> None:
+    following = Following(log.parent / "*.log*")
+    lines = list(islice(numbered(), 200))
+    write(log, *lines)
+    following.drain()
+    text, copy = log.read_text(), log.with_name("app.log.1")
+    for end in (0, 10, 300, 5_000, len(text)):
+        copy.write_text(text[:end])
+        assert following.drain() == []
+        assert following.files.in_doubt
+    write(log, "after the copy")
+    assert following.drain() == ["after the copy"]
+    following.close()
+
+
+def test_a_neighbour_that_says_the_same_is_no_copy(log: Path, following: Following) -> None:
+    write(log, "ERROR: no config")
+    write(log.with_name("app-2.log"), "ERROR: no config")
+    assert following.drain() == ["ERROR: no config"] * 2
+
+
+def test_a_file_that_is_written_anew_is_read_anew(log: Path, following: Following) -> None:
+    write(log, *islice(numbered(), 5))
+    following.drain()
+    log.write_text("anew, and longer than before\n" * 100)
+    assert following.drain() == ["anew, and longer than before"] * 100
+
+
+def test_a_file_written_anew_at_the_same_length_is_read_anew(log: Path, following: Following) -> None:
+    log.write_text("aaaa\n")
+    following.drain()
+    with log.open("r+") as file:
+        file.write("bbbb\n")
+    following.drain()
+    write(log, "cccc")
+    following.drain()
+    assert [line for _, line in following.lines] == ["aaaa", "bbbb", "cccc"]
+
+
+def test_another_file_with_the_same_number_is_not_taken_for_the_first(
+    log: Path, following: Following
+) -> None:
+    write(log, "one", "two", "three")
+    following.drain()
+    places = following.places()
+    mark = places[str(log)]["files"][0]
+    log.unlink()
+    write(log, "quite another file", "with other lines", "and more of them")
+    following.restart({str(log): {"total": 5, "files": [{**mark, "inode": log.stat().st_ino}]}})
+    assert following.drain() == ["quite another file", "with other lines", "and more of them"]
+
+
+def test_a_file_moved_away_and_back_is_gone_on_with(log: Path, following: Following) -> None:
+    write(log, "one")
+    following.drain()
+    elsewhere = log.parent.parent / "elsewhere"
+    log.rename(elsewhere)
+    following.restart()
+    assert following.drain() == []
+    elsewhere.rename(log)
+    write(log, "two")
+    assert following.drain() == ["two"]
+
+
+def test_a_link_that_points_elsewhere_is_followed(log: Path, following: Following) -> None:
+    first, second = log.with_name("2026-01-01"), log.with_name("2026-01-02")
+    write(first, "one")
+    log.symlink_to(first)
+    assert following.drain() == ["one"]
+    write(first, "two")
+    write(second, "three")
+    log.unlink()
+    log.symlink_to(second)
+    assert following.drain() == ["two", "three"]
+
+
+def test_the_same_file_under_two_names_is_read_once(log: Path, following: Following) -> None:
+    write(log, "one")
+    log.with_name("other.log").hardlink_to(log)
+    assert following.drain() == ["one"]
+
+
+@pytest.mark.parametrize("pattern", ["*.log", "*.log*"])
+@pytest.mark.parametrize("seed", range(15))
+def test_whatever_happens_each_line_comes_once(log: Path, pattern: str, seed: int) -> None:
+    write(log, "the first line")
+    following = Following(log.parent / pattern, known=True)
+    following.drain()
+    dice, lines, expected = random.Random(seed), numbered(), ["the first line"]
+    for _ in range(60):
+        match dice.choice(["write", "write", "write", "read", "a little", "rotate", "crash", "piece"]):
+            case "write":
+                expected += (new := list(islice(lines, dice.randrange(1, 2_000))))
+                write(log, *new)
+            case "piece" if log.exists():
+                expected.append(line := next(lines))
+                with log.open("a", buffering=1) as file:
+                    file.write(line[: len(line) // 2])
+                    following.read_a_little()
+                    file.write(f"{line[len(line) // 2 :]}\n")
+            case "read":
+                following.drain()
+            case "a little":
+                following.read_a_little()
+            case "rotate" if log.exists():
+                if dice.random() < 0.2:
+                    following.drain()  # what was deleted before it was read is lost
+                    delete(log)
+                else:
+                    WAYS[dice.choice(list(WAYS))](log)
+            case "crash":
+                following.restart()
+    following.drain()
+    following.close()
+    read = [line for _, line in following.lines]
+    assert len(read) == len(expected)
+    assert sorted(read) == sorted(expected)

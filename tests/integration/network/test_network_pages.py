@@ -1,0 +1,162 @@
+"""Real HTTP servers on loopback that die, stall, dribble, and show all kinds of certificates are told apart."""
+
+import asyncio
+import socket
+
+import pytest
+
+from pulse_adapters.network.prober import ChildProber
+from pulse_core.ports import Answer, Question, Trouble
+from tests.integration.network.network_servers import (
+    ENDLESS,
+    OK,
+    Serve,
+    dribbles,
+    floods,
+    page_server,
+    says,
+    stalls,
+)
+
+SECOND = 1_000_000
+HEADERS = b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000
+
+
+async def fetched(prober: ChildProber, url: str, seconds: float = 5) -> Answer:
+    return await prober.ask(Question("http", url, round(seconds * SECOND)))
+
+
+@pytest.mark.parametrize("status", [200, 204, 301, 404, 500, 503])
+async def test_a_whole_answer_is_an_answer_whatever_it_says(prober: ChildProber, status: int) -> None:
+    said = b"HTTP/1.1 %d X\r\nContent-Length: 0\r\nLocation: /x\r\n\r\n" % status
+    async with page_server(says(said)) as port:
+        answer = await fetched(prober, f"http://127.0.0.1:{port}/")
+    assert (answer.trouble, answer.status) == (None, status)
+    assert 0 < answer.took_ms < 5_000
+
+
+@pytest.mark.parametrize(
+    ("serve", "trouble", "words"),
+    [
+        (stalls, Trouble.STALLED, "took the connection, but did not answer within 0.4 s"),
+        (says(b"HTTP/1.1 200 OK\r\nX: ", then=dribbles), Trouble.STALLED, "did not answer"),
+        (
+            says(ENDLESS, then=stalls),
+            Trouble.ENDLESS,
+            "answered 200, but did not come to an end within 0.4 s",
+        ),
+        (
+            says(ENDLESS, then=dribbles),
+            Trouble.ENDLESS,
+            "answered 200, but did not come to an end within 0.4",
+        ),
+        (says(b""), Trouble.CLOSED, "closed the connection without an answer"),
+        (says(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"), Trouble.CLOSED, "middle of its answer"),
+        (says(b"220 mail.example ESMTP\r\n\r\n"), Trouble.BROKEN, "that is no HTTP"),
+        (says(HEADERS, then=stalls), Trouble.BROKEN, "that is no HTTP"),
+    ],
+)
+async def test_each_way_of_failing_has_a_name(
+    prober: ChildProber, serve: Serve, trouble: Trouble, words: str
+) -> None:
+    async with page_server(serve) as port:
+        answer = await fetched(prober, f"http://127.0.0.1:{port}/", 0.4)
+    assert (answer.trouble, answer.detail) == (trouble, answer.detail)
+    assert words in answer.detail
+    assert answer.took_ms < 3_000
+
+
+async def test_what_is_too_much_is_not_read_to_its_end(prober: ChildProber) -> None:
+    async with page_server(says(ENDLESS, then=floods)) as port:
+        answer = await fetched(prober, f"http://127.0.0.1:{port}/", 30)
+    assert answer.trouble is Trouble.ENDLESS
+    assert answer.detail == "it answered 200, and did not come to an end after 1048576 bytes"
+
+
+async def test_nobody_listens(prober: ChildProber) -> None:
+    async with page_server(stalls) as port:
+        pass
+    answer = await fetched(prober, f"http://127.0.0.1:{port}/")
+    assert (answer.trouble, answer.detail) == (Trouble.REFUSED, "the connection is refused")
+
+
+async def test_nobody_takes_the_connection(prober: ChildProber) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        where = full.getsockname()
+        with socket.create_connection(where), socket.socket() as waiting:  # they fill its queue
+            waiting.setblocking(False)
+            waiting.connect_ex(where)
+            answer = await fetched(prober, f"http://127.0.0.1:{where[1]}/", 0.4)
+    assert (answer.trouble, answer.detail) == (Trouble.TIMEOUT, "no connection came about within 0.4 s")
+
+
+async def test_a_name_that_the_system_does_not_know(prober: ChildProber) -> None:
+    answer = await fetched(prober, "http://no-such-host.invalid/")
+    assert answer.trouble is Trouble.UNRESOLVED
+    assert "cannot be resolved" in answer.detail
+
+
+async def test_a_name_that_the_system_knows(prober: ChildProber) -> None:
+    async with page_server(says(OK)) as port:
+        assert (await fetched(prober, f"http://localhost:{port}/")).status == 200
+
+
+async def test_a_url_that_cannot_be_fetched_says_nothing_about_its_host(prober: ChildProber) -> None:
+    answer = await fetched(prober, "http://127.0.0.1:99999/")
+    assert answer.trouble is Trouble.UNASKED
+    assert "port" in answer.detail
+
+
+@pytest.mark.parametrize(
+    ("certificate", "host", "trouble", "words"),
+    [
+        ("good", "127.0.0.1", None, ""),
+        ("good", "localhost", None, ""),
+        ("expired", "127.0.0.1", Trouble.TLS_EXPIRED, "has expired on 2021-01-02 03:04:05 UTC"),
+        ("stranger", "127.0.0.1", Trouble.TLS_EXPIRED, "03:04:05 UTC (and: self-signed certificate)"),
+    ],
+)
+async def test_certificates(
+    prober: ChildProber, certificate: str, host: str, trouble: Trouble | None, words: str
+) -> None:
+    async with page_server(says(OK), certificate) as port:
+        answer = await fetched(prober, f"https://{host}:{port}/")
+    assert answer.trouble is trouble
+    assert words in answer.detail
+    assert answer.status == (None if trouble else 200)
+
+
+async def test_a_certificate_of_an_authority_that_nobody_knows(
+    prober: ChildProber, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    async with page_server(says(OK), "good") as port:
+        answer = await fetched(prober, f"https://127.0.0.1:{port}/")
+    assert answer.trouble is Trouble.TLS_UNTRUSTED
+    assert "unable to get local issuer" in answer.detail
+
+
+async def test_no_tls_where_some_is_expected(prober: ChildProber) -> None:
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(OK)
+
+    async with page_server(plain) as port:
+        answer = await fetched(prober, f"https://127.0.0.1:{port}/")
+    assert answer.trouble is Trouble.TLS
+    async with page_server(stalls) as port:
+        answer = await fetched(prober, f"https://127.0.0.1:{port}/", 0.4)
+    words = "it took the connection, but agreed on no TLS within 0.4 s"
+    assert (answer.trouble, answer.detail) == (Trouble.STALLED, words)
+
+
+async def test_what_is_on_this_machine_is_asked_past_any_proxy(
+    prober: ChildProber, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with page_server(says(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")) as proxy:
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy}")
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        async with page_server(says(OK)) as port:
+            assert (await fetched(prober, f"http://127.0.0.1:{port}/")).status == 200
+        assert (await fetched(prober, "http://one.example/")).status == 502

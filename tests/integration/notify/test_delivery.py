@@ -1,0 +1,189 @@
+"""Messages on their real way: a child process, Apprise, and an HTTP server that may behave badly."""
+
+import asyncio
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.notify.courier import PROGRAM, ChildCourier
+from pulse_adapters.notify.executor import Notify
+from pulse_adapters.notify.notice import NoticeParams
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect
+from pulse_core.ports import Letter
+from pulse_core.settings import Settings
+from tests.postbox import Postbox, drip, fail, hang_up, postbox
+
+SECRET = "t0ps3cr3t-token"
+
+
+@pytest.fixture
+def box() -> Iterator[Postbox]:
+    with postbox() as made:
+        yield made
+
+
+def children() -> list[psutil.Process]:
+    return [one for one in psutil.Process().children() if PROGRAM[-1] in words(one)]
+
+
+def words(one: psutil.Process) -> list[str]:
+    """Its command line; none if it has died and nobody has reaped it yet."""
+    try:
+        return one.cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
+def to(box: Postbox, path: str = "", title: str = "t", good: bool = False) -> Letter:
+    return Letter(box.url(path), title, "the body\nin two lines", good)
+
+
+async def test_a_message_arrives_as_it_was_written(box: Postbox) -> None:
+    bad, good = to(box, title="gateway stays down"), to(box, title="resolved: gateway", good=True)
+    assert await ChildCourier().deliver([bad]) == [""]
+    assert await ChildCourier().deliver([good]) == [""]
+    (_, first), (_, second) = box.posts
+    assert (first["title"], first["message"], first["type"]) == (
+        "gateway stays down", "the body\nin two lines", "warning",
+    )  # fmt: skip
+    assert (second["title"], second["type"]) == ("resolved: gateway", "success")
+    assert children() == []
+
+
+async def test_each_address_fails_for_itself_and_says_why(box: Postbox) -> None:
+    box.manners |= {"fails": fail, "hangs-up": hang_up}
+    letters = [to(box, path) for path in ("fails", "good", "hangs-up")]
+    nobody = Letter("json://127.0.0.1:1/", "t", "b")
+    odd = Letter(f"nosuchservice://{SECRET}", "t", "b")
+    failed, arrived, died, refused, unknown = await ChildCourier().deliver([*letters, nobody, odd])
+    assert "500" in failed
+    assert arrived == ""
+    assert all(why for why in (died, refused))
+    assert unknown == "Apprise does not understand this URL"
+
+
+async def test_who_never_ends_answering_is_given_up_and_the_others_are_known(box: Postbox) -> None:
+    box.manners["drips"] = drip
+    answers = await ChildCourier(patience=5.0).deliver([to(box, "drips"), to(box, "good")])
+    assert answers == ["no answer within 5 s", ""]
+    assert children() == []
+
+
+async def test_a_child_that_is_killed_on_the_way_is_an_answer_too(box: Postbox) -> None:
+    box.manners["drips"] = drip
+    sending = asyncio.create_task(ChildCourier().deliver([to(box, "drips")]))
+    await asyncio.to_thread(box.came.wait, 30)
+    (child,) = children()
+    child.kill()
+    assert await sending == ["what delivers it was killed by SIGKILL"]
+
+
+async def test_who_calls_it_back_ends_it(box: Postbox) -> None:
+    box.manners["drips"] = drip
+    sending = asyncio.create_task(ChildCourier().deliver([to(box, "drips")]))
+    await asyncio.to_thread(box.came.wait, 30)
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    assert children() == []
+
+
+HALF = "import os,sys; sys.stdin.read(); print('[0, \"\"]', flush=True); print('oh', flush=True); os._exit(3)"
+ENDLESS = "import sys; sys.stdin.read(); print('x' * 10**6); sys.stdin.read()"
+
+
+@pytest.mark.parametrize(
+    ("program", "answers"),
+    [
+        ((sys.executable, "-c", HALF), ["", "what delivers it ended with exit 3: oh"]),
+        ((sys.executable, "-c", ENDLESS), ["what delivers it talks without end"] * 2),
+        (("/bin/true",), ["what delivers it ended with exit 0"] * 2),
+        (
+            ("/no/such/program",),
+            ["what delivers it cannot be started (No such file or directory)"] * 2,
+        ),
+    ],
+)
+async def test_whatever_the_child_does_each_letter_has_its_answer(
+    program: tuple[str, ...], answers: list[str]
+) -> None:
+    letters = [Letter("json://127.0.0.1:1/", "t" * 100_000, "b")] * 2
+    assert await ChildCourier(program=program).deliver(letters) == answers
+
+
+def test_a_child_whose_daemon_is_gone_ends_itself(box: Postbox) -> None:
+    box.manners["drips"] = drip
+    order = {"seconds": 3, "letters": [to(box, "drips")._asdict()]}
+    done = subprocess.run(PROGRAM, input=json.dumps(order).encode(), timeout=60)
+    assert done.returncode == -14  # SIGALRM
+
+
+async def test_no_secret_is_told(box: Postbox) -> None:
+    letter = Letter(f"json://user:{SECRET}@127.0.0.1:1/{SECRET}x/?token={SECRET}", "t", "b")
+    (why,) = await ChildCourier().deliver([letter])
+    assert why
+    assert SECRET not in why
+
+
+async def test_no_secret_stands_in_a_command_line(box: Postbox) -> None:
+    box.manners[SECRET] = drip
+    sending = asyncio.create_task(ChildCourier().deliver([to(box, SECRET)]))
+    await asyncio.to_thread(box.came.wait, 30)
+    assert not [one for one in children() if SECRET in " ".join(one.cmdline())]
+    sending.cancel()
+    await asyncio.wait([sending])
+
+
+async def test_without_apprise_it_is_said_how_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "apprise.py").write_text("raise ImportError")
+    program = (sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
+               "from pulse_adapters.notify.deliver import main; main()")  # fmt: skip
+    (why,) = await ChildCourier(program=program).deliver([Letter("json://127.0.0.1:1/", "t", "b")])
+    assert why.endswith("install it with: pip install 'upulse[notify]'")
+
+
+async def test_what_a_service_cannot_take_at_once_is_split_and_not_lost(box: Postbox) -> None:
+    body = "\n".join(f"line {number} of a long story" for number in range(3_000))
+    assert await ChildCourier().deliver([Letter(box.url(), "t", body)]) == [""]
+    assert "line 2999 of" in "".join(post["message"] for _, post in box.posts)
+
+
+async def test_the_executor_sends_what_is_begun_together_and_retries_what_is_missing(
+    box: Postbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = Settings.model_validate({"notify": {"urls": ["env:ONE", box.url("two")]}})
+    box.manners["two"] = fail
+    clock = SystemClock()
+    environment = {**os.environ, "ONE": box.url("one")}
+    notify = Notify(lambda: settings, ChildCourier(), clock, environment=environment)
+
+    async def carry_out(number: int) -> PulseError | None:
+        params = {"title": f"n{number}", "text": "words"}
+        effect = Effect(action="notify", key=f"n{number}", params=params)
+        event = Event(number, f"id-{number}", *clock.now(), "effect", effect.key, "", "", None, "")
+        try:
+            await notify.execute(effect, NoticeParams(**params), event)
+        except PulseError as error:
+            return error
+        return None
+
+    with caplog.at_level(logging.WARNING, "pulse.notice"):
+        errors = await asyncio.gather(*(carry_out(number) for number in range(3)))
+    assert all("json://***: " in str(error) and "500" in str(error) for error in errors)
+    assert [path for path, _ in box.posts] in (["one", "two"], ["two", "one"])
+    assert all(title.startswith("3 notices from ") for title in box.titles)
+    box.manners.clear()
+    box.posts.clear()
+    assert await asyncio.gather(*(carry_out(number) for number in range(3))) == [None] * 3
+    assert [path for path, _ in box.posts] == ["two"]
+    assert [record.getMessage() for record in caplog.records] == ["n0: words", "n1: words", "n2: words"]

@@ -1,0 +1,588 @@
+"""Notices as the whole daemon sends them, in virtual time: said at once, sent together, lost never."""
+
+import asyncio
+import json
+import logging
+from random import Random
+from typing import Any
+
+import pytest
+
+from pulse_adapters.memory import MemoryCheckpoints, MemoryCourier
+from pulse_adapters.notify.executor import Notify
+from pulse_core.model.errors import LogUnavailable
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import (
+    ConditionCleared,
+    ConditionRaised,
+    Effect,
+    EffectCancelRequested,
+    Paused,
+    Resumed,
+    SilenceAdded,
+)
+from pulse_core.model.payload import Payload
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules import Inner, Rule
+from pulse_core.rules.survival import SURVIVAL
+from pulse_core.settings import Settings
+from tests.simulation.world import World, simulate
+
+ONE, TWO = "json://one", "json://two"
+DAY, HOUR = 86_400, 3_600
+SENT = {"notify": {"urls": [ONE]}, "network": {"dns": ["one.example"]}}
+LAZY = {
+    "daemon": {"executor_scan_interval_ms": 60_000, "tick_ms": 600_000},
+    "watch": {"process_interval": "10m", "system_interval": "10m"},
+}
+CRASHING = {**SENT, "process": [{"name": "gateway", "start": ["gateway"]}]}
+
+
+class Lines(logging.Handler):
+    """What the daemon's log says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
+class Post:
+    """The real executor on a world, and a courier whose letters arrive in a list."""
+
+    def __init__(self, world: World, environment: dict[str, str] | None = None) -> None:
+        self.world, self.courier, self.lines = world, MemoryCourier(), Lines()
+        self.logger = logging.Logger("notices of a test")
+        self.logger.addHandler(self.lines)
+        self.errors: list[str] = []
+        self.rules: tuple[Rule, ...] = ()
+        self.environment = environment or {}
+
+    async def start(self) -> None:
+        """A daemon with an executor that has nothing in memory."""
+        notify = Notify(
+            lambda: self.world.settings,
+            self.courier,
+            self.world.clock,
+            lambda _whose, message: self.errors.append(message),
+            self.environment,
+            self.logger,
+        )
+        self.world.executors["notify"] = notify
+        daemon = await self.world.start()
+        daemon.journal.listen_once(notify.hear)
+        daemon.ticker.folding.survival = self.rules or SURVIVAL
+
+    async def wish(self, name: str, **params: Any) -> Event:
+        params = {"title": name, "text": f"about {name}", **params}
+        return await self.world.ask(Effect(action="notify", key=f"notify:{name}", params=params))
+
+    async def network(self, state: str) -> None:
+        told: Payload = (
+            ConditionRaised(evidence="x", state=state) if state else ConditionCleared(evidence="x")
+        )
+        assert self.world.daemon is not None
+        await self.world.daemon.journal.append(Draft(told, "network"))
+
+    def life(self, wish: Event) -> list[str]:
+        return [event.kind.removeprefix("effect-") for event in self.world.events(subject=wish.id)]
+
+    @property
+    def titles(self) -> list[str]:
+        return [letter.title.split(" (")[0].split(" from ")[0] for letter in self.courier.arrived]
+
+
+def tell(story: Any, settings: dict[str, Any] = SENT, **more: Any) -> World:
+    async def telling(world: World) -> None:
+        post = Post(world)
+        await post.start()
+        await story(post)
+
+    return simulate(telling, settings, **more)
+
+
+def test_without_an_address_a_notice_is_a_line_and_done() -> None:
+    async def story(post: Post) -> None:
+        wish = await post.wish("a")
+        await asyncio.sleep(0.1)
+        assert post.life(wish) == ["executing", "acked"]
+        assert post.lines.said == ["a: about a"]
+        assert post.courier.asked == 0
+
+    tell(story, {})
+
+
+def test_a_notice_is_said_at_once_and_sent_with_those_that_follow() -> None:
+    async def story(post: Post) -> None:
+        first = await post.wish("a")
+        assert post.lines.said == ["a: about a"]
+        await asyncio.sleep(1)
+        second = await post.wish("b")
+        await asyncio.sleep(0.9)
+        assert (post.life(first), post.courier.asked) == ([], 0)
+        await asyncio.sleep(1)
+        assert post.titles == ["2 notices"]
+        assert [post.life(wish) for wish in (first, second)] == [["executing", "acked"]] * 2
+        assert post.lines.said == ["a: about a", "b: about b"]
+
+    tell(story)
+
+
+def test_one_by_itself_is_told_in_full_and_good_news_as_such() -> None:
+    async def story(post: Post) -> None:
+        await post.wish("a", title="resolved: a", over=True)
+        await asyncio.sleep(5)
+        (letter,) = post.courier.arrived
+        assert (letter.url, letter.body, letter.good) == (ONE, "about a", True)
+        assert letter.title.startswith("resolved: a (")
+
+    tell(story)
+
+
+def test_waiting_notices_take_no_slot_from_what_keeps_the_machine_alive() -> None:
+    async def story(post: Post) -> None:
+        post.courier.seconds = 50.0
+        for number in range(40):
+            await post.wish(f"n{number}")
+        await asyncio.sleep(10)
+        assert len(post.world.events("effect-executing")) >= 30  # a message is under way, another one waits
+        note = await post.world.ask(Effect(action="note", key="k"))
+        await asyncio.sleep(0.1)
+        assert post.life(note) == ["executing", "acked"]
+
+    tell(story, {**SENT, "daemon": {"concurrency": 1}})
+
+
+def test_more_than_a_message_holds_goes_out_in_several_one_after_the_other() -> None:
+    async def story(post: Post) -> None:
+        for number in range(70):
+            await post.wish(f"n{number}")
+        await asyncio.sleep(10)
+        assert post.titles == ["30 notices", "30 notices", "10 notices"]
+
+    tell(story)
+
+
+def test_no_more_messages_an_hour_than_allowed_and_nothing_is_dropped() -> None:
+    async def story(post: Post) -> None:
+        for number in range(40):
+            await post.wish(f"n{number}")
+            await asyncio.sleep(60)
+        assert post.titles == [f"n{number}" for number in range(5)]
+        await asyncio.sleep(25 * 60)
+        assert post.titles[5:] == ["30 notices", "5 notices"]
+        assert "of them could not be sent before." in post.courier.arrived[5].body
+        assert len(post.lines.said) == 40
+
+    tell(story, {**SENT, "notify": {"urls": [ONE], "per_hour": 5}})
+
+
+def test_the_limit_survives_a_restart() -> None:
+    async def story(post: Post) -> None:
+        for number in range(3):
+            await post.wish(f"n{number}")
+            await asyncio.sleep(10)
+        await post.world.crash()
+        post.world.checkpoints = MemoryCheckpoints()
+        await post.start()
+        await post.wish("late")
+        await asyncio.sleep(HOUR - 60)
+        assert post.titles == ["n0", "n1"]
+        await asyncio.sleep(60)
+        assert post.titles == ["n0", "n1", "2 notices"]
+
+    tell(story, {**SENT, "notify": {"urls": [ONE], "per_hour": 2}})
+
+
+# The network is away
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("state", ["down", "dns-only"])
+def test_notices_of_a_days_outage_arrive_afterwards_together_with_their_times(
+    state: str, restart: bool
+) -> None:
+    async def story(post: Post) -> None:
+        await post.network(state)
+        wishes = []
+        for hour in range(24):
+            wishes.append(await post.wish(f"n{hour}"))
+            await asyncio.sleep(HOUR)
+            if restart and hour % 5 == 0:
+                await post.world.crash()
+                await post.start()
+        assert post.courier.asked == 0
+        assert [post.life(wish) for wish in wishes] == [[]] * 24
+        assert {f"n{hour}: about n{hour}" for hour in range(24)} <= set(post.lines.said)
+        await post.network("")
+        await asyncio.sleep(3)
+        assert post.titles[0] == "25 notices"  # with the one that says so of the network
+        body = post.courier.arrived[0].body
+        assert body.startswith("25 of them could not be sent before.")
+        assert "2027-01-15 08:00:00 UTC  n0: about n0" in body
+        assert [body.index(f"  n{hour}: about") for hour in range(24)] == sorted(
+            body.index(f"  n{hour}: about") for hour in range(24)
+        )
+        assert [post.life(wish) for wish in wishes] == [["executing", "acked"]] * 24
+
+    tell(story, {**SENT, **LAZY})
+
+
+def test_that_the_network_was_away_is_said_when_it_is_back() -> None:
+    async def story(world: World) -> None:
+        post = Post(world)
+        await post.start()
+        await post.network("down")
+        await asyncio.sleep(10 * HOUR)
+        assert post.courier.asked == 0
+        (line,) = post.lines.said  # reminders wait until the first notice is out
+        assert "the network is down" in line
+        await post.network("")
+        await asyncio.sleep(60)
+        first, second = post.courier.arrived
+        assert first.title.startswith("the network is down (")
+        assert first.body.endswith("It is of 2027-01-15 08:00:00 UTC and could not be sent before.")
+        assert second.title.startswith("resolved: ")
+        assert second.good
+
+    simulate(story, SENT)
+
+
+def test_a_slow_network_is_no_reason_to_wait() -> None:
+    async def story(post: Post) -> None:
+        await post.network("down")
+        await post.wish("a")
+        await asyncio.sleep(60)
+        assert post.titles == []
+        await post.network("slow")
+        await asyncio.sleep(1)
+        assert "  a: about a" in post.courier.arrived[0].body
+
+    tell(story)
+
+
+def test_addresses_that_are_taken_away_let_the_waiting_notices_go() -> None:
+    async def story(post: Post) -> None:
+        await post.network("down")
+        wish = await post.wish("a")
+        await asyncio.sleep(60)
+        assert post.world.daemon is not None
+        post.world.settings = Settings()
+        post.world.daemon.request_reload()
+        await asyncio.sleep(1)
+        assert post.life(wish) == ["executing", "acked"]
+
+    tell(story)
+
+
+# Deliveries that fail
+
+
+def test_a_delivery_that_fails_is_tried_ever_more_rarely_for_a_week_and_then_given_up() -> None:
+    async def story(post: Post) -> None:
+        post.courier.lost[ONE] = "no route"
+        wish = await post.wish("a")
+        rows = []
+        for _ in range(7):
+            await asyncio.sleep(DAY)
+            rows.append(len(post.life(wish)))
+        days = [later - earlier for earlier, later in zip([0, *rows], rows, strict=False)]
+        assert days[0] <= 26
+        assert all(8 <= day <= 14 for day in days[1:])
+        assert "failed" not in post.life(wish)
+        await asyncio.sleep(6 * HOUR)
+        assert post.life(wish)[-1] == "failed"
+        failed = json.loads(post.world.events("effect-failed")[-1].data)
+        assert failed["error"] == "json://***: no route; given up after 7 days"
+        assert post.errors == ["the notice 'notify:a' is given up after 7 days: json://***: no route"]
+        assert post.lines.said == ["a: about a"]
+
+    tell(story, {**SENT, **LAZY})
+
+
+def test_what_failed_goes_out_together_soon_after_something_got_through() -> None:
+    async def story(post: Post) -> None:
+        post.courier.lost[ONE] = "no route"
+        for hour in range(8):
+            await post.wish(f"n{hour}")
+            await asyncio.sleep(HOUR)
+        post.courier.lost.clear()
+        await post.wish("fresh")
+        await asyncio.sleep(20 * 60)
+        assert "about fresh" in post.courier.arrived[0].body
+        assert len(post.world.events("effect-acked")) == 9
+        assert len(post.courier.arrived) <= 4
+
+    tell(story)
+
+
+def test_an_address_that_has_it_does_not_get_it_again() -> None:
+    async def story(post: Post) -> None:
+        post.courier.lost[TWO] = "error 500"
+        wish = await post.wish("a")
+        await asyncio.sleep(HOUR)
+        error = json.loads(post.world.events("effect-attempt-failed")[0].data)["error"]
+        assert error == "json://***: error 500"
+        post.courier.lost.clear()
+        await asyncio.sleep(HOUR)
+        assert [letter.url for letter in post.courier.arrived] == [ONE, TWO]
+        assert post.life(wish)[-1] == "acked"
+
+    tell(story, {"notify": {"urls": [ONE, TWO]}})
+
+
+@pytest.mark.parametrize("settings", [SENT, {}])
+def test_a_crash_on_the_way_loses_nothing(settings: dict[str, Any]) -> None:
+    async def story(post: Post) -> None:
+        post.courier.seconds = 20.0
+        wishes = [await post.wish(name) for name in ("a", "b")]
+        await asyncio.sleep(10)
+        await post.world.crash()
+        post.courier.seconds = 0.1
+        await post.start()
+        await asyncio.sleep(5)
+        assert post.titles == (["2 notices"] if settings else [])
+        assert [post.life(wish)[-1] for wish in wishes] == ["acked", "acked"]
+
+    tell(story, settings)
+
+
+def test_many_crashes_on_the_way_lose_nothing_either() -> None:
+    async def story(post: Post) -> None:
+        post.courier.seconds = 20.0
+        wish = await post.wish("a")
+        for _ in range(15):
+            await asyncio.sleep(10)
+            await post.world.crash()
+            await post.start()
+        post.courier.seconds = 0.1
+        await asyncio.sleep(30)
+        assert post.life(wish) == ["executing"] * len(post.life(wish)[:-1]) + ["acked"]
+        assert post.titles == ["a"]
+
+    tell(story)
+
+
+def test_a_stop_does_not_wait_for_a_message_longer_than_its_grace() -> None:
+    async def story(post: Post) -> None:
+        post.courier.seconds = 50.0
+        wish = await post.wish("a")
+        await asyncio.sleep(5)
+        before = asyncio.get_running_loop().time()
+        await post.world.end()
+        assert asyncio.get_running_loop().time() - before < 11
+        await post.start()
+        await asyncio.sleep(60)
+        assert post.life(wish) == ["executing", "executing", "acked"]
+
+    tell(story)
+
+
+# People change their minds
+
+
+def test_a_notice_that_waits_can_be_cancelled() -> None:
+    async def story(post: Post) -> None:
+        await post.network("down")
+        first, second = await post.wish("a"), await post.wish("b")
+        await asyncio.sleep(60)
+        await post.world.ask(EffectCancelRequested(), first.id)
+        await asyncio.sleep(2)
+        assert post.life(first) == ["cancel-requested", "cancelled"]
+        await post.network("")
+        await asyncio.sleep(2)
+        assert post.life(second) == ["executing", "acked"]
+        assert "about b" in post.courier.arrived[0].body
+        assert "about a" not in post.courier.arrived[0].body
+
+    tell(story)
+
+
+def test_one_that_is_on_its_way_can_be_cancelled_and_the_others_go_on() -> None:
+    async def story(post: Post) -> None:
+        post.courier.seconds = 20.0
+        first, second = await post.wish("a"), await post.wish("b")
+        await asyncio.sleep(5)
+        await post.world.ask(EffectCancelRequested(), first.id)
+        await asyncio.sleep(30)
+        assert post.life(first)[-1] == "cancelled"
+        assert post.life(second) == ["executing", "acked"]
+
+    tell(story)
+
+
+def test_when_all_of_a_message_are_cancelled_it_is_ended() -> None:
+    async def story(post: Post) -> None:
+        post.courier.seconds = 20.0
+        wishes = [await post.wish(name) for name in ("a", "b")]
+        await asyncio.sleep(5)
+        for wish in wishes:
+            await post.world.ask(EffectCancelRequested(), wish.id)
+        await asyncio.sleep(30)
+        assert [post.life(wish)[-1] for wish in wishes] == ["cancelled", "cancelled"]
+        assert post.courier.arrived == []
+        await post.wish("c")
+        await asyncio.sleep(30)
+        assert post.titles == ["c"]
+
+    tell(story)
+
+
+def test_a_paused_pulse_says_but_does_not_send() -> None:
+    async def story(post: Post) -> None:
+        await post.world.ask(Paused())
+        await post.wish("a")
+        await asyncio.sleep(60)
+        assert (post.lines.said, post.courier.asked) == (["a: about a"], 0)
+        await post.world.ask(Resumed())
+        await asyncio.sleep(2)
+        assert post.titles == ["a"]
+
+    tell(story)
+
+
+# The disk, the settings, the rules
+
+
+def test_a_full_disk_does_not_keep_a_rules_notice_back() -> None:
+    async def worried(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        params = {"title": "t", "text": "full"}
+        notice = Effect(action="notify", key="notify:t", params=params, survival=True)
+        return (await inner(prev, curr)).plus(*([notice] if curr.tick == 3 else []))
+
+    async def story(world: World) -> None:
+        post = Post(world)
+        post.rules = (worried,)
+        await post.start()
+
+        async def full() -> None:
+            raise LogUnavailable("the disk is full")
+
+        world.log.commit = full
+        await asyncio.sleep(60)
+        assert post.lines.said == ["t: full"]
+        assert post.titles == ["t"]
+        world.log.commit = None
+        await asyncio.sleep(5)
+        assert len(world.events("effect-acked")) == 1
+
+    simulate(story, {**SENT, "daemon": {"tick_ms": 1_000}})
+
+
+def test_a_missing_variable_is_said_once_and_the_others_get_it() -> None:
+    settings = {"notify": {"urls": ["env:NOT_THERE", ONE]}}
+
+    async def story(post: Post) -> None:
+        for number in range(3):
+            await post.wish(f"n{number}")
+            await asyncio.sleep(10)
+        assert post.errors == [
+            "no notices go to env:NOT_THERE: the variable is not set in the daemon's environment; "
+            "set it and restart the daemon"
+        ]
+        assert post.titles == ["n0", "n1", "n2"]
+        error = json.loads(post.world.events("effect-attempt-failed")[0].data)["error"]
+        assert error == "env:NOT_THERE: its variable is not set"
+        await post.world.end()
+        post.environment["NOT_THERE"] = TWO
+        await post.start()
+        await asyncio.sleep(HOUR)
+        # Who had got it is not on disk: rather twice than never.
+        assert sorted({letter.url for letter in post.courier.arrived[3:]}) == [ONE, TWO]
+        assert len(post.world.events("effect-acked")) == 3
+
+    tell(story, settings)
+
+
+def test_a_setting_that_nothing_can_use_is_said_when_it_comes_into_force() -> None:
+    async def story(post: Post) -> None:
+        assert post.world.daemon is not None
+        post.world.settings = Settings.model_validate({"notify": {"urls": ["env:NOT_THERE"]}})
+        post.world.daemon.request_reload()
+        await asyncio.sleep(1)
+        assert len(post.errors) == 1
+
+    tell(story, {})
+
+
+def test_a_silence_on_notices_holds_them_back_and_lets_them_go() -> None:
+    async def story(world: World) -> None:
+        post = Post(world)
+        await post.start()
+        await world.ask(SilenceAdded(expires_us=HOUR * 1_000_000), "notify:*")
+        await asyncio.sleep(60)
+        world.host.doomed.add("gateway")
+        world.host.kill("gateway")
+        await asyncio.sleep(HOUR - 120)
+        assert post.lines.said == []
+        by_hand = await post.wish("by hand")
+        await asyncio.sleep(5)
+        assert post.life(by_hand)[-1] == "acked"
+        await asyncio.sleep(120)
+        assert post.lines.said[1].startswith("gateway stays down")
+
+    simulate(story, CRASHING)
+
+
+@pytest.mark.parametrize("group", ["0s", "2s", "10s"])
+def test_group_sets_how_long_a_notice_waits(group: str) -> None:
+    async def story(post: Post) -> None:
+        began = asyncio.get_running_loop().time()
+        await post.wish("a")
+        while not post.courier.asked:
+            await asyncio.sleep(0.01)
+        waited = asyncio.get_running_loop().time() - began
+        assert 0 <= waited - float(group[:-1]) < 0.1
+
+    tell(story, {"notify": {"urls": [ONE], "group": group}})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_happens_every_notice_arrives_everywhere(seed: int) -> None:
+    dice, wishes = Random(seed), list[str]()
+
+    async def wish(post: Post) -> None:
+        wishes.append(f"n{len(wishes)}")
+        await post.wish(wishes[-1])
+
+    async def crash(post: Post) -> None:
+        await post.world.crash()
+        if dice.random() < 0.3:
+            post.world.checkpoints = MemoryCheckpoints()
+        if dice.random() < 0.2:
+            post.world.clock.reboot()
+        await post.start()
+
+    async def lose(post: Post) -> None:
+        post.courier.lost = dict.fromkeys(dice.choice([[], [ONE], [TWO], [ONE, TWO]]), "no route")
+
+    async def dawdle(post: Post) -> None:
+        post.courier.seconds = dice.choice([0.1, 3.0, 80.0])
+
+    async def turn(post: Post) -> None:
+        await post.network(dice.choice(["", "down", "dns-only", "slow"]))
+
+    async def jump(post: Post) -> None:
+        post.world.clock.jump(dice.randint(-(10**10), 10**10))
+
+    async def story(post: Post) -> None:
+        deeds = (wish, wish, wish, crash, lose, dawdle, turn, jump)
+        for _ in range(80):
+            await dice.choice(deeds)(post)
+            await asyncio.sleep(dice.expovariate(1 / dice.choice([1, 60, 3_600])))
+        post.courier.lost, post.courier.seconds = {}, 0.1
+        await post.network("")
+        await asyncio.sleep(DAY)
+        for url in (ONE, TWO):
+            told = "\n".join(f"{one.title}\n{one.body}" for one in post.courier.arrived if one.url == url)
+            assert [name for name in wishes if f"about {name}" not in told] == []
+        mine = [
+            event for event in post.world.events("effect") if json.loads(event.data)["action"] == "notify"
+        ]
+        assert {post.life(event)[-1] for event in mine} == {"acked"}
+        assert max(post.life(event).count("executing") for event in mine) < 100
+
+    tell(story, {**SENT, **LAZY, "notify": {"urls": [ONE, TWO], "per_hour": 10}})

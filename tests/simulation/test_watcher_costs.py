@@ -1,0 +1,48 @@
+"""A running daemon tells what each of its watchers costs."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from tests.simulation.test_senses import Probe, broken
+from tests.simulation.world import World, simulate
+
+
+def watcher(world: World, name: str) -> Mapping[str, Any]:
+    assert world.daemon is not None
+    return next(one for one in world.daemon.report()["watchers"] if one["name"] == name)
+
+
+def test_every_watcher_is_told_with_its_times() -> None:
+    slow = Probe("slow", lambda: asyncio.sleep(1.0), interval=9)
+
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(95.5)
+        assert [one["name"] for one in daemon.report()["watchers"]] == ["process-alive", "slow"]
+        told = watcher(world, "slow")
+        assert (told["interval_s"], told["looks"], told["failures"]) == (9, 10, 0)
+        assert (told["p50_ms"], told["p99_ms"]) == (1000, 1000)
+        assert 95 < told["over_s"] < 96
+        assert 0 < told["cpu"] < 0.01
+
+    simulate(story, {}, watchers=(slow,))
+
+
+def test_failures_are_counted() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(60)
+        told = watcher(world, "bad")
+        assert 2 < told["failures"] == told["looks"]
+
+    simulate(story, {}, watchers=(Probe("bad", broken),))
+
+
+def test_a_watcher_that_has_not_looked_yet_has_no_times() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        told = watcher(world, "first")
+        assert (told["looks"], told["p50_ms"], told["p99_ms"], told["cpu"]) == (0, None, None, None)
+
+    simulate(story, {}, watchers=(Probe("first", lambda: asyncio.sleep(1.0)),))

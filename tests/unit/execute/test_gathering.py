@@ -1,0 +1,213 @@
+"""Which of the waiting notices leave now, and when to look again."""
+
+from typing import Any
+
+import pytest
+
+from pulse_core.execute.gathering import MOST, Gathered, gathered
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import (
+    ConditionCleared,
+    ConditionRaised,
+    Effect,
+    EffectAcked,
+    EffectAttemptFailed,
+    EffectExecuting,
+)
+from pulse_core.model.moment import Moment
+from pulse_core.model.payload import Payload
+from pulse_core.projections import Projected, fold
+from pulse_core.settings import Settings
+from tests.events import SECOND, event
+
+MINUTE, HOUR = 60 * SECOND, 3_600 * SECOND
+
+
+class Post:
+    """A log about notices, with the moment at which each thing happened, in seconds after boot."""
+
+    def __init__(self, **notify: Any) -> None:
+        network = {"dns": ["one.example"]}
+        urls = {"urls": ["json://here"], "group": "2s", "per_hour": 3}
+        self.settings = Settings.model_validate({"notify": {**urls, **notify}, "network": network})
+        self.events: list[Event] = []
+
+    def say(self, at: float, payload: Payload, subject: str) -> str:
+        row = event(len(self.events) + 1, payload, subject, at=round(at * SECOND))
+        self.events.append(row)
+        return row.id
+
+    def wish(self, at: float, name: str) -> str:
+        return self.say(
+            at, Effect(action="notify", key=f"notify:{name}", params={"title": name}), f"notify:{name}"
+        )
+
+    def fail(self, at: float, id_: str, retry: float) -> None:
+        self.say(at, EffectExecuting(), id_)
+        self.say(at, EffectAttemptFailed(attempt=1, error="no", retry_us=round(retry * SECOND)), id_)
+
+    def deliver(self, at: float, *ids: str) -> None:
+        for id_ in ids:
+            self.say(at, EffectExecuting(), id_)
+        for id_ in ids:
+            self.say(at, EffectAcked(took_us=1), id_)
+
+    def network(self, at: float, state: str) -> None:
+        told = ConditionRaised(evidence="x", state=state) if state else ConditionCleared(evidence="x")
+        self.say(at, told, "network")
+
+    def at(self, seconds: float) -> Gathered:
+        facts, mono = fold(Projected(), self.events), round(seconds * SECOND)
+        now = Moment(10**15 + mono, "boot", mono)
+        return gathered(tuple(facts.effects.open.values()), facts, self.settings, now)
+
+    def leaving(self, seconds: float) -> list[str]:
+        return [effect.event.subject.removeprefix("notify:") for effect in self.at(seconds).effects]
+
+
+def test_a_notice_waits_for_others_and_they_leave_together() -> None:
+    post = Post()
+    post.wish(10, "a")
+    post.wish(11, "b")
+    assert post.at(11) == Gathered(wait_us=SECOND)
+    assert post.leaving(12) == ["a", "b"]
+
+
+def test_without_a_group_each_leaves_at_once() -> None:
+    post = Post(group="0s")
+    post.wish(10, "a")
+    assert post.leaving(10) == ["a"]
+
+
+def test_nothing_waits_for_nothing() -> None:
+    assert Post().at(1) == Gathered()
+
+
+@pytest.mark.parametrize(("state", "leaves"), [("down", []), ("dns-only", []), ("slow", ["a"]), ("", ["a"])])
+def test_while_the_network_is_away_nothing_is_tried(state: str, leaves: list[str]) -> None:
+    post = Post()
+    post.network(1, "down")
+    post.network(2, state)
+    post.wish(10, "a")
+    assert post.leaving(1_000) == leaves
+
+
+def test_a_condition_that_nobody_watches_any_more_holds_nothing_back() -> None:
+    post = Post()
+    post.network(1, "down")
+    post.wish(10, "a")
+    post.settings = Settings.model_validate({"notify": {"urls": ["json://here"]}})
+    assert post.leaving(20) == ["a"]
+
+
+def test_only_so_many_messages_leave_in_an_hour_and_the_rest_waits_for_the_next() -> None:
+    post = Post()
+    for number in range(3):
+        post.deliver(100 + number, post.wish(90 + number, f"m{number}"))
+    post.wish(200, "a")
+    post.wish(300, "b")
+    assert post.at(310) == Gathered(wait_us=HOUR - 210 * SECOND)
+    assert post.leaving(3_699) == []
+    assert post.leaving(3_700) == ["a", "b"]
+
+
+def test_what_left_together_is_one_message() -> None:
+    post = Post()
+    post.deliver(100, *[post.wish(90, f"n{number}") for number in range(9)])
+    post.wish(200, "a")
+    assert post.leaving(210) == ["a"]
+
+
+def test_what_failed_used_up_its_message_and_needs_no_other_one() -> None:
+    post = Post(per_hour=1)
+    post.fail(100, post.wish(90, "a"), 60)
+    post.wish(200, "b")
+    assert post.leaving(210) == ["a"]
+    post.fail(210, "id-1", 60)
+    assert post.at(220) == Gathered(wait_us=50 * SECOND)
+    assert post.leaving(3_700) == ["a", "b"]
+
+
+def test_what_a_crash_interrupts_again_and_again_is_a_message_each_time() -> None:
+    post = Post()
+    id_ = post.wish(90, "a")
+    for second in range(3):
+        post.say(100 + second, EffectExecuting(attempt=second + 1), id_)
+    assert post.at(110) == Gathered(wait_us=HOUR - 10 * SECOND)
+
+
+def test_no_limit_is_no_limit() -> None:
+    post = Post(per_hour=0)
+    for number in range(50):
+        post.deliver(100 + number, post.wish(90 + number, f"m{number}"))
+    post.wish(200, "a")
+    assert post.leaving(210) == ["a"]
+
+
+def test_a_message_holds_so_many_and_the_oldest_leave_first() -> None:
+    post = Post()
+    for number in range(MOST + 5):
+        post.wish(10, f"n{number}")
+    assert post.leaving(20) == [f"n{number}" for number in range(MOST)]
+
+
+def test_those_that_are_due_are_not_passed_over_for_those_that_may_go_along() -> None:
+    post = Post(per_hour=0)
+    for number in range(MOST):
+        post.fail(500, post.wish(90, f"old{number}"), 1_000)
+    post.fail(900, post.wish(890, "due"), 120)
+    assert post.leaving(1_020) == ["due", *[f"old{number}" for number in range(MOST - 1)]]
+
+
+def test_what_failed_a_moment_ago_does_not_go_along_at_once() -> None:
+    post = Post(per_hour=0)
+    post.fail(1_000, post.wish(90, "a"), 14_400)
+    post.deliver(1_001, post.wish(990, "b"))  # so that it waits for no more than a quarter of an hour
+    post.fail(800, post.wish(90, "c"), 300)
+    assert post.leaving(1_100) == ["c"]
+
+
+def test_a_failed_notice_has_its_backoff_and_takes_new_ones_along() -> None:
+    post = Post()
+    post.fail(100, post.wish(90, "a"), 120)
+    assert post.at(200) == Gathered(wait_us=20 * SECOND)
+    post.wish(219, "b")
+    assert post.leaving(220) == ["a", "b"]
+
+
+def test_failed_notices_go_along_once_half_of_their_backoff_is_over() -> None:
+    post = Post(per_hour=0)
+    post.fail(100, post.wish(90, "a"), 1_000)
+    post.fail(500, post.wish(490, "b"), 1_000)
+    post.fail(800, post.wish(790, "c"), 1_000)
+    assert post.at(1_099) == Gathered(wait_us=SECOND)
+    assert post.leaving(1_100) == ["a", "b"]
+
+
+def test_a_new_notice_is_tried_while_failed_ones_wait() -> None:
+    post = Post()
+    post.fail(100, post.wish(90, "a"), 7_200)
+    post.wish(200, "b")
+    assert post.leaving(203) == ["b"]
+
+
+def test_once_something_got_through_failed_ones_wait_no_longer_than_a_quarter_of_an_hour() -> None:
+    post = Post(per_hour=0)
+    post.fail(100, post.wish(90, "a"), 14_400)
+    post.deliver(200, post.wish(190, "b"))
+    assert post.at(210) == Gathered(wait_us=15 * MINUTE - 110 * SECOND)
+    assert post.leaving(1_000) == ["a"]
+
+
+def test_what_got_through_before_the_failure_hurries_nothing() -> None:
+    post = Post(per_hour=0)
+    post.deliver(50, post.wish(40, "b"))
+    post.fail(100, post.wish(90, "a"), 14_400)
+    assert post.at(5_000) == Gathered(wait_us=(14_400 - 4_900) * SECOND)
+
+
+def test_what_a_crash_interrupted_leaves_with_the_next_message() -> None:
+    post = Post()
+    post.say(100, EffectExecuting(), post.wish(90, "a"))
+    post.wish(100, "b")
+    assert post.leaving(101) == ["a", "b"]

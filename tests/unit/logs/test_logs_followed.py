@@ -1,0 +1,143 @@
+"""One file: read in whole lines, whatever pieces it is written in, and recognised again."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.logs.followed import CHUNK, Followed, Rewritten, mark_of, opened
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "app.log").touch()
+    return tmp_path / "app.log"
+
+
+@pytest.fixture
+def followed(path: Path) -> Iterator[Followed]:
+    one = opened(str(path))
+    assert one is not None
+    yield one
+    one.close()
+
+
+def append(path: Path, raw: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(raw)
+
+
+def test_only_whole_lines_count(path: Path, followed: Followed) -> None:
+    assert followed.read() == b""
+    for piece in (b"E", b"RR", b"OR \xc3"):
+        append(path, piece)
+        assert followed.read() == b""
+    append(path, b"\xa4\nnext")
+    assert followed.read() == "ERROR ä\n".encode()
+    assert followed.read() == b""
+    append(path, b"\n\n")
+    assert followed.read() == b"next\n\n"
+
+
+def test_much_is_read_in_blocks_of_whole_lines(path: Path, followed: Followed) -> None:
+    lines = [b"%d %s\n" % (number, b"x" * (number % 300)) for number in range(10_000)]
+    append(path, b"".join(lines))
+    blocks = list(iter(followed.read, b""))
+    assert b"".join(blocks) == b"".join(lines)
+    assert all(len(block) <= CHUNK and block.endswith(b"\n") for block in blocks)
+    assert len(blocks) > 3
+
+
+@pytest.mark.parametrize("length", [CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK])
+def test_of_a_line_that_is_too_long_the_beginning_is_a_line(
+    path: Path, followed: Followed, length: int
+) -> None:
+    append(path, b"before\n" + b"x" * length + b"\nafter\n")
+    whole = b"".join(iter(followed.read, b""))
+    assert whole == b"before\n" + b"x" * min(length, CHUNK) + b"\nafter\n"
+
+
+def test_a_line_that_is_too_long_is_one_line_in_pieces_and_over_a_restart_too(path: Path) -> None:
+    first = opened(str(path))
+    assert first is not None
+    seen = b""
+    for _ in range(9):
+        append(path, b"x" * (CHUNK // 3))
+        seen += first.read()
+    assert seen == b"x" * CHUNK + b"\n"
+    mark = mark_of(first.mark().spelled())
+    first.close()
+    again = opened(str(path))
+    assert again is not None
+    assert again.resume(mark)
+    append(path, b"xxx\nafter\n")
+    assert again.read() == b"after\n"
+    again.close()
+
+
+def test_a_file_is_recognised_and_gone_on_with(path: Path, followed: Followed) -> None:
+    append(path, b"one\n" * 1_000)
+    followed.read()
+    mark = mark_of(followed.mark().spelled())
+    append(path, b"two\n")
+    again = opened(str(path))
+    assert again is not None
+    assert again.resume(mark)
+    assert again.read() == b"two\n"
+    again.close()
+
+
+@pytest.mark.parametrize(
+    "rewritten",
+    [b"", b"one\n", b"ONE\n" + b"one\n" * 999, b"one\n" * 999 + b"ONE\n", b"quite another one\n" * 1_000],
+    ids=["empty", "shorter", "another beginning", "another end", "another"],
+)
+def test_what_was_written_anew_is_not_taken_for_the_same(
+    path: Path, followed: Followed, rewritten: bytes
+) -> None:
+    append(path, b"one\n" * 1_000)
+    followed.read()
+    mark = followed.mark()
+    path.write_bytes(rewritten)
+    with pytest.raises(Rewritten):
+        followed.read()
+    again = opened(str(path))
+    assert again is not None
+    assert not again.resume(mark)
+    again.close()
+
+
+def test_the_end_is_after_the_last_whole_line(path: Path, followed: Followed) -> None:
+    append(path, b"one\ntwo\nthr")
+    followed.to_the_end()
+    assert followed.read() == b""
+    append(path, b"ee\nfour\n")
+    assert followed.read() == b"three\nfour\n"
+
+
+def test_the_end_of_a_line_that_is_too_long_is_after_that_line(path: Path, followed: Followed) -> None:
+    append(path, b"x" * (2 * CHUNK))
+    followed.to_the_end()
+    append(path, b"xxx\nafter\n")
+    assert followed.read() == b"after\n"
+
+
+def test_last_words_count_once_nobody_goes_on(path: Path, followed: Followed) -> None:
+    append(path, b"one\nERROR: dying")
+    assert followed.read() == b"one\n"
+    assert followed.last_words() == b"ERROR: dying\n"
+    assert followed.last_words() == b""
+
+
+@pytest.mark.parametrize(
+    "spelled", [{}, {"device": 1}, {"device": "1", "inode": 2, "offset": 3, "head": 4, "tail": 5}]
+)
+def test_a_mark_of_another_version_is_refused(spelled: dict[str, object]) -> None:
+    with pytest.raises(TypeError):
+        mark_of(spelled)
+
+
+def test_what_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
+    assert opened(str(tmp_path)) is None
+    assert opened(str(tmp_path / "missing")) is None
+    assert opened("/dev/null") is None

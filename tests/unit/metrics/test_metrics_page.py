@@ -1,0 +1,123 @@
+"""The page is looked for at most once a second, whoever asks, and written whole."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from metrics_standings import STANDING
+
+from pulse_adapters.metrics.chores import Chore
+from pulse_adapters.metrics.families import Seen
+from pulse_adapters.metrics.page import Page
+from pulse_adapters.metrics.textfile import write
+from pulse_core.model.errors import PulseError
+
+
+class Looks:
+    """Counts looks; each may take a while."""
+
+    def __init__(self, takes: float = 0.0) -> None:
+        self.count = self.together = self.most = 0
+        self._takes = takes
+
+    def __call__(self) -> Seen:
+        self.count += 1
+        self.together += 1
+        self.most = max(self.most, self.together)
+        time.sleep(self._takes)
+        self.together -= 1
+        return Seen(True, STANDING)
+
+
+def test_a_look_holds_for_a_second() -> None:
+    looks = Looks()
+    page = Page(looks, "1", fresh=3_600)
+    bodies = {page.served().body for _ in range(100)}
+    assert (looks.count, len(bodies)) == (1, 1)
+    Page(looks, "1", fresh=0).served()
+    assert looks.count == 2
+
+
+def test_nobody_looks_before_somebody_asks() -> None:
+    looks = Looks()
+    Page(looks, "1")
+    assert looks.count == 0
+
+
+def test_many_who_ask_at_once_share_one_look() -> None:
+    looks = Looks(takes=0.05)
+    page = Page(looks, "1", fresh=3_600)
+    threads = [threading.Thread(target=page.served) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (looks.count, looks.most) == (1, 1)
+
+
+def test_who_asks_for_openmetrics_gets_it() -> None:
+    page = Page(Looks(), "1")
+    served = page.served("application/openmetrics-text; version=1.0.0,text/plain;q=0.5")
+    assert served.kind.startswith("application/openmetrics-text")
+    assert served.body.endswith(b"# EOF\n")
+    assert page.served("").kind.startswith("text/plain")
+
+
+def test_the_last_page_says_that_the_daemon_is_gone_and_nothing_of_what_it_guarded() -> None:
+    looks = Looks()
+    page = Page(looks, "1", fresh=0)
+    assert b"pulse_process_up" in page.served().body
+    page.farewell()
+    last = page.served().body
+    assert b"pulse_up 0.0" in last
+    assert b'process="gateway"' not in last
+    assert looks.count == 1
+
+
+def test_a_file_is_replaced_whole_and_everybody_may_read_it(tmp_path: Path) -> None:
+    file = tmp_path / "pulse.prom"
+    write(file, b"first\n")
+    with file.open("rb") as reader:
+        write(file, b"second\n")
+        assert reader.read() == b"first\n"
+    assert file.read_bytes() == b"second\n"
+    assert file.stat().st_mode & 0o777 == 0o644
+    assert [one.name for one in tmp_path.iterdir()] == ["pulse.prom"]
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    (tmp_path / "pulse.prom").mkdir()
+    with pytest.raises(OSError, match=r"pulse\.prom"):
+        write(tmp_path / "pulse.prom", b"x")
+    assert [one.name for one in tmp_path.iterdir()] == ["pulse.prom"]
+
+
+def test_a_chore_that_fails_says_so_once_and_is_done_again_less_and_less_often() -> None:
+    said: list[str] = []
+    answers = iter(["it is broken"] * 12 + ["", "it is broken", ""])
+    chore = Chore(lambda: next(answers), every=5, say=said.append, longest=60)
+    assert [chore.once() for _ in range(12)] == [10, 20, 40, *[60] * 9]
+    assert said == ["it is broken"]
+    assert chore.once() == 5
+    assert chore.once() == 10
+    assert said == ["it is broken"] * 2
+    assert chore.once() == 5
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PulseError("no log there"), "no log there"),
+        (OSError(28, "No space left on device", "/x"), "/x: No space left on device"),
+        (ValueError("odd"), "ValueError: odd"),
+    ],
+)
+def test_whatever_a_chore_raises_is_words(error: Exception, words: str) -> None:
+    said: list[str] = []
+
+    def work() -> str:
+        raise error
+
+    Chore(work, 1, said.append).once()
+    assert said == [words]

@@ -1,0 +1,63 @@
+"""What was tried against a condition outlives the episode, so that a budget can be charged with it."""
+
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, EffectAcked
+from pulse_core.model.payload import Payload
+from pulse_core.projections.conditions import MEASURES, REMEMBERED, Conditions, after
+from tests.events import event
+
+RAISED, CLEARED = ConditionRaised(evidence="no answer", state="down"), ConditionCleared(evidence="it answers")
+WISH = Effect(action="restart-process", key="k", params={"for_condition": "llm:x"})
+
+
+def told(*said: tuple[Payload, str]) -> Conditions:
+    return after(
+        Conditions(), [event(seq, payload, subject) for seq, (payload, subject) in enumerate(said, 1)]
+    )
+
+
+def episode(seq: int, name: str = "llm:x", wishes: int = 1) -> list[Event]:
+    """A condition that is raised, answered so often, and cleared."""
+    wish = WISH.model_copy(update={"params": {"for_condition": name}})
+    said: list[tuple[Payload, str]] = [(RAISED, name)]
+    for number in range(wishes):
+        said += [(wish, "k"), (EffectAcked(took_us=1), f"id-{seq + 1 + 2 * number}")]
+    said.append((CLEARED, name))
+    return [event(seq + offset, payload, subject) for offset, (payload, subject) in enumerate(said)]
+
+
+def test_what_was_tried_in_earlier_episodes_is_remembered() -> None:
+    state = after(Conditions(), [*episode(1), *episode(5, wishes=2)])
+    assert [moment.mono // 10**6 for moment in state.tried["llm:x"]] == [2, 6, 8]
+    assert state["llm:x"] is None
+
+
+def test_only_the_newest_are_remembered() -> None:
+    state = Conditions()
+    for number in range(MEASURES + 5):
+        state = after(state, episode(1 + 4 * number))
+    assert len(state.tried["llm:x"]) == MEASURES
+    assert state.tried["llm:x"][0].mono // 10**6 == 2 + 4 * 5
+
+
+def test_what_was_answered_by_nothing_leaves_nothing() -> None:
+    assert told((RAISED, "memory"), (CLEARED, "memory")).tried == {}
+
+
+def test_it_goes_with_the_name_when_too_many_were_cleared_after_it() -> None:
+    state = after(Conditions(), episode(1, "old"))
+    for number in range(REMEMBERED):
+        state = after(state, episode(10 + 4 * number, f"new-{number}", wishes=0))
+    assert "old" not in state.cleared
+    assert state.tried == {}
+
+
+def test_what_ends_after_its_episode_is_not_taken_for_a_measure_of_the_next_one() -> None:
+    again = WISH.model_copy(update={"key": "again"})
+    state = told(
+        (RAISED, "llm:x"), (WISH, "k"), (CLEARED, "llm:x"),
+        (RAISED, "llm:x"), (again, "again"), (EffectAcked(took_us=1), "id-2"),
+    )  # fmt: skip
+    condition = state["llm:x"]
+    assert condition is not None
+    assert [measure.settled for measure in condition.measures] == [None]

@@ -1,0 +1,149 @@
+"""What a log says of a process: starts and restarts, stops that help and stops that do not."""
+
+import pytest
+
+from pulse_core.model.kinds import (
+    Effect,
+    EffectAcked,
+    EffectCancelled,
+    EffectFailed,
+    EffectUnknown,
+    ProcessDied,
+    ProcessStartRequested,
+    ProcessStopped,
+    ProcessStopRequested,
+    ProcessUp,
+)
+from pulse_core.model.payload import Payload
+from pulse_core.projections import Intent, Processes, ProcessHistory, Stage
+from pulse_core.projections.processes import STAYED_US, after
+from tests.events import SECOND, event
+
+HOUR = 3_600 * SECOND
+START = Effect(action="restart-process", key="restart-process:p", params={"process": "p"})
+STOP = Effect(action="stop-process", key="stop-process:p", params={"process": "p"})
+TELL = Effect(action="notify", key="notify:stop:p")
+ACKED, ALREADY = EffectAcked(took_us=1, result={"pid": 5}), EffectAcked(took_us=1, result={"already": True})
+FAILED = EffectFailed(error="no")
+UP = ProcessUp(pid=5, started=50, evidence="there")
+ABSENT = ProcessDied(pid=None, evidence="not there", healthy=True)
+DIED = ProcessDied(pid=5, evidence="gone", healthy=False)
+DIED_OLD = ProcessDied(pid=5, evidence="gone", healthy=True)
+WANTED = ProcessStopRequested(expires_us=HOUR)
+
+
+def told(*said: Payload | tuple[Payload, int]) -> ProcessHistory:
+    """The history of `p` after these, a second apart or at the second given; an outcome is the last wish's."""
+    state, wish = Processes(), ""
+    for seq, one in enumerate(said, 1):
+        payload, second = one if isinstance(one, tuple) else (one, seq)
+        if isinstance(payload, Effect):
+            wish = f"id-{seq}"
+        subject = payload.key if isinstance(payload, Effect) else "p"
+        if payload.kind.startswith("effect-"):
+            subject = wish
+        state = after(state, [event(seq, payload, subject, at=second * SECOND)])
+    return state["p"]
+
+
+@pytest.mark.parametrize(
+    ("said", "restarts", "charged", "stage"),
+    [
+        ((ABSENT, START), 0, 0, Stage.WISHED),
+        ((ABSENT, START, ACKED), 0, 0, Stage.STARTED),
+        ((ABSENT, START, ACKED, UP), 0, 0, Stage.UP),
+        ((ABSENT, START, UP, ACKED), 0, 0, Stage.UP),
+        ((ABSENT, START, ACKED, UP, DIED, START, ACKED), 1, 1, Stage.UP),
+        ((ABSENT, START, ACKED, UP, DIED_OLD, START, ACKED), 1, 1, Stage.UP),
+        ((ABSENT, START, ACKED, DIED, START, ACKED, DIED, START, ACKED), 2, 2, Stage.STARTED),
+        ((ABSENT, START, FAILED, START, FAILED), 0, 1, Stage.WISHED),
+        ((ABSENT, START, FAILED, START, FAILED, START, ACKED, UP), 0, 2, Stage.UP),
+        ((ABSENT, START, ACKED, DIED, ProcessStartRequested(), START, ACKED), 0, 0, Stage.STARTED),
+        ((UP, DIED, START, ACKED), 1, 1, Stage.UP),
+        ((UP, DIED, ProcessStartRequested(), START, ACKED), 1, 1, Stage.UP),
+        ((ABSENT, UP, DIED, START, ACKED, DIED, START, ALREADY), 1, 2, Stage.UP),
+    ],
+    ids=str,
+)
+def test_only_what_follows_the_first_start_is_a_restart(
+    said: tuple[Payload, ...], restarts: int, charged: int, stage: Stage
+) -> None:
+    history = told(*said)
+    assert (history.restarts, len(history.charged), history.stage) == (restarts, charged, stage)
+
+
+def test_a_healthy_life_after_the_first_start_clears_what_was_free() -> None:
+    history = told(ABSENT, START, ACKED, UP, DIED_OLD)
+    assert (history.attempts, history.free) == ((), False)
+
+
+def intent(*said: Payload | tuple[Payload, int]) -> Intent:
+    stop = told(*said).stop
+    assert stop is not None
+    return stop
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error"),
+    [
+        (ACKED, ""),
+        (FAILED, "no"),
+        (EffectUnknown(why="dark"), "dark"),
+        (EffectCancelled(why="by ada"), "by ada"),
+    ],
+    ids=lambda one: str(one),
+)
+def test_a_stop_is_counted_when_wished_and_timed_when_settled(outcome: Payload, error: str) -> None:
+    stop = intent(UP, WANTED, STOP, (outcome, 40))
+    assert (stop.tries, stop.error, stop.worked, stop.told) == (1, error, False, False)
+    assert stop.tried is not None
+    assert stop.tried.mono == 40 * SECOND
+
+
+def test_a_stop_of_an_earlier_intent_is_not_counted_to_the_next() -> None:
+    assert intent(UP, WANTED, STOP, WANTED, ACKED).tries == 0
+
+
+def test_a_stop_that_nobody_wants_is_a_deed_without_an_intent() -> None:
+    assert told(UP, STOP, ACKED).stop is None
+
+
+def test_an_acked_stop_leaves_nothing_starting() -> None:
+    assert told(ABSENT, START, ACKED, WANTED, STOP, ACKED).starting is None
+    assert told(ABSENT, START, ACKED, WANTED, STOP, FAILED).starting is not None
+
+
+@pytest.mark.parametrize(
+    ("down_for", "worked"), [(1, False), (STAYED_US // SECOND - 1, False), (STAYED_US // SECOND, True)]
+)
+def test_a_stop_has_worked_if_it_stayed_down_for_a_while(down_for: int, worked: bool) -> None:
+    assert intent(UP, WANTED, STOP, ACKED, (DIED, 5), (UP, 5 + down_for)).worked is worked
+
+
+def test_what_was_down_long_before_it_was_wanted_so_is_not_taken_for_stopped() -> None:
+    assert not intent(ABSENT, (WANTED, 5_000), (UP, 5_001)).worked
+
+
+def test_a_person_is_told_once_for_each_intent() -> None:
+    assert intent(UP, WANTED, STOP, ACKED, TELL).told
+    assert not intent(UP, WANTED, STOP, ACKED, TELL, WANTED).told
+    assert told(UP, TELL).stop is None
+
+
+def test_a_managers_stop_is_its_own_business_until_it_is_up_again() -> None:
+    stopped = ProcessStopped(evidence="inactive", expires_us=HOUR)
+    assert intent(UP, DIED, stopped).worked
+    assert told(UP, DIED, stopped, UP).stop is None
+
+
+REPLACED = EffectAcked(took_us=1, result={"pid": 6, "started": 60})
+
+
+def test_the_death_of_one_that_was_replaced_leaves_its_replacement_the_grace() -> None:
+    history = told(ABSENT, START, ACKED, UP, START, REPLACED, DIED_OLD)
+    assert (history.pid, history.up) == (6, None)
+    assert history.starting == history.down is not None
+
+
+def test_the_death_of_the_one_that_is_known_gives_no_grace() -> None:
+    assert told(ABSENT, START, ACKED, UP, DIED_OLD).starting is None

@@ -1,0 +1,82 @@
+"""What people were told, as the log says it."""
+
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect, EffectAcked, EffectAttemptFailed, EffectExecuting, EffectFailed
+from pulse_core.model.moment import Moment
+from pulse_core.model.payload import Payload
+from pulse_core.projections import Notice
+from pulse_core.projections.notices import Notices, after
+from tests.events import SECOND, event
+
+HOUR_S = 3_600
+
+
+def at(seconds: int) -> Moment:
+    return Moment(10**15 + seconds * SECOND, "boot", seconds * SECOND)
+
+
+def log(*rows: tuple[int, Payload, str]) -> list[Event]:
+    return [
+        event(seq, payload, subject, at=when * SECOND) for seq, (when, payload, subject) in enumerate(rows, 1)
+    ]
+
+
+def wish(topic: str, **params: object) -> tuple[Effect, str]:
+    return Effect(action="notify", key=f"notify:{topic}", params={"title": "t", **params}), f"notify:{topic}"
+
+
+def test_a_topic_is_told_reminded_of_over_and_told_anew() -> None:
+    rows = log((1, *wish("x")), (5, *wish("x")), (9, *wish("x", over=True)), (12, *wish("x")))
+    states = [after(Notices(), rows[:count])["x"] for count in range(1, 5)]
+    assert states == [
+        Notice(at(1), at(1)),
+        Notice(at(1), at(5), 2),
+        Notice(at(1), at(9), 3, over=True),
+        Notice(at(12), at(12)),
+    ]
+
+
+def test_only_what_was_delivered_has_reached_somebody() -> None:
+    rows = log(
+        (1, *wish("x")), (2, EffectExecuting(), "id-1"), (3, EffectFailed(error="no"), "id-1"),
+        (4, *wish("y")), (5, EffectExecuting(), "id-4"), (6, EffectAcked(took_us=1), "id-4"),
+    )  # fmt: skip
+    assert after(Notices(), rows[:3]).reached is None
+    assert after(Notices(), rows).reached == at(6)
+    assert after(Notices(), rows).open == {}
+
+
+def test_notices_begun_at_one_moment_are_one_message() -> None:
+    rows = log(
+        (1, *wish("x")), (1, *wish("y")), (2, EffectExecuting(), "id-1"), (2, EffectExecuting(), "id-2"),
+        (9, EffectExecuting(attempt=2), "id-1"),
+    )  # fmt: skip
+    assert after(Notices(), rows).sent == (at(2), at(9))
+
+
+def test_a_message_that_repeats_what_had_failed_is_not_counted_but_one_after_a_crash_is() -> None:
+    no = EffectAttemptFailed(attempt=1, error="no", retry_us=1)
+    rows = log(
+        (1, *wish("x")), (2, EffectExecuting(), "id-1"), (3, no, "id-1"), (4, EffectExecuting(attempt=2), "id-1"),
+        (5, EffectExecuting(attempt=3), "id-1"),
+    )  # fmt: skip
+    assert after(Notices(), rows[:3]).failed == {"id-1": at(3)}
+    assert after(Notices(), rows).failed == {}
+    assert after(Notices(), rows).sent == (at(2), at(5))
+
+
+def test_messages_are_forgotten_after_an_hour() -> None:
+    rows = log((1, *wish("x")), *((n * HOUR_S // 2, EffectExecuting(), "id-1") for n in range(1, 6)))
+    assert after(Notices(), rows).sent == (at(4 * HOUR_S // 2), at(5 * HOUR_S // 2))
+
+
+def test_what_only_speaks_of_notices_is_none() -> None:
+    odd = Effect(action="note", key="notify:x", params={"action": "notify"})
+    rows = log((1, odd, "notify:x"), (2, EffectExecuting(), "id-1"))
+    assert after(Notices(), rows) == Notices()
+
+
+def test_a_notice_under_a_key_of_its_own_has_no_topic_but_is_sent() -> None:
+    rows = log((1, Effect(action="notify", key="hello"), "hello"), (2, EffectExecuting(), "id-1"))
+    state = after(Notices(), rows)
+    assert (state.of, state.sent, list(state.open)) == ({}, (at(2),), ["id-1"])

@@ -1,0 +1,106 @@
+"""The journal: what is announced and what is decided of it go to the disk together, and are heard once."""
+
+import asyncio
+from collections.abc import Sequence
+from itertools import count
+
+from pulse_adapters.memory import MemoryLog
+from pulse_core.model.errors import LogUnavailable
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import Effect, EffectExecuting, ProcessDied
+from pulse_core.model.moment import Moment
+from pulse_core.record import Journal
+
+DEATH = Draft(ProcessDied(pid=1, evidence="x", healthy=True), "gateway")
+WISH = Draft(Effect(action="restart-process", key="k"), "k", id="wish")
+BEGUN = Draft(EffectExecuting(), "wish")
+
+
+class Standing:
+    """A clock that stands still."""
+
+    def now(self) -> Moment:
+        return Moment(10**15, "boot", 1)
+
+
+class Desk:
+    """A journal on a log in memory, whose commits are counted and can be made to fail or wait."""
+
+    def __init__(self) -> None:
+        ids = (f"id-{number}" for number in count())
+        self.free, self.full, self.commits = asyncio.Event(), False, 0
+        self.free.set()
+        self.log = MemoryLog(Standing(), commit=self.commit)
+        self.journal = Journal(self.log, Standing(), lambda: next(ids))
+        self.heard: list[str] = []
+        self.journal.listen_once(self.hear)
+
+    async def commit(self) -> None:
+        await self.free.wait()
+        if self.full:
+            raise LogUnavailable("full")
+        self.commits += 1
+
+    def hear(self, events: Sequence[Event]) -> None:
+        self.heard += [event.kind for event in events]
+
+    async def decide(self) -> None:
+        await self.journal.append(WISH, BEGUN)
+
+    def kinds(self) -> list[str]:
+        return [event.kind for event in self.log.events]
+
+
+ARC = ["process-died", "effect", "effect-executing"]
+
+
+async def nothing() -> None:
+    """Nobody wishes anything."""
+
+
+async def test_a_death_and_what_is_decided_of_it_are_one_commit_and_heard_once() -> None:
+    desk = Desk()
+    await desk.journal.announce([DEATH], desk.decide)
+    assert (desk.kinds(), desk.commits) == (ARC, 1)
+    assert desk.heard == ARC
+
+
+async def test_what_nobody_answers_is_recorded_by_itself() -> None:
+    desk = Desk()
+    await desk.journal.announce([DEATH], nothing)
+    assert (desk.kinds(), desk.heard) == (["process-died"], ["process-died"])
+
+
+async def test_an_announced_event_is_known_before_it_is_decided_with_the_number_it_will_have() -> None:
+    desk = Desk()
+    known: list[Event] = []
+    desk.journal.listen_to_supposed(known.extend)
+
+    async def look() -> None:
+        assert [event.kind for event in known] == ["process-died"]
+        assert not desk.log.events
+
+    await desk.journal.announce([DEATH], look)
+    assert [(event.seq, event.id) for event in known] == [(event.seq, event.id) for event in desk.log.events]
+
+
+async def test_while_something_is_on_its_way_an_announcement_goes_after_it() -> None:
+    desk = Desk()
+    desk.free.clear()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(desk.journal.append(WISH))
+        await asyncio.sleep(0)
+        group.create_task(desk.journal.announce([DEATH], nothing))
+        await asyncio.sleep(0)
+        desk.free.set()
+    assert desk.kinds() == ["effect", "process-died"]
+
+
+async def test_what_a_full_disk_did_not_take_goes_first_when_there_is_room() -> None:
+    desk = Desk()
+    desk.full = True
+    await desk.journal.announce([DEATH], nothing)
+    assert (desk.kinds(), desk.heard) == ([], ["process-died"])
+    desk.full = False
+    await desk.decide()
+    assert (desk.kinds(), desk.heard) == (ARC, ARC)

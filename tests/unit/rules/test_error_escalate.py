@@ -1,0 +1,319 @@
+"""Lines in logs: who is told, how often, and what explains them away."""
+
+from typing import Any
+
+import pytest
+
+from pulse_core.model.kinds import (
+    Effect,
+    LogMatched,
+    Paused,
+    ProcessDied,
+    ProcessStopRequested,
+    ProcessUp,
+    SilenceAdded,
+)
+from pulse_core.rules.survival import error_escalate, kill_switch, silence
+from pulse_core.testing import Story, given
+
+APP, KEY = "/var/log/app.log", "notify:log:/var/log/app.log"
+GATEWAY = {"process": [{"name": "gateway", "start": ["gateway"]}]}
+RESTART = Effect(
+    action="restart-process", key="restart-process:gateway", params={"process": "gateway"}, tick=1
+)
+OWN = "/root/.upulse/logs/gateway.log"
+
+
+def story(**settings: Any) -> Story:
+    return given(error_escalate, settings=settings)
+
+
+def say(told: Story, *lines: str, source: str = APP, severity: str = "error", untold: int = 0) -> Story:
+    told.event(LogMatched(severity=severity, lines=lines, count=len(lines) + untold), source)
+    return told
+
+
+def tick(told: Story) -> list[str]:
+    """The titles of what one tick tells; it arrives at once."""
+    told.tick()
+    for effect in told.emitted:
+        told.acked(effect.key)
+    return [str(effect.params["title"]) for effect in told.emitted]
+
+
+def titles(told: Story, every: str, times: int) -> list[str]:
+    return [title for _ in range(times) for title in tick(told.after(every))]
+
+
+# Telling
+
+
+def test_the_first_line_is_told_at_once_and_with_its_words() -> None:
+    told = say(story(), "ERROR: no disk")
+    told.tick()
+    effect = told.expect("notify", key=KEY, title=f"errors in {APP}", text="ERROR: no disk")
+    assert effect.survival
+
+
+def test_nothing_is_told_where_nothing_was_said() -> None:
+    told = story()
+    told.tick()
+    told.expect_nothing()
+
+
+def test_the_same_line_again_is_told_once_however_often_it_comes() -> None:
+    told = story()
+    heard: list[str] = []
+    for second in range(500):
+        heard += tick(say(told.after("1s"), f"ERROR: request {second} took {second * 7} ms"))
+    assert heard == [f"errors in {APP}"]
+
+
+def test_another_line_waits_for_its_turn_and_is_told_with_others() -> None:
+    told = say(story(), "ERROR: no disk")
+    assert tick(told) == [f"errors in {APP}"]
+    say(told.after("10s"), "ERROR: no memory")
+    say(told.after("10s"), "ERROR: no hope", "ERROR: no disk")
+    assert tick(told) == []
+    told.expect_note("again in")
+    assert titles(told, "30s", 9) == []
+    assert tick(told.after("10s")) == [f"errors in {APP}"]
+    assert told.emitted[0].params["text"] == "ERROR: no hope\nERROR: no memory"
+    assert titles(told, "1m", 5) == []
+
+
+@pytest.mark.parametrize(("severity", "seconds"), [("warning", 3_600), ("error", 300), ("critical", 60)])
+def test_worse_lines_wait_less(severity: str, seconds: int) -> None:
+    told = say(story(notify={"remind": "0s"}), "first", severity=severity)
+    assert len(tick(told)) == 1
+    for second in range(0, seconds, 20):
+        say(told.after("20s"), "first" if second else "second", severity=severity)
+        heard = tick(told)
+        assert bool(heard) == (second + 20 >= seconds), second
+
+
+def test_every_source_is_told_of_by_itself() -> None:
+    told = say(say(story(), "ERROR one"), "ERROR one", source="/var/log/other.log")
+    assert sorted(tick(told)) == ["errors in /var/log/app.log", "errors in /var/log/other.log"]
+
+
+def test_the_worst_lines_are_shown_first_and_not_too_many() -> None:
+    words = ["red", "blue", "green", "white", "black", "brown", "grey"]
+    told = say(story(), *(f"warning {word}" for word in words), severity="warning")
+    say(told, "CRITICAL", severity="critical")
+    assert tick(told) == [f"critical lines in {APP}"]
+    shown = str(told.emitted[0].params["text"]).splitlines()
+    assert shown[0] == "CRITICAL"
+    assert shown[1] == "warning grey"
+    assert shown[-1] == "and 3 others"
+    assert len(shown) == 6
+
+
+def test_lines_that_are_alike_are_counted() -> None:
+    told = say(story(), "took 1 ms", "took 2 ms", "took 3 ms")
+    tick(told)
+    assert told.emitted[0].params["text"] == "took 1 ms (3 times)"
+
+
+def test_what_goes_on_is_told_again_after_a_while() -> None:
+    told = story(notify={"remind": "1h"})
+    heard: list[str] = []
+    for _ in range(150):
+        heard += tick(say(told.after("1m"), "ERROR"))
+    assert heard == [f"errors in {APP}", f"still: errors in {APP}", f"still: errors in {APP}"]
+
+
+def test_it_is_said_when_it_is_over() -> None:
+    told = say(story(), "ERROR one", untold=3)
+    assert tick(told) == [f"errors in {APP}"]
+    assert titles(told, "1m", 9) == []
+    assert tick(told.after("1m")) == [f"resolved: errors in {APP}"]
+    assert told.emitted[0].params["over"] is True
+    assert told.emitted[0].params["text"] == "nothing more of it for 10m; 4 lines in all"
+    assert titles(told, "1h", 48) == []
+    assert tick(say(told, "ERROR one")) == [f"errors in {APP}"]
+
+
+def test_the_end_of_a_quiet_time_is_waited_for() -> None:
+    told = say(story(), "WARN", severity="warning")
+    tick(told)
+    assert told.verdict.tick_ms == 600_001
+    told.after("599s").tick()
+    assert told.verdict.tick_ms == 1_001
+
+
+# Looking closer
+
+
+def test_after_an_error_ticks_come_faster_for_a_minute() -> None:
+    told = say(story(), "ERROR")
+    for _ in range(59):
+        told.tick()
+        assert told.verdict.tick_ms == 1_001
+        told.after("1s")
+    told.after("1s").tick()
+    assert told.verdict.tick_ms > 60_000
+
+
+def test_after_a_warning_they_do_not() -> None:
+    told = say(story(), "WARN", severity="warning")
+    told.tick()
+    assert told.verdict.tick_ms > 60_000
+
+
+# Storms
+
+
+def test_a_storm_is_told_at_once_though_the_source_was_just_told_of() -> None:
+    told = say(story(), "ERROR one")
+    assert tick(told) == [f"errors in {APP}"]
+    say(told.after("1s"), untold=5_000)
+    told.raised(f"log:{APP}", "storm", "5600 lines within a minute, of which 5000 are only counted")
+    assert tick(told.after("1s")) == [f"storm in {APP}"]
+    assert "5600 lines within a minute" in str(told.emitted[0].params["text"])
+    assert titles(told, "1m", 30) == []
+    told.cleared(f"log:{APP}")
+    assert tick(told) == [f"resolved: errors in {APP}"]
+
+
+def test_a_storm_of_what_journald_suppressed_is_told_without_a_line() -> None:
+    told = story()
+    told.raised("log:agent.service", "storm", "412 lines within a minute, of which 412 are only counted")
+    assert tick(told) == ["storm in agent.service"]
+    told.cleared("log:agent.service")
+    assert tick(told.after("1m")) == ["resolved: errors in agent.service"]
+
+
+# Silence and pause
+
+
+def test_a_silence_holds_it_back_and_its_end_does_not_lose_it() -> None:
+    told = given(silence, error_escalate)
+    told.event(SilenceAdded(expires_us=300_000_000), "notify:log:*", actor="ada")
+    say(told, "ERROR")
+    assert tick(told) == []
+    assert titles(told, "1m", 4) == []
+    assert tick(told.after("61s")) == [f"errors in {APP}"]
+
+
+def test_nothing_is_told_while_paused() -> None:
+    told = given(kill_switch, error_escalate)
+    told.event(Paused(why="moving"), actor="ada")
+    assert tick(say(told, "ERROR")) == []
+
+
+# Causes
+
+
+def up(told: Story, name: str = "gateway") -> Story:
+    told.event(ProcessUp(pid=7, started=70, evidence="process 7 is alive"), name)
+    return told
+
+
+def die(told: Story) -> Story:
+    told.event(ProcessDied(pid=7, evidence="exited with status 1", healthy=True), "gateway")
+    return told
+
+
+def test_the_last_words_of_a_process_that_is_restarted_page_nobody() -> None:
+    told = up(story(**GATEWAY)).after("1h")
+    say(told, "Traceback", source=OWN)
+    assert tick(told) == []
+    told.expect_note("it is looked whether gateway dies of it")
+    assert told.verdict.tick_ms <= 1_001
+    die(told.after("500ms"))
+    assert titles(told, "5s", 3) == []
+    told.expect_note("gateway is dead, which is seen to")
+    told.event(RESTART, RESTART.key)
+    say(told.after("1s"), "ERROR: starting without a cache", source=OWN)
+    up(told.after("1s"))
+    assert titles(told, "10s", 5) == []
+    told.expect_note("gateway died of it, or with it, and is up again")
+    assert tick(say(told, "ERROR: something else", source=OWN).after("2s")) == [f"errors in {OWN}"]
+    assert told.emitted[0].params["text"] == "ERROR: something else"
+
+
+def test_a_process_that_lives_on_is_told_of_a_second_later() -> None:
+    told = up(story(**GATEWAY)).after("1h")
+    say(told, "Traceback", source=OWN)
+    assert tick(told) == []
+    assert tick(told.after("1s")) == [f"errors in {OWN}"]
+
+
+def test_the_journal_of_a_guarded_unit_is_its_process_s() -> None:
+    told = story(process=[{"name": "agent", "systemd_unit": "agent.service"}])
+    up(told, "agent").after("1h")
+    assert tick(say(told, "ERROR", source="agent.service")) == []
+    assert tick(say(told, "ERROR", source="other.service")) == ["errors in other.service"]
+
+
+def test_the_lines_of_what_is_stopped_on_purpose_page_nobody() -> None:
+    told = up(story(**GATEWAY)).after("1h")
+    told.event(ProcessStopRequested(expires_us=3_600_000_000), "gateway", actor="ada")
+    say(told, "ERROR: connection closed", source=OWN)
+    assert titles(told, "5s", 5) == []
+    told.expect_note("gateway is stopped on purpose")
+
+
+@pytest.mark.parametrize(
+    ("condition", "state", "line", "muted"),
+    [
+        ("network", "down", "ERROR: connection refused", True),
+        ("network", "dns-only", "could not resolve host", True),
+        ("network", "slow", "ERROR: request timed out", False),
+        ("network", "degraded", "ERROR: request timed out", False),
+        ("network", "down", "ERROR: index out of range", False),
+        ("disk:/", "", "OSError: [Errno 28] No space left on device", True),
+        ("disk:/", "", "ERROR: connection refused", False),
+        ("inodes:/", "", "No space left on device", True),
+        ("memory", "", "MemoryError: cannot allocate memory", True),
+        ("llm:http://127.0.0.1:4000/", "down", "litellm.exceptions.ServiceUnavailableError", True),
+        ("llm:http://127.0.0.1:4000/", "down", "ERROR: index out of range", False),
+    ],
+)
+def test_what_is_wrong_at_large_explains_lines_about_it(
+    condition: str, state: str, line: str, muted: bool
+) -> None:
+    told = story()
+    told.raised(condition, state)
+    assert bool(tick(say(told.after("1m"), line))) is not muted
+    if muted:
+        told.expect_note(f"explained by {condition}")
+
+
+def test_what_an_outage_explains_is_not_told_afterwards_but_what_lasts_is() -> None:
+    told = story()
+    told.raised("network", "down")
+    say(told.after("1m"), "ERROR: connection refused")
+    assert tick(told) == []
+    told.cleared("network")
+    say(told.after("5s"), "ERROR: connection refused")
+    assert titles(told, "10s", 6) == []
+    told.expect_note("explained by network, which was wrong until")
+    assert tick(say(told, "ERROR: connection refused")) == [f"errors in {APP}"]
+
+
+def test_critical_lines_are_told_whatever_explains_them() -> None:
+    told = up(story(**GATEWAY)).after("1h")
+    told.raised("network", "down")
+    assert tick(say(told, "FATAL: connection refused", source=OWN, severity="critical")) == [
+        f"critical lines in {OWN}"
+    ]
+
+
+# A restart in between
+
+
+def test_a_restart_of_pulse_neither_repeats_nor_forgets() -> None:
+    told = say(story(), "ERROR: no disk")
+    assert tick(told) == [f"errors in {APP}"]
+    told.restart()
+    assert tick(told) == []
+    say(told.after("10s"), "ERROR: no memory")
+    assert tick(told.restart()) == []
+    assert titles(told.restart(), "290s", 1) == [f"errors in {APP}"]
+    told.after("5m").restart()
+    assert tick(told) == []
+    assert tick(told.after("2m")) == [f"resolved: errors in {APP}"]
+    told.reboot()
+    assert titles(told, "1h", 10) == []

@@ -1,0 +1,101 @@
+"""`network_watchdog`: told once, told again when it gets worse, called off, across restarts."""
+
+import pytest
+
+from pulse_core.rules.survival.network_watchdog import network_watchdog
+from pulse_core.testing import Story, given
+
+NETWORK = {"network": {"dns": ["one.example"]}}
+
+
+def a_story() -> Story:
+    return given(network_watchdog, settings=NETWORK)
+
+
+def told(story: Story) -> list[str]:
+    """The titles of what the last tick told."""
+    return [str(effect.params["title"]) for effect in story.emitted]
+
+
+def settle(story: Story) -> None:
+    for effect in story.emitted:
+        story.acked(effect.key)
+
+
+@pytest.mark.parametrize(
+    ("state", "key", "title"),
+    [
+        ("down", "notify:network", "the network is down"),
+        ("dns-only", "notify:network", "names do not resolve, though the network works"),
+        ("http-only", "notify:network", "names resolve, but no page can be fetched"),
+        ("slow", "notify:network:quality", "the network is slow"),
+        ("degraded", "notify:network:quality", "a target on the network is in trouble"),
+    ],
+)
+def test_each_way_of_being_wrong_is_told_once(state: str, key: str, title: str) -> None:
+    story = a_story()
+    story.raised("network", state, "one.example: nobody answered")
+    story.tick()
+    effect = story.expect("notify", key=key, title=title, text="one.example: nobody answered")
+    assert effect.survival
+    story.acked(key)
+    story.expect_note(f"network: {state}")
+    assert story.ticks(every="1m", times=60) == []
+
+
+def test_nothing_is_told_of_a_network_that_is_well() -> None:
+    story = a_story()
+    story.tick()
+    story.expect_nothing()
+
+
+def test_what_was_told_is_called_off() -> None:
+    story = a_story()
+    story.raised("network", "down")
+    story.tick()
+    settle(story)
+    story.after("1h").cleared("network")
+    story.tick()
+    assert told(story) == ["resolved: the network"]
+    settle(story)
+    assert story.ticks(every="1m", times=10) == []
+
+
+def test_worse_is_told_again_and_better_is_told_too() -> None:
+    story = a_story()
+    for state, titles in (
+        ("degraded", ["a target on the network is in trouble"]),
+        ("down", ["the network is down"]),
+        ("dns-only", []),
+        ("slow", ["resolved: the network"]),
+        ("down", ["the network is down"]),
+    ):
+        story.after("10m").raised("network", state)
+        story.tick()
+        assert told(story) == titles
+        settle(story)
+    story.cleared("network")
+    story.tick()
+    assert told(story) == ["resolved: the network", "resolved: the network"]
+
+
+def test_people_are_reminded_of_what_lasts() -> None:
+    story = a_story()
+    story.raised("network", "down")
+    story.tick()
+    settle(story)
+    assert [effect.params["title"] for effect in story.ticks(every="4h", times=1)] == [
+        "still: the network is down"
+    ]
+
+
+def test_a_restart_of_pulse_neither_forgets_nor_repeats() -> None:
+    story = a_story()
+    story.raised("network", "down")
+    story.tick()
+    settle(story)
+    story.restart().tick()
+    story.expect_nothing()
+    story.cleared("network")
+    story.restart().tick()
+    assert told(story) == ["resolved: the network"]

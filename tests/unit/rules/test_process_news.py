@@ -1,0 +1,171 @@
+"""What people are told of a guarded process: once, again after a while, and when it is over."""
+
+import pytest
+
+from pulse_core.model.kinds import (
+    ProcessDied,
+    ProcessStartRequested,
+    ProcessStopRequested,
+    ProcessUp,
+)
+from pulse_core.projections.processes import STAYED_US
+from pulse_core.rules.survival.process_watchdog import process_watchdog
+from pulse_core.testing import Story, given
+
+RESTART = "restart-process:gateway"
+DOWN, UP = "notify:flapping:gateway", "notify:stop:gateway"
+DAY_US = 86_400_000_000
+
+
+def guarded(**restart: object) -> Story:
+    """A gateway that is up, with a budget of one restart."""
+    how = {"max": 1, "backoff": "1m", "backoff_max": "1m", "healthy_after": "2m", **restart}
+    process = {"name": "gateway", "start": ["g"], "restart": how}
+    story = given(process_watchdog, settings={"process": [process], "notify": {"remind": "1h"}})
+    come_up(story)
+    return story
+
+
+def come_up(story: Story) -> None:
+    story.event(ProcessUp(pid=1, started=1, evidence="it is alive"), "gateway")
+
+
+def die(story: Story, healthy: bool = False) -> None:
+    story.event(ProcessDied(pid=1, evidence="gone", healthy=healthy), "gateway")
+
+
+def flapping() -> Story:
+    """A gateway whose one restart did not help, of which people are told."""
+    story = guarded()
+    die(story, healthy=True)
+    story.tick()
+    story.expect("restart-process")
+    story.acked(RESTART, pid=2, started=2)
+    come_up(story)
+    die(story)
+    story.tick()
+    story.expect("notify", key=DOWN, title="gateway stays down")
+    story.acked(DOWN)
+    return story
+
+
+def told(story: Story) -> list[str]:
+    return [str(effect.params["title"]) for effect in story.emitted if effect.action == "notify"]
+
+
+def test_who_was_told_that_it_stays_down_is_reminded() -> None:
+    story = flapping()
+    story.after("59m").tick()
+    assert told(story) == []
+    story.failed(RESTART)
+    story.after("1m").tick()
+    assert told(story) == ["still: gateway stays down"]
+
+
+def test_it_is_over_when_it_has_been_up_long_enough_and_that_is_not_missed() -> None:
+    story = flapping()
+    story.after("5m")
+    come_up(story)
+    story.tick()
+    assert told(story) == []
+    assert story.verdict.tick_ms == 120_001
+    story.after("2m").tick()
+    notice = story.expect("notify", key=DOWN, over=True)
+    assert notice.params["title"] == "resolved: gateway stays down"
+    assert notice.params["text"] == "gateway is up for 2m"
+    story.acked(DOWN)
+    assert story.ticks(every="1h", times=5) == []
+
+
+def test_coming_up_for_a_moment_is_no_end() -> None:
+    story, words = flapping(), []
+    for _ in range(20):
+        story.after("1m")
+        come_up(story)
+        story.tick()
+        words += told(story)
+        die(story)
+        story.after("1s").tick()
+        words += told(story)
+    assert words == []
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_another_episode_is_told_at_once_even_if_nobody_heard_the_end_of_the_first(restart: bool) -> None:
+    story = flapping()
+    come_up(story)
+    if restart:
+        story.restart()
+    story.after("5m")  # while Pulse is down
+    die(story, healthy=True)
+    story.tick()
+    assert told(story) == []
+    story.acked(RESTART, pid=3, started=3)
+    come_up(story)
+    die(story)
+    story.tick()
+    assert told(story) == ["gateway stays down"]
+
+
+def test_a_fresh_budget_by_hand_that_does_not_help_is_told() -> None:
+    story = flapping()
+    story.after("1m").event(ProcessStartRequested(), "gateway")
+    story.tick()
+    story.expect("restart-process")
+    story.acked(RESTART, pid=3, started=3)
+    come_up(story)
+    die(story)
+    story.after("1s").tick()
+    assert told(story) == ["gateway stays down"]
+
+
+def unwanted() -> Story:
+    """A gateway that a person wanted down, that went down, and that somebody has started again."""
+    story = guarded()
+    story.event(ProcessStopRequested(expires_us=DAY_US), "gateway")
+    story.tick()
+    story.acked("stop-process:gateway")
+    die(story)
+    story.after("61s").tick()
+    come_up(story)
+    story.tick()
+    story.expect("notify", key=UP, title="gateway does not stay down")
+    story.acked(UP)
+    return story
+
+
+def test_who_was_told_that_it_does_not_stay_down_is_reminded() -> None:
+    story = unwanted()
+    story.after("1h").tick()
+    assert told(story) == ["still: gateway does not stay down"]
+
+
+def test_that_it_does_not_stay_down_is_over_when_it_has_stayed_down() -> None:
+    story = unwanted()
+    die(story)
+    story.tick()
+    assert told(story) == []
+    assert story.verdict.tick_ms == STAYED_US // 1000 + 1
+    story.after("1m").tick()
+    assert told(story) == ["resolved: gateway does not stay down"]
+
+
+def test_that_it_does_not_stay_down_is_over_when_nobody_wants_that_any_more() -> None:
+    story = unwanted()
+    story.event(ProcessStartRequested(), "gateway")
+    story.tick()
+    assert story.expect("notify", key=UP, over=True).params["text"] == "nobody wants gateway down any more"
+
+
+def test_a_new_stop_that_does_not_last_is_told_of_again() -> None:
+    story = unwanted()
+    story.after("1m").event(ProcessStopRequested(expires_us=DAY_US), "gateway")
+    story.tick()
+    story.acked("stop-process:gateway")
+    die(story)
+    story.after("61s").tick()
+    assert told(story) == ["resolved: gateway does not stay down"]
+    story.acked(UP)
+    come_up(story)
+    story.after("1s").tick()
+    assert told(story) == ["gateway does not stay down"]

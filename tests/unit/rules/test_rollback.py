@@ -1,0 +1,179 @@
+"""`panic_rollback` and `auto_rollback`: evidence, budget, verify and escalate, restarts in between."""
+
+from collections.abc import Callable
+
+import pytest
+
+from pulse_core.model.kinds import Effect, EnginePromoted, EngineRolledBack, ErrorReported
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.auto_rollback import auto_rollback
+from pulse_core.rules.survival.panic_rollback import panic_rollback
+from pulse_core.testing import Story, given
+
+MINUTE = 60_000_000
+BOUNDS = {"rollback": {"errors": 3, "failures": 3, "within": "10m", "patience": "2m"}}
+KEY = "rollback-engine"
+
+
+async def busy(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Something inside that always wishes something."""
+    return (await inner(prev, curr)).plus(Effect(action="note", key=f"note-{curr.tick}", reason="inside"))
+
+
+def promoted() -> Story:
+    story = given(panic_rollback, auto_rollback, busy, settings=BOUNDS)
+    story.event(EnginePromoted(previous="good", watch_us=5 * MINUTE), "bad")
+    return story
+
+
+def fail(story: Story, times: int, every: str = "10s") -> None:
+    """So many survival actions are wished, and fail."""
+    for number in range(times):
+        story.after(every)
+        key = f"try-{len(story.events)}-{number}"
+        story.event(Effect(action="clean-paths", key=key, survival=True), key)
+        story.failed(key)
+
+
+def err(story: Story, times: int, every: str = "10s") -> None:
+    for _ in range(times):
+        story.after(every).event(ErrorReported(message="ValueError: no"), "rule:mine")
+
+
+HARMS = {"failures": fail, "errors": err}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_harm_takes_the_promote_back_and_nothing_inside_speaks(harm: str) -> None:
+    story = promoted()
+    HARMS[harm](story, 3)
+    story.tick()
+    effect = story.expect(KEY, key=KEY, to="good", reject="bad")
+    assert effect.survival
+    story.expect_nothing("note")
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_less_than_the_bound_is_no_harm(harm: str) -> None:
+    story = promoted()
+    HARMS[harm](story, 2)
+    story.tick()
+    story.expect_nothing(KEY)
+    story.expect("note")
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_without_a_promote_there_is_nothing_to_take_back(harm: str) -> None:
+    story = given(panic_rollback, auto_rollback, settings=BOUNDS)
+    HARMS[harm](story, 9)
+    story.tick()
+    story.expect_nothing()
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_the_count_survives_a_restart(harm: str) -> None:
+    story = promoted()
+    HARMS[harm](story, 2)
+    story.restart()
+    HARMS[harm](story, 1)
+    story.tick()
+    story.expect(KEY)
+
+
+def test_a_success_in_between_resets_the_failures() -> None:
+    story = promoted()
+    fail(story, 2)
+    story.event(Effect(action="clean-paths", key="well", survival=True), "well")
+    story.acked("well")
+    fail(story, 2)
+    story.tick()
+    story.expect_nothing(KEY)
+
+
+def test_failures_that_lie_far_apart_are_no_panic() -> None:
+    story = promoted()
+    fail(story, 6, every="6m")
+    story.tick()
+    story.expect_nothing(KEY)
+
+
+def test_notices_that_fail_and_users_effects_that_fail_are_no_panic() -> None:
+    story = promoted()
+    for number in range(5):
+        story.event(Effect(action="notify", key=f"n{number}", survival=True), f"n{number}")
+        story.failed(f"n{number}")
+        story.event(Effect(action="run-command", key=f"c{number}"), f"c{number}")
+        story.failed(f"c{number}")
+    story.tick()
+    story.expect_nothing(KEY)
+
+
+def test_errors_after_the_watch_period_take_nothing_back() -> None:
+    story = promoted().after("6m")
+    err(story, 9)
+    story.tick()
+    story.expect_nothing(KEY)
+
+
+def test_repeated_errors_count_as_often_as_they_came() -> None:
+    story = promoted()
+    story.event(ErrorReported(message="ValueError: no", repeats=2), "rule:mine")
+    story.tick()
+    story.expect(KEY)
+
+
+def test_errors_of_others_than_rules_do_not_count() -> None:
+    story = promoted()
+    for _ in range(9):
+        story.event(ErrorReported(message="no answer"), "watcher:network")
+    story.tick()
+    story.expect_nothing(KEY)
+
+
+def settled(story: Story) -> None:
+    story.failed(KEY, "git says no")
+
+
+@pytest.mark.parametrize("outcome", [settled, lambda story: None])
+def test_a_rollback_that_does_not_come_is_told_once_and_called_off_when_it_does(
+    outcome: Callable[[Story], None],
+) -> None:
+    story = promoted()
+    err(story, 3)
+    story.tick()
+    outcome(story)
+    story.after("1m").tick()
+    story.expect_nothing("notify")
+    story.expect_nothing(KEY)
+    story.after("1m").tick()
+    assert "upulse pause" in str(story.expect("notify").params["text"])
+    story.after("1m").tick()
+    story.expect_nothing("notify")
+    story.acked("notify:engine:rollback")
+    story.event(EngineRolledBack(rejected="bad", why="errors"), "good")
+    story.tick()
+    assert story.expect("notify").params["over"]
+
+
+def test_after_a_rollback_the_next_promote_begins_anew() -> None:
+    story = promoted()
+    err(story, 3)
+    story.tick()
+    story.acked(KEY)
+    story.event(EngineRolledBack(rejected="bad", why="errors"), "good")
+    story.after("1m").event(EnginePromoted(previous="good", watch_us=5 * MINUTE), "better")
+    err(story, 2)
+    story.tick()
+    story.expect_nothing(KEY)
+    err(story, 1)
+    story.tick()
+    story.expect(KEY, reject="better", to="good")
+
+
+def test_why_it_waits_is_noted() -> None:
+    story = promoted()
+    err(story, 1)
+    story.tick()
+    story.expect_note("bad is watched: 1 of 3 errors")

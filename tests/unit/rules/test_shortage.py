@@ -1,0 +1,205 @@
+"""Which measure is due, from the settings and from what was tried, moment by moment."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from pulse_core.model.moment import Moment
+from pulse_core.model.vitals import Sample, Window
+from pulse_core.projections import Condition, Conditions, Effects, Measure, Projected, Snapshot
+from pulse_core.rules.survival.resource_guard import title_of
+from pulse_core.rules.survival.shortage import ARCHIVE, CLEAN, SENSE, STOP, Step, plan, step
+from pulse_core.settings import Settings
+
+SECOND, MINUTE, HOUR = 1_000_000, 60, 3_600
+RESOURCES = {"clean": ["/cache"], "sessions": {"root": "/sessions"}, "stop": ["batch"]}
+GIB = 1 << 30
+
+
+def at(seconds: float, boot: str = "boot") -> Moment:
+    return Moment(10**15 + round(seconds * SECOND), boot, round(seconds * SECOND))
+
+
+def done(action: str, seconds: float, worked: bool = True) -> Measure:
+    return Measure(action, at(seconds - 1), at(seconds), worked)
+
+
+class Case:
+    """A condition that stands since 100 s, what was tried, and the sample taken last."""
+
+    def __init__(self, name: str, tried: Sequence[Measure] = (), **resources: Any) -> None:
+        self.name = name
+        self.condition = Condition(at(100), "high", at(100), "it is so", 0.95, 0.9, tuple(tried))
+        self.settings = Settings.model_validate({"resources": {**RESOURCES, **resources}})
+        self.settled: dict[str, Moment] = {}
+        self.others: dict[str, Condition] = {}
+        self.sampled: float | None = None
+        self.consumers: list[Mapping[str, Any]] = [held(7, 2)]
+
+    def at(self, seconds: float) -> Step:
+        sampled = at(seconds - 1 if self.sampled is None else self.sampled)
+        data = {"memory_total": 16 * GIB, "consumers": self.consumers}
+        facts = Projected(
+            effects=Effects(settled_at=self.settled),
+            conditions=Conditions({**self.others, self.name: self.condition}),
+        )
+        windows = {SENSE: Window((Sample(1, SENSE, sampled, data),))}
+        return step(self.name, self.condition, Snapshot(1, at(seconds), self.settings, windows, facts))
+
+
+def held(pid: int, rss: float, swap: float = 0) -> Mapping[str, Any]:
+    sizes = {"rss": round(rss * GIB), "swap": round(swap * GIB)}
+    return {"pid": pid, "started": 1, "name": "b", "pattern": "batch", **sizes}
+
+
+def action(due: Step) -> str | None:
+    return due.wish.action if due.wish else None
+
+
+@pytest.mark.parametrize(
+    ("name", "actions"),
+    [
+        ("disk:/", (CLEAN, ARCHIVE)),
+        ("inodes:/srv", (CLEAN, ARCHIVE)),
+        ("memory", (STOP, STOP, STOP)),
+        ("swap", (STOP, STOP, STOP)),
+        ("pressure:memory", (STOP, STOP, STOP)),
+        ("pressure:io", ()),
+        ("unmeasured:/", ()),
+        ("network", ()),
+    ],
+)
+def test_each_shortage_has_its_measures(name: str, actions: tuple[str, ...]) -> None:
+    case = Case(name)
+    assert plan(name, Snapshot(1, at(1), case.settings)) == actions
+
+
+ROUND = [done(CLEAN, 110), done(ARCHIVE, 180)]
+
+
+@pytest.mark.parametrize(
+    ("tried", "seconds", "due", "wait", "vain"),
+    [
+        ([], 100, CLEAN, None, None),
+        ([Measure(CLEAN, at(101))], 500, None, None, None),  # under way for long
+        (ROUND[:1], 150, None, 20, None),
+        (ROUND[:1], 170, ARCHIVE, None, None),
+        ([done(CLEAN, 110, worked=False)], 110, ARCHIVE, None, None),
+        (ROUND, 239, None, 541, None),
+        (ROUND, 240, None, 540, 240),
+        (ROUND, 779, None, 1, 240),
+        (ROUND, 780, CLEAN, None, 240),
+        ([*ROUND, done(CLEAN, 800)], 850, None, 10, 240),
+        ([*ROUND, done(CLEAN, 800)], 860, ARCHIVE, None, 240),
+        ([*ROUND, done(CLEAN, 800), done(ARCHIVE, 900)], 900, None, 1200, 240),
+        ([ROUND[0], done(ARCHIVE, 180, worked=False)], 180, None, 600, 180),
+    ],
+)
+def test_the_next_measure_is_due_when_the_last_one_has_had_its_time(
+    tried: list[Measure], seconds: float, due: str | None, wait: float | None, vain: float | None
+) -> None:
+    found = Case("disk:/", tried).at(seconds)
+    assert action(found) == due
+    assert found.wait_us == (None if wait is None else wait * SECOND)
+    assert found.vain == (None if vain is None else at(vain))
+
+
+def test_rounds_come_at_most_every_six_hours() -> None:
+    tried = [done(action, 1_000) for _ in range(20) for action in (CLEAN, ARCHIVE)]
+    assert Case("disk:/", tried).at(1_000).wait_us == 6 * HOUR * SECOND
+
+
+def test_a_patience_beyond_that_is_respected() -> None:
+    tried = [done(action, 1_000) for _ in range(20) for action in (CLEAN, ARCHIVE)]
+    assert Case("disk:/", tried, patience="12h").at(1_000).wait_us == 12 * HOUR * SECOND
+
+
+def test_when_no_more_measures_are_remembered_their_keys_still_say_when_it_was() -> None:
+    case = Case("disk:/", [done(CLEAN, 1_000), done(ARCHIVE, 1_000)] * 25)
+    case.settled = {"clean-paths:/": at(90_000)}
+    assert case.at(90_010).wait_us == (6 * HOUR - 10) * SECOND
+    assert action(case.at(90_000 + 6 * HOUR)) == CLEAN
+
+
+def test_what_was_cleaned_in_an_earlier_episode_is_given_its_time_too() -> None:
+    case = Case("disk:/")
+    case.settled = {"clean-paths:/": at(90)}
+    assert case.at(100).wait_us == 50 * SECOND
+    assert action(case.at(150)) == CLEAN
+
+
+def test_what_was_tried_against_its_inodes_counts_for_a_disk() -> None:
+    case = Case("disk:/")
+    case.others = {"inodes:/": case.condition._replace(measures=(done(CLEAN, 110),))}
+    assert case.at(120).wait_us == 50 * SECOND
+
+
+@pytest.mark.parametrize("name", ["memory", "swap", "pressure:memory"])
+def test_a_stop_waits_for_a_person_first(name: str) -> None:
+    case = Case(name)
+    case.consumers = [held(7, 2, 2)]
+    assert case.at(159).wait_us == SECOND
+    wish = case.at(160).wish
+    assert wish is not None
+    assert (wish.key, wish.not_after) == ("stop-process:worst:1", at(220).at)
+    assert wish.params == {"consumer": {"pid": 7, "started": 1, "pattern": "batch"}, "for_condition": name}
+
+
+@pytest.mark.parametrize("worked", [True, False])
+def test_the_next_stop_waits_for_the_last_one_whether_that_worked_or_not(worked: bool) -> None:
+    case = Case("memory", [done(STOP, 200, worked)])
+    case.settled = {"stop-process:worst:1": at(200)}
+    assert case.at(259).wait_us == SECOND
+    wish = case.at(260).wish
+    assert wish is not None
+    assert wish.key == "stop-process:worst:2"
+
+
+def test_a_budget_that_is_spent_is_free_again_slot_by_slot() -> None:
+    case = Case("memory")
+    case.settled = {f"stop-process:worst:{slot}": at(100 + 100 * slot) for slot in (1, 2, 3)}
+    held_back = case.at(500)
+    assert (held_back.wish, held_back.wait_us) == (None, 300 * SECOND)
+    assert held_back.why == "budget: 3 stops in 10m are spent; the next one in 5m"
+    wish = case.at(800).wish
+    assert wish is not None
+    assert wish.key == "stop-process:worst:1"
+
+
+@pytest.mark.parametrize(
+    ("now", "sampled", "fresh"), [(170, 160, True), (170, 154, False), (170, 99, False), (900, 880, False)]
+)
+def test_who_is_stopped_was_looked_at_a_moment_ago(now: float, sampled: float, fresh: bool) -> None:
+    case = Case("memory")
+    case.sampled = sampled
+    assert (case.at(now).wish is not None) == fresh
+
+
+def test_a_look_from_before_the_last_stop_is_not_fresh() -> None:
+    case = Case("memory", [done(STOP, 200)], patience="2s")
+    case.settled, case.sampled = {"stop-process:worst:1": at(200)}, 199
+    assert case.at(203).why == "waits for a fresh look at who uses memory"
+
+
+def test_only_who_holds_a_hundredth_of_all_memory_is_worth_stopping() -> None:
+    case = Case("memory")
+    case.consumers = [held(7, 0.15)]
+    nobody = case.at(160)
+    assert (nobody.wish, nobody.vain) == (None, at(160))
+    case.consumers = [held(7, 0.17)]
+    assert case.at(160).wish is not None
+
+
+def test_odd_paths_make_no_odd_keys() -> None:
+    path = "/" + "x" * 600 + "\n;y"
+    case = Case(f"disk:{path}", disk=[{"path": path}])
+    wish = case.at(100).wish
+    assert wish is not None
+    assert len(wish.key) <= 420
+    assert wish.params["near"] == path
+
+
+@pytest.mark.parametrize("name", ["network", "llm:http://x", "log:/var/log/x", "disk:", "memory:x"])
+def test_conditions_of_others_are_none_of_its_business(name: str) -> None:
+    assert title_of(name) == ""

@@ -1,0 +1,80 @@
+"""`upulse gc`: asks the daemon to take away what is of no use, or does it alone under the home's lock."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.ipc.client import Client
+from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.objects import FileObjects
+from pulse_adapters.sqlite.garbage import NamedObjects, old_vitals, unnamed_by_ticks
+from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_core import __version__
+from pulse_core.daemon.tidying import tidy
+from pulse_core.model.errors import PulseError
+from pulse_core.model.kinds import GcDone
+from upulse_cli.access import Wish, append
+from upulse_cli.facts import facts_of
+from upulse_cli.sweeping import Broom
+from upulse_cli.wiring import settings_if_sound
+
+PATIENCE = 600.0
+"""Seconds without a sign of life after which a daemon that tidies is given up."""
+
+Told = Mapping[str, Any]
+"""The fields of the event `gc-done`."""
+
+
+def collected(home: Home, by_daemon: bool) -> Told:
+    """Take it away now; what went."""
+    return asked(home) if by_daemon else asyncio.run(alone(home)).model_dump()
+
+
+def asked(home: Home) -> Told:
+    """What the daemon answers to the request."""
+    request = append(home, Wish("gc-requested"))
+    with Client(home.socket, PATIENCE) as client:
+        for item in client.stream("follow", since=request.event["seq"], kinds=["gc-done"]):
+            if item["event"]["cause"] == request.event["id"]:
+                told: Told = item["event"]["data"]
+                return {name: told.get(name, field.default) for name, field in GcDone.model_fields.items()}
+    raise PulseError("the daemon did not say what went; see: upulse daemon logs")
+
+
+async def alone(home: Home) -> GcDone:
+    """Do what the daemon would do, while none runs; raises HomeBusy if one does."""
+    settings = settings_if_sound(home)
+    with HomeLock(home.lock, __version__, wait=2.0):
+        async with SqliteVitals.open(home.vitals) as vitals:
+            broom = Broom(
+                home,
+                FileObjects(home.objects),
+                NamedObjects(home.events),
+                vitals.unnamed,
+                lambda: settings,
+                lambda: facts_of(home).control.damage,
+            )
+            return await tidy(vitals, broom, SystemClock().now().at, settings.watch)
+
+
+def foreseen(home: Home) -> Told:
+    """What would go; nothing is changed."""
+    settings, now = settings_if_sound(home), SystemClock().now().at
+    before = now - settings.watch.keep
+
+    async def unnamed(names: Sequence[str]) -> Sequence[str]:
+        return unnamed_by_ticks(home.vitals, names, before)
+
+    broom = Broom(
+        home,
+        FileObjects(home.objects),
+        NamedObjects(home.events),
+        unnamed,
+        lambda: settings,
+        lambda: facts_of(home).control.damage,
+    )
+    samples, ticks, minutes = old_vitals(home.vitals, before, now - settings.watch.keep_minutes)
+    swept = asyncio.run(broom.look())
+    return {"samples": samples, "ticks": ticks, "minutes": minutes, **swept._asdict()}

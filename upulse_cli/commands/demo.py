@@ -1,0 +1,39 @@
+"""`upulse demo`: break something harmless, and see the answer."""
+
+from typing import Annotated
+
+import typer
+
+from upulse_cli.speech import console, one_line, put, say
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(demo)
+
+
+def demo(
+    scene: Annotated[
+        str | None, typer.Argument(metavar="SCENE", help="Which one; else they are listed.")
+    ] = None,
+) -> None:
+    """Break something harmless and see the answer.
+
+    Plays in a home of its own with a daemon of its own, and leaves nothing behind.
+    """
+    from upulse_cli.scenes import SCENES, played, scene_called, stage
+    from upulse_cli.views.events import line
+    from upulse_cli.views.incidents import tree
+
+    if scene is None:
+        for name, one in SCENES.items():
+            put(f"{name:<8}{one.about}")
+        return
+    chosen = scene_called(scene)
+    say(f"{scene}: {chosen.about}")
+    with stage(chosen) as home:
+        answer = played(chosen, home)
+    say(f"what goes wrong: {answer.broken}")
+    for event in answer.events:
+        put(one_line(line(event)))
+    console().print(tree(answer.incidents, "the scene began"))

@@ -1,0 +1,67 @@
+"""`upulse doctor`: what is wrong, and what to do about it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.speech import put, put_json, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from upulse_cli.doctor.findings import Finding
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(doctor)
+
+
+def doctor(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Repair what is safe to repair; never the log.")
+    ] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Read the whole log, however long it is.")] = False,
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Look at all that Pulse stands on; say what is wrong.
+
+    Versions, the kernel, disk and clock, the home and its stores, settings, the daemon and its unit. Exits 1 if
+    something fails. What is wrong with the log only a backup can mend: upulse restore.
+    """
+    from upulse_cli.access import found_home
+    from upulse_cli.doctor.checks import CHECKS
+    from upulse_cli.doctor.findings import FAIL, Ground, examined, repaired
+
+    where = found_home(home)
+    findings = examined(Ground(where, deep), CHECKS)
+    done: Sequence[str] = ()
+    if repair and (done := repaired(findings)):
+        findings = examined(Ground(where, deep), CHECKS)
+    if as_json:
+        told = [
+            {name: text for name, text in finding._asdict().items() if name != "repair"}
+            for finding in findings
+        ]
+        put_json({"findings": told, "repaired": list(done)})
+    else:
+        show(findings, done)
+    raise typer.Exit(1 if any(finding.level == FAIL for finding in findings) else 0)
+
+
+def show(findings: "Sequence[Finding]", done: "Sequence[str]") -> None:
+    """For a person: a line each, what to do below it, and the result at the end."""
+    from upulse_cli.speech import console, count
+    from upulse_cli.views.doctor import lines
+
+    for words in done:
+        say(f"repaired: {words}")
+    console().print(lines(findings), soft_wrap=True)
+    bad = {level: sum(finding.level == level for finding in findings) for level in ("fail", "warn")}
+    if not any(bad.values()):
+        put("all is well")
+    else:
+        fails, warns = count(bad["fail"], "failure"), count(bad["warn"], "warning")
+        put(f"{fails}, {warns}")

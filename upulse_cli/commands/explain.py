@@ -1,0 +1,38 @@
+"""`upulse explain`: what each rule would do now, or would have done, and why not."""
+
+from typing import Annotated
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.speech import console, put_json
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(explain)
+
+
+def explain(
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="TIME", help="A moment: 10m ago, or in ISO 8601; else now.")
+    ] = None,
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Fold a snapshot through the rules, executing nothing.
+
+    Shows rule by rule who passed, added or dropped what, and why not: which bound, streak, silence or budget.
+    """
+    from pulse_core.rules.survival import SURVIVAL
+    from upulse_cli.access import found_home
+    from upulse_cli.explaining import explained
+    from upulse_cli.moments import moment
+    from upulse_cli.recorded import seen
+
+    told = explained(seen(found_home(home), moment(at, "--at")), SURVIVAL).told()
+    if as_json:
+        return put_json(told)
+    from upulse_cli.views.explain import tree
+
+    return console().print(tree(told))

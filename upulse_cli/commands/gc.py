@@ -1,0 +1,55 @@
+"""`upulse gc`: take away what is of no use any more."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.speech import put, put_json
+
+if TYPE_CHECKING:
+    from upulse_cli.collecting import Told
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(gc)
+
+
+def gc(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Take away what is of no use any more.
+
+    Old samples go after being rolled up to minutes, and old ticks, objects that nothing names, old logs and
+    archives. A running daemon does this by itself every hour; here it is asked to do it now. No event ever goes.
+    """
+    from upulse_cli.access import found_home
+    from upulse_cli.collecting import collected, foreseen
+    from upulse_cli.standing import standing_of_daemon
+
+    where = found_home(home)
+    runs = standing_of_daemon(where)["state"] != "stopped"
+    told = foreseen(where) if dry_run else collected(where, by_daemon=runs)
+    if as_json:
+        put_json(told)
+    else:
+        put(in_words(told, "would go" if dry_run else "gone"))
+    if fault := told.get("fault"):
+        from pulse_core.model.errors import PulseError
+
+        raise PulseError(f"not everything could be done: {fault}")
+
+
+def in_words(told: "Told", verb: str) -> str:
+    """What went, in one line."""
+    from pulse_core.model.sizes import spell_size
+    from upulse_cli.speech import count
+
+    counts = {name: told[name] for name in ("samples", "ticks", "minutes", "objects", "files") if told[name]}
+    if not counts:
+        return f"{verb}: nothing"
+    words = ", ".join(count(number, name.removesuffix("s")) for name, number in counts.items())
+    return f"{verb}: {words}" + (f" ({spell_size(told['bytes'])})" if told["bytes"] else "")

@@ -1,0 +1,39 @@
+"""`upulse incidents`: what happened, what was done, did it help."""
+
+from typing import Annotated
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.speech import console, put_json
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(incidents)
+
+
+def incidents(
+    since: Annotated[
+        str, typer.Option("--since", metavar="TIME", help="From when on: 24h ago, or in ISO 8601.")
+    ] = "24h",
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Tell what happened, and what was done.
+
+    One story an episode: what was seen, what Pulse did about it, and whether it helped.
+    """
+    from pulse_adapters.sqlite.reader import LogReader
+    from upulse_cli import incidents as chronicle
+    from upulse_cli.access import found_home
+    from upulse_cli.moments import moment
+
+    with LogReader(found_home(home).path) as log:
+        wanted = chronicle.rows_since(log, moment(since, "--since"))
+        told = [one.told() for one in chronicle.incidents(log, wanted)]
+    if as_json:
+        return put_json(told)
+    from upulse_cli.views.incidents import tree
+
+    return console().print(tree(told, since))

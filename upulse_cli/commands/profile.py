@@ -1,0 +1,45 @@
+"""`upulse profile`: what each part of Pulse costs."""
+
+from typing import Annotated
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.speech import console, put_json, say
+
+NO_DAEMON = (
+    "No daemon answers, so nobody can tell what its watchers cost; what follows is from recorded ticks."
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(profile)
+
+
+def profile(
+    since: Annotated[
+        str, typer.Option("--since", metavar="TIME", help="Ticks from when on: 1h ago, or in ISO 8601.")
+    ] = "1h",
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Show what each watcher and each rule costs.
+
+    Of each watcher its newest looks, as the running daemon has measured them; of each rule its part of the
+    recorded ticks.
+    """
+    from upulse_cli.access import found_home
+    from upulse_cli.moments import moment
+    from upulse_cli.profiling import profile as measured
+
+    told = measured(found_home(home), moment(since, "--since") or 0)
+    if as_json:
+        return put_json(told)
+    if told["watchers"] is None:
+        say(NO_DAEMON)
+    if not told["rules"]:
+        say("No tick was recorded in that time; choose a longer --since, or see: upulse status")
+    from upulse_cli.views.profile import tables
+
+    return console().print(tables(told))

@@ -1,0 +1,74 @@
+"""`upulse vitals`: what was sensed, as a table or as a plot."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.speech import console, put_json
+
+if TYPE_CHECKING:
+    from upulse_cli.series import Series
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(vitals)
+
+
+def vitals(
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="KEY", help="One number, as `system-resource.memory`: it is plotted. Else a table."
+        ),
+    ] = None,
+    since: Annotated[
+        str, typer.Option("--since", metavar="TIME", help="From when on: 1h ago, or in ISO 8601.")
+    ] = "1h",
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Show what was sensed.
+
+    Every number with its course; or, if one is named, a plot of it.
+    """
+    from upulse_cli.access import found_home
+    from upulse_cli.moments import moment
+    from upulse_cli.series import all_series, series
+
+    where, now = found_home(home), time.time_ns() // 1000
+    after = moment(since, "--since") or 0
+    found = [series(where, key, after, now)] if key else all_series(where, after, now)
+    if as_json:
+        put_json([told(one) for one in found])
+    elif key:
+        draw(found[0])
+    else:
+        from upulse_cli.views.vitals import table
+
+        console().print(table(found))
+
+
+def told(one: "Series") -> dict[str, object]:
+    """A series as JSON values."""
+    from pulse_core.model.moment import iso
+
+    return {"name": one.name, "points": [{"at": iso(point.at), "value": point.value} for point in one.points]}
+
+
+def draw(one: "Series") -> None:
+    """A series as a plot, with its first and last time below."""
+    from pulse_core.model.moment import iso
+    from upulse_cli.moments import local
+    from upulse_cli.speech import put
+    from upulse_cli.views.plot import plot
+
+    values = [point.value for point in one.points]
+    low, high = min(point.low for point in one.points), max(point.high for point in one.points)
+    put(f"{one.name}: last {values[-1]:.4g}, lowest {low:.4g}, highest {high:.4g}")
+    for line in plot(values):
+        put(line)
+    first, last = local(iso(one.points[0].at)), local(iso(one.points[-1].at))
+    put(f"{'':>14}{first}{'':>{max(2, min(len(values), 80) - len(first) - len(last))}}{last}")

@@ -1,0 +1,193 @@
+"""Children that work beside the daemon: the one that serves metrics, and the one that gives a sign of life outwards.
+
+They are run for the settings in force: begun, changed and ended with them.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.metrics.companion import Companion, companion
+from pulse_core.daemon import Decisions, Desk, Service
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import SettingsLoaded
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.settings import HeartbeatSettings, MetricsSettings
+
+T = TypeVar("T")
+Failed = Callable[[str, str], None]
+PYTHON = (sys.executable, "-P", "-m")
+SOON_S, SELDOM_S, WELL_S = 1.0, 300.0, 60.0
+"""A child that ended is started again after a second, then less and less often; one that lived a minute was well."""
+
+FIRST_S, ANSWER_S, MARGIN_S = 1.0, 10.0, 5.0
+"""A sign of life comes soon after the start; it may take so long, and then its child is given up."""
+
+
+def companions(
+    home: Home, decisions: Decisions, is_turning: Callable[[float], Awaitable[bool]], failed: Failed
+) -> Mapping[str, Service]:
+    """The services that keep them. is_turning: whether the loops turn within so many seconds."""
+
+    def metrics(wanted: MetricsSettings) -> Awaitable[None]:
+        return keep_measuring(home, wanted, failed)
+
+    def heartbeat(wanted: HeartbeatSettings) -> Awaitable[None]:
+        return Heartbeat(wanted, is_turning, failed).run()
+
+    return {
+        "metrics": lambda desk, begun: _kept(begun, desk, lambda: decisions().metrics, metrics),
+        "heartbeat outwards": lambda desk, begun: _kept(
+            begun, desk, lambda: decisions().heartbeat, heartbeat
+        ),
+    }
+
+
+async def _kept(
+    begun: Callable[[], None], desk: Desk, settings: Callable[[], T], work: Callable[[T], Awaitable[None]]
+) -> None:
+    begun()  # nobody has to wait for it
+    await while_settings_stay(desk, settings, work)
+
+
+async def while_settings_stay(
+    desk: Desk, settings: Callable[[], T], work: Callable[[T], Awaitable[None]]
+) -> None:
+    """Do the work of a group of settings, for ever; anew, and the old one is cancelled, when they change."""
+    loaded = asyncio.Event()
+
+    def hear(events: Sequence[Event]) -> None:
+        if any(event.kind == SettingsLoaded.kind for event in events):
+            loaded.set()
+
+    desk.log.listen(hear)
+    try:
+        while True:
+            await _until_changed(settings, loaded, work)
+    finally:
+        desk.log.unlisten(hear)
+
+
+async def _until_changed(
+    settings: Callable[[], T], loaded: asyncio.Event, work: Callable[[T], Awaitable[None]]
+) -> None:
+    current = settings()
+    async with asyncio.TaskGroup() as group:
+        working = group.create_task(_awaited(work(current)), name="companion")
+        while settings() == current:
+            await loaded.wait()
+            loaded.clear()
+        working.cancel()
+
+
+async def _awaited(work: Awaitable[None]) -> None:
+    await work
+
+
+def is_wanted(metrics: MetricsSettings) -> bool:
+    """Whether there is anything for the metrics process to do."""
+    return bool(metrics.listen or metrics.textfile or metrics.otlp)
+
+
+def measuring(home: Home, metrics: MetricsSettings) -> tuple[str, ...]:
+    """The command that is the metrics process."""
+    every = str(metrics.every / US_PER_SECOND)
+    chosen = {"--listen": metrics.listen, "--textfile": metrics.textfile, "--otlp": metrics.otlp}
+    words = (word for name, value in chosen.items() if value for word in (name, value))
+    return (*PYTHON, "upulse_cli.measuring", "--home", str(home.path), "--every", every, *words)
+
+
+async def keep_measuring(home: Home, metrics: MetricsSettings, failed: Failed) -> None:
+    """Have the metrics process live, for ever; started again when it ends. Returns if there is nothing to do."""
+    loop, pause = asyncio.get_running_loop(), SOON_S
+    while is_wanted(metrics):
+        began = loop.time()
+        failed(
+            "metrics", f"its process {await one_life(measuring(home, metrics), failed)}; it is started again"
+        )
+        pause = SOON_S if loop.time() - began >= WELL_S else min(2 * pause, SELDOM_S)
+        await asyncio.sleep(pause)
+
+
+async def one_life(argv: tuple[str, ...], failed: Failed) -> str:
+    """Start a child and pass on what it complains of until it ends; how it ended, with its last words."""
+    said = ""
+    try:
+        async with companion(*argv) as child:
+            while (line := await child.line()) is not None:
+                if (complaint := complained(line)) is None:
+                    said = line.strip() or said
+                else:
+                    failed("metrics", complaint)
+    except OSError as error:
+        return f"cannot be started ({error.strerror})"
+    return f"{child.end}{f': {said}' if said else ''}"
+
+
+def complained(line: str) -> str | None:
+    """What a child says in its own form, a text as JSON; None if it is something else, as a traceback's line."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, str) else None
+
+
+class Heartbeat:
+    """Signs of life outwards, each only after the loops have turned. A failure is said once, until it is over."""
+
+    def __init__(
+        self, heartbeat: HeartbeatSettings, is_turning: Callable[[float], Awaitable[bool]], failed: Failed
+    ) -> None:
+        self._heartbeat, self._is_turning, self._failed = heartbeat, is_turning, failed
+        self._every = heartbeat.every / US_PER_SECOND
+        self._said = ""
+
+    async def run(self) -> None:
+        """Beat for ever, if anybody wants it."""
+        if self._heartbeat.url is None:
+            return
+        wait = min(FIRST_S, self._every)
+        while True:
+            try:
+                async with companion(*PYTHON, "pulse_adapters.metrics.beat") as child:
+                    wait = await self._life(child, wait)
+            except OSError as error:
+                self._say(f"the process that sends it cannot be started ({error.strerror})")
+                wait = self._every
+                await asyncio.sleep(wait)
+
+    async def _life(self, child: Companion, wait: float) -> float:
+        """Beat until the child fails; the seconds until the next beat is due then."""
+        loop = asyncio.get_running_loop()
+        while True:
+            turning = await self._is_turning(wait)
+            began = loop.time()
+            why = await self._sent(child) if turning else "the loops do not turn, so none is sent"
+            wait = max(FIRST_S, self._every - (loop.time() - began))
+            if why is None:
+                return wait
+            self._say(why)
+
+    async def _sent(self, child: Companion) -> str | None:
+        """Send one; why it did not arrive, or nothing. None if the child is of no use any more."""
+        limit = min(ANSWER_S, self._every)
+        child.tell(json.dumps({"url": self._heartbeat.url, "seconds": limit}))
+        ended = "died"
+        try:
+            async with asyncio.timeout(limit + MARGIN_S):
+                while (line := await child.line()) is not None:
+                    if (answer := complained(line)) is not None:
+                        return f"it could not be sent: {answer}" if answer else ""
+        except TimeoutError:
+            ended = "hung"
+        self._say(f"the process that sends it {ended}; it is started again")
+        return None
+
+    def _say(self, why: str) -> None:
+        if why and not self._said:
+            self._failed("heartbeat", why)
+        self._said = why

@@ -1,0 +1,176 @@
+"""What happened, what was done, and did it help: the log of a while as a few stories, one an episode."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
+from pulse_core.model.moment import Moment, iso
+
+BEGINS = {"process-died": "process", "condition-raised": "condition", "log-matched": "log", "error": "error"}
+ENDS = {"process-up": "process", "condition-cleared": "condition"}
+ABOUTS = ("process", "condition", "log", "error")
+SETTLED = ("effect-acked", "effect-failed", "effect-unknown", "effect-cancelled")
+KINDS = (*BEGINS, *ENDS, *SETTLED, "effect")
+QUIET_US = 300_000_000
+"""What comes again within five minutes belongs to the same story."""
+
+
+@dataclass
+class Incident:
+    """One episode of one thing: when it began and ended, what was seen last, and what was done about it."""
+
+    about: str
+    subject: str
+    began: Moment
+    last: Moment
+    seen: EventRow
+    over: bool = False
+    times: int = 1
+    measures: dict[str, "Measure"] = field(default_factory=dict)
+
+    def told(self) -> dict[str, Any]:
+        """The story as JSON values; `helped`: None while nothing was done but telling people."""
+        acted = any(measure.action != "notify" for measure in self.measures.values())
+        return {
+            "about": self.about,
+            "subject": self.subject,
+            "began": iso(self.began.at),
+            "ended": iso(self.last.at) if self.over else None,
+            "lasted_ms": self.last.since(self.began) / 1000 if self.over else None,
+            "times": self.times,
+            "evidence": evidence(self.seen),
+            "measures": [measure.told() for measure in self.measures.values()],
+            "helped": self.over if acted else None,
+        }
+
+
+@dataclass
+class Measure:
+    """What was done about it under one key, however often: the newest wish, and how all of them ended."""
+
+    action: str
+    key: str
+    effect: str = ""
+    reason: str = ""
+    times: int = 0
+    end: EventRow | None = None
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    def told(self) -> dict[str, Any]:
+        """As JSON values; `open` are those that have not ended yet."""
+        left = self.times - self.outcomes.total()
+        return {
+            "action": self.action, "key": self.key, "effect": self.effect, "times": self.times,
+            "outcomes": {**({"open": left} if left else {}), **self.outcomes},
+            "reason": self.reason, "said": said(self.end) if self.end else "",
+        }  # fmt: skip
+
+
+class Chronicle:
+    """Tells events into incidents."""
+
+    def __init__(self) -> None:
+        self.all: list[Incident] = []
+        self._open: dict[tuple[str, str], Incident] = {}
+        self._under_way: dict[str, Measure] = {}
+
+    def hear(self, row: EventRow) -> None:
+        """Take one event, in the order of the log."""
+        if row.kind == "effect":
+            self._wished(row)
+        elif measure := self._under_way.pop(row.subject, None):
+            self._settled(measure, row)
+        elif about := BEGINS.get(row.kind):
+            self._began(about, row)
+        elif (about := ENDS.get(row.kind)) and (story := self._open.get((about, row.subject))):
+            story.last, story.over = moment_of(row), True
+
+    def _began(self, about: str, row: EventRow) -> None:
+        now = moment_of(row)
+        before = self._open.get((about, row.subject))
+        if before and now.since(before.last) <= QUIET_US:
+            before.times, before.last, before.seen, before.over = before.times + 1, now, row, False
+            return
+        story = Incident(about, row.subject, now, now, row)
+        self._open[about, row.subject] = story
+        self.all.append(story)
+
+    def _wished(self, row: EventRow) -> None:
+        data = decoded(row)
+        if story := self._concerned(row.subject, data.get("params", {})):
+            action = str(data.get("action", ""))
+            measure = story.measures.setdefault(row.subject, Measure(action, row.subject))
+            measure.effect, measure.reason = row.id, str(data.get("reason", ""))
+            measure.times += 1
+            self._under_way[row.id] = measure
+
+    @staticmethod
+    def _settled(measure: Measure, row: EventRow) -> None:
+        measure.outcomes[row.kind.removeprefix("effect-")] += 1
+        measure.end = row
+
+    def _concerned(self, key: str, params: Mapping[str, Any]) -> Incident | None:
+        """The incident that an effect answers: by its params if they say so, else by what its key ends with."""
+        named = (("condition", params.get("for_condition")), ("process", params.get("process")))
+        for about, subject in named:
+            if subject and (story := self._open.get((about, str(subject)))):
+                return story
+        ends = [key.split(":", cuts)[-1] for cuts in range(1, key.count(":") + 1)]
+        found = (self._open.get((about, end)) for end in ends for about in ABOUTS)
+        return next((story for story in found if story), None)
+
+
+def decoded(row: EventRow) -> Mapping[str, Any]:
+    """The row's data; empty where it was redacted."""
+    return json.loads(row.data) or {}
+
+
+def evidence(row: EventRow) -> str:
+    """What was seen, in words."""
+    data = decoded(row)
+    return str(data.get("evidence") or data.get("message") or (data.get("lines") or [""])[0])
+
+
+def said(row: EventRow) -> str:
+    """Why an effect ended as it did; nothing if it was done."""
+    data = decoded(row)
+    return str(data.get("error") or data.get("why") or "")
+
+
+def moment_of(row: EventRow) -> Moment:
+    """When it happened."""
+    return Moment(row.at, row.boot, row.mono)
+
+
+def incidents(log: LogReader, wanted: Wanted) -> Sequence[Incident]:
+    """The incidents in these rows, oldest first."""
+    told = Chronicle()
+    for row in log.events(wanted._replace(kinds=KINDS)):
+        told.hear(row)
+    return told.all
+
+
+def rows_since(log: LogReader, at: int | None) -> Wanted:
+    """The rows from a time on, found without reading those before it."""
+    if at is None:
+        return Wanted()
+    before = log.last_before(at)
+    return Wanted(since_seq=before.seq if before else 0)
+
+
+def lines(told: Mapping[str, Any]) -> Iterator[str]:
+    """One incident in words, for a person at three in the morning."""
+    lasted = f", over after {told['lasted_ms'] / 1000:.1f} s" if told["ended"] else ", still so"
+    again = f", {told['times']} times" if told["times"] > 1 else ""
+    yield f"{told['about']} {told['subject']}: {told['evidence']}{again}{lasted}"
+    for measure in told["measures"]:
+        ended = ", ".join(
+            name if count == 1 else f"{count} {name}" for name, count in measure["outcomes"].items()
+        )
+        said = f" ({measure['said']})" if measure["said"] else ""
+        yield f"{measure['action']} {ended}{said}: {measure['reason']}"
+    if told["helped"] is not None:
+        yield "it helped" if told["helped"] else "it did not help so far"

@@ -1,0 +1,111 @@
+"""Snapshots for a person: as a rule would see it now, or as it was at a moment in the past."""
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.references import object_path
+from pulse_adapters.sqlite.vitals_reader import SampleRow, VitalsReader
+from pulse_core.model.errors import PulseError
+from pulse_core.model.moment import Moment, iso
+from pulse_core.model.vitals import WINDOW_US, Sample, Window
+from pulse_core.projections import BUILT_IN, Projected, Snapshot, fold
+from pulse_core.projections.projected import WANTED
+from upulse_cli.facts import checkpointed, facts_of, foldable, in_batches
+from upulse_cli.standing import decided
+
+
+class Seen(NamedTuple):
+    """A snapshot, and the words that must go with it: what is not known of that moment any more."""
+
+    snapshot: Snapshot
+    caveats: Sequence[str] = ()
+
+
+def seen(home: Home, at: int | None) -> Seen:
+    """What a rule would see now, or saw at a moment (UTC microseconds)."""
+    return seen_now(home) if at is None else seen_then(home, at)
+
+
+def seen_now(home: Home) -> Seen:
+    """The snapshot that the next tick would see."""
+    facts = facts_of(home)
+    settings, faults = decided(home, facts)
+    now = SystemClock().now()
+    with VitalsReader(home.path) as vitals:
+        windows = _windows(vitals.between(now.at - WINDOW_US, now.at))
+        number = vitals.tick_count() + 1
+    caveats = (
+        [f"the settings are faulty, so only the names of processes are known: {faults[0]}"] if faults else []
+    )
+    if not windows:
+        caveats.append("no sense has spoken in the last minute: is the daemon running?")
+    return Seen(Snapshot(number, now, settings, windows, facts), caveats)
+
+
+def seen_then(home: Home, at: int) -> Seen:
+    """The state after the last event before that moment, with the samples of the minute before it.
+
+    The settings are today's: of earlier ones the log keeps only the digest, and says if it differs.
+    """
+    with LogReader(home.path) as log, VitalsReader(home.path) as vitals:
+        last = log.last_before(at)
+        if last is None:
+            raise PulseError(f"the log begins after {iso(at)}; nothing is known of that moment")
+        kept = (_kept(home, vitals.snapshot_before(at)), checkpointed(home, log))
+        facts = _facts_at(log, last.seq, kept)
+        tick = vitals.tick_before(at)
+        windows = _windows(vitals.between(at - WINDOW_US, at))
+    settings, faults = decided(home, facts)
+    caveats = [f"the settings are faulty: {faults[0]}"] if faults else []
+    if facts.control.digest not in ("", settings.digest):
+        caveats.append("other settings were in force then; these rules are folded with the present ones")
+    if not windows:
+        caveats.append("the samples of that minute are gone (vitals are kept for [watch] keep)")
+    moment = Moment(at, last.boot, last.mono + max(0, at - last.at))
+    return Seen(Snapshot(tick.tick if tick else 0, moment, settings, windows, facts), caveats)
+
+
+def _facts_at(log: LogReader, seq: int, kept: Sequence[Projected]) -> Projected:
+    """The projections at a row, folded from the nearest ones that were kept of an earlier row, or from the start."""
+    state = max((one for one in kept if one.seq <= seq), key=lambda one: one.seq, default=Projected())
+    for batch in in_batches(log.events(Wanted(since_seq=state.seq, kinds=tuple(WANTED)))):
+        upto = [foldable(row) for row in batch if row.seq <= seq]
+        state = fold(state, upto)
+        if len(upto) < len(batch):
+            break
+    return fold(state, (), upto=seq)
+
+
+def _kept(home: Home, snapshot: str | None) -> Projected:
+    """The projections in a kept snapshot; the empty ones if it can't be read or other folds have made it.
+
+    One with events that no disk had taken yet is of no use: they are in the log now, and would be folded twice.
+    """
+    if snapshot is None:
+        return Projected()
+    try:
+        blob = object_path(home.objects, snapshot).read_bytes()
+        if sha256(blob).hexdigest() != snapshot:
+            return Projected()
+        whole: dict[str, Any] = json.loads(blob)
+        if whole["folds"] != {name: one.version for name, one in BUILT_IN.items()} or whole["supposed"]:
+            return Projected()
+        states: dict[str, Any] = {
+            name: one.load(json.dumps(whole["projected"][name])) for name, one in BUILT_IN.items()
+        }
+    except (OSError, ValueError, KeyError):
+        return Projected()
+    return Projected(whole["seq"], **states)
+
+
+def _windows(rows: Sequence[SampleRow]) -> dict[str, Window]:
+    windows: dict[str, Window] = {}
+    for row in rows:
+        sample = Sample(row.id, row.key, Moment(row.at, row.boot, row.mono), row.data)
+        windows[row.key] = windows.get(row.key, Window()).plus(sample)
+    return windows

@@ -1,0 +1,67 @@
+"""Ticks and settled effects as recorded, for whoever exports them."""
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pulse_adapters.metrics.spans import Step, Tick
+from pulse_adapters.metrics.tracing import Batch, Place
+from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
+from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_core.model.errors import PulseError
+from pulse_core.model.moment import US_PER_SECOND, Moment
+
+SETTLING = ("effect-acked", "effect-failed", "effect-unknown", "effect-cancelled")
+"""As `pulse_core.model.kinds` has it, without importing pydantic; a test compares them."""
+
+RIPE_US = 3 * US_PER_SECOND
+"""A tick's record may be replaced until the whole onion has seen it."""
+
+
+class Recorded:
+    """Implements `pulse_adapters.metrics.tracing.Source` on the files of a home."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def here(self) -> Place:
+        """The end of everything recorded so far; the log's name is the host id of its first row."""
+        with LogReader(self._home) as log, VitalsReader(self._home) as vitals:
+            first = next(log.events(limit=1), None)
+            return Place(first.host if first else "", log.head()[0], vitals.tick_count())
+
+    def after(self, place: Place, most: int) -> Batch:
+        """At most so many ripe ticks, and as many settled effects."""
+        with LogReader(self._home) as log, VitalsReader(self._home) as vitals:
+            head = log.head()[0]
+            wanted = Wanted(since_seq=place.seq, kinds=SETTLING)
+            settled = list(log.events(wanted, limit=most))
+            lives = [life for one in settled if (life := life_of(log, one.subject))]
+            ripe = time.time_ns() // 1_000 - RIPE_US
+            ticks = [tick for tick in vitals.ticks_after(place.tick, most) if tick.at <= ripe]
+        seq = settled[-1].seq if len(settled) == most else max(head, place.seq)
+        last = ticks[-1].tick if ticks else place.tick
+        made = [
+            Tick(one.tick, one.at, one.took_us, one.woken_by, one.version, one.effects, one.layers)
+            for one in ticks
+        ]
+        return Batch(Place(place.host, seq, last), made, lives)
+
+
+def life_of(log: LogReader, effect: str) -> Sequence[Step]:
+    """The life of an effect, its wish first; nothing if the wish cannot be found."""
+    try:
+        wish = log.event(effect)
+    except PulseError:
+        return ()
+    if wish.id != effect:
+        return ()
+    return [step_of(row) for row in (wish, *log.events(Wanted(subject=effect, since_seq=wish.seq)))]
+
+
+def step_of(row: EventRow) -> Step:
+    """The row, decoded; a payload that was redacted or lost is empty."""
+    data = json.loads(row.data)
+    known = data if isinstance(data, dict) else {}
+    return Step(row.id, row.kind, Moment(row.at, row.boot, row.mono), row.subject, row.actor, known)

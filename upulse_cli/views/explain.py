@@ -1,0 +1,43 @@
+"""The onion as a tree: each rule, outermost first, what it did and why."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.text import Text
+from rich.tree import Tree
+
+from upulse_cli.moments import local
+from upulse_cli.speech import one_line
+
+COLOURS = {"added": "green", "dropped": "yellow", "bypassed": "magenta", "error": "red", "passed": "dim"}
+
+
+def tree(told: Mapping[str, Any]) -> Tree:
+    """One branch a rule, its notes below; then what would be recorded, and what is not known."""
+    head = f"at {local(told['at'])}, tick {told['tick']}, after row {told['seq']}"
+    drawn = Tree(Text(head, style="bold"), guide_style="dim")
+    for layer in told["rules"]:
+        drawn.add(_layer(layer))
+    drawn.add(_effects(told))
+    for words in told["caveats"]:
+        drawn.add(Text(one_line(words), style="yellow"))
+    return drawn
+
+
+def _layer(layer: Mapping[str, Any]) -> Tree:
+    outcome = layer["outcome"]
+    branch = Tree(
+        Text.assemble((f"{layer['rule']:<18}", ""), (f"{outcome:<9}", COLOURS.get(outcome, "")),
+        (f"{layer['took_us'] / 1000:>7.2f} ms", "dim"))
+    )  # fmt: skip
+    for note in layer["notes"]:
+        branch.add(Text(one_line(note)))
+    return branch
+
+
+def _effects(told: Mapping[str, Any]) -> Tree:
+    branch = Tree(Text(f"effects: {len(told['effects'])}; next tick within {told['next_tick_ms']} ms"))
+    for effect in told["effects"]:
+        state = "  (open already)" if effect["open"] else ""
+        branch.add(Text(one_line(f"{effect['key']}{state}  by {effect['rule']}: {effect['reason']}")))
+    return branch

@@ -1,0 +1,45 @@
+"""Numbers drawn with characters: a line of blocks, and a plot with axes."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+HEIGHT = 10
+
+
+def sparkline(values: Sequence[float], width: int = 30) -> str:
+    """The values as blocks from the lowest to the highest, at most `width` of them (the mean of neighbours)."""
+    if not values:
+        return ""
+    shown = thinned(values, width)
+    low, high = min(shown), max(shown)
+    if high == low:
+        return BLOCKS[4] * len(shown)
+    return "".join(BLOCKS[1 + round((value - low) / (high - low) * 7)] for value in shown)
+
+
+def plot(values: Sequence[float], width: int = 80, height: int = HEIGHT) -> list[str]:
+    """Lines of a plot, the top one first, each with the value of its row at the left."""
+    shown = thinned(values, width)
+    low, high = min(shown), max(shown)
+    span = (high - low) or abs(high) or 1.0
+    bottom = low if high > low else low - span / 2
+    eighths = [round((value - bottom) / span * height * 8) for value in shown]
+    labels = [bottom + span * row / height for row in range(height)]
+    return [
+        f"{labels[row]:>12.4g} ┤" + "".join(_block(level - row * 8) for level in eighths)
+        for row in reversed(range(height))
+    ]
+
+
+def thinned(values: Sequence[float], width: int) -> list[float]:
+    """At most `width` values: the means of as many equal stretches."""
+    if len(values) <= width:
+        return list(values)
+    edges = [round(place * len(values) / width) for place in range(width + 1)]
+    parts = [values[start:end] for start, end in pairwise(edges)]
+    return [sum(part) / len(part) for part in parts]
+
+
+def _block(eighths: int) -> str:
+    return BLOCKS[max(0, min(8, eighths))]

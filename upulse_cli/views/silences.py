@@ -1,0 +1,53 @@
+"""Silences as tables: those that hold, and those that come again."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from upulse_cli.moments import local, took
+from upulse_cli.speech import one_line
+from upulse_cli.views.events import short
+
+SECOND = 1_000_000
+
+
+def tables(standing: Mapping[str, Any]) -> RenderableType:
+    """Both tables, where there is something in them."""
+    parts: list[RenderableType] = []
+    if silences := standing["silences"]:
+        parts.append(added(silences))
+    if windows := standing["recurring"]:
+        parts += [*([Text()] if parts else []), recurring(windows)]
+    return Group(*parts)
+
+
+def added(silences: Sequence[Mapping[str, Any]]) -> Table:
+    """One line a silence that holds."""
+    drawn = _table("id", "held back", "ends", "left", "by", "why")
+    for one in silences:
+        left = took(one["left_s"] * SECOND)
+        cells = (short(one["id"]), one["match"], local(one["ends"]), left, one["by"], one["why"])
+        drawn.add_row(*map(one_line, cells))
+    return drawn
+
+
+def recurring(windows: Sequence[Mapping[str, Any]]) -> Table:
+    """One line a recurring silence."""
+    drawn = _table("held back", "begins (UTC)", "for", "now", "why")
+    for one in windows:
+        days = ",".join(one["days"]) or "daily"
+        now = f"for another {took(one['left_s'] * SECOND)}" if one["active"] else f"from {local(one['next'])}"
+        drawn.add_row(*map(one_line, (one["match"], f"{days} {one['at']}", one["for"], now, one["why"])))
+    return drawn
+
+
+def _table(*columns: str) -> Table:
+    drawn = Table(box=None, pad_edge=False, header_style="dim")
+    for name in columns:
+        drawn.add_column(
+            name, no_wrap=name != "why", overflow="fold" if name in ("why", "held back") else "ellipsis"
+        )
+    return drawn
