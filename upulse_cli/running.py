@@ -17,7 +17,7 @@ from pulse_core.model.errors import HomeBusy, PulseError
 from upulse_cli.tail import last_lines
 
 READY = 10.0
-"""Seconds in which a daemon answers, or is left to go on by itself."""
+"""Seconds in which a daemon is ready, or is left to go on by itself."""
 
 _STEP = 0.02
 Argv = tuple[str, ...]
@@ -35,7 +35,7 @@ def demand_free(home: Home) -> None:
 
 
 def begin(home: Home, *more: str) -> Mapping[str, Any]:
-    """Start a daemon in a session of its own, and wait until it answers; what it says of itself."""
+    """Start a daemon in a session of its own, and wait until it is ready; what it says of itself."""
     demand_free(home)
     home.outputs.mkdir(mode=0o700, exist_ok=True)
     with home.daemon_log.open("ab") as log:
@@ -47,13 +47,15 @@ def begin(home: Home, *more: str) -> Mapping[str, Any]:
             stderr=log,
             start_new_session=True,
         )
-    until = time.monotonic() + READY
+    until, daemon = time.monotonic() + READY, None
     while time.monotonic() < until:
         if child.poll() is not None:
             raise PulseError(_ended(home, child.returncode, before))
-        if (daemon := _answer(home)) and daemon["pid"] == child.pid:
+        if (daemon := _answer(home)) and daemon["pid"] == child.pid and daemon["state"] != "starting":
             return daemon
         time.sleep(_STEP)
+    if daemon and daemon["pid"] == child.pid:
+        return daemon  # it is not ready, but does what it can
     child.returncode = 0  # it is not waited for: it goes on without us
     raise PulseError(
         f"the daemon (process {child.pid}) does not answer after {READY:g} s, but lives; "

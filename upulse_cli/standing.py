@@ -39,7 +39,7 @@ def standing(home: Home) -> Standing:
 def unheard(home: Home) -> str | None:
     """Why nobody would hear a request, in words; None if a daemon answers."""
     daemon = standing_of_daemon(home)
-    if daemon["state"] == "running":
+    if daemon["state"] in ("starting", "running"):
         return None
     if daemon["state"] == "stopped":
         return "no daemon runs; start one with: upulse daemon start"

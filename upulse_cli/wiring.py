@@ -58,6 +58,9 @@ from upulse_cli.sweeping import Broom
 LOOK = 3.0
 """Seconds between two looks at whether the lock's file is still there."""
 
+FIRST_LOOK = 2.0
+"""Seconds for which a start waits until it is known what the followed logs hold: what is written later is news."""
+
 Failed = Callable[[str, str], None]
 """Is told whose failure it was, and what failed."""
 
@@ -170,6 +173,8 @@ async def real_daemon(
             "room": lambda desk, begun: later(begun, keep_room(home, vitals, ground.decisions, failed)),
         }
         stack.callback((logs := FollowedLogs(failed)).close)
+        if ground.decisions().log:
+            services["logs"] = lambda desk, begun: after(logs.standing(FIRST_LOOK), begun)
         stack.callback((prober := ChildProber()).close)
         network = network_senses(prober, ground, lambda: daemon.watch.windows)
         error_log = ErrorLog(logs, ground.clock, ground.decisions, ground.view, vitals.newest)
@@ -276,6 +281,13 @@ async def keep_place(lock: HomeLock) -> None:
     while True:
         await asyncio.sleep(LOOK)
         lock.keep()
+
+
+async def after(work: Awaitable[None], begun: Callable[[], None]) -> None:
+    """A service that serves once this work is done, and then has nothing to do."""
+    await work
+    begun()
+    await asyncio.Event().wait()
 
 
 async def later(begun: Callable[[], None], work: Awaitable[None]) -> None:

@@ -49,6 +49,7 @@ class FollowedLogs:
         self._timer: asyncio.TimerHandle | None = None
         self._failures = 0
         self._waiting = False
+        self._standing = asyncio.Event()
 
     @property
     def running(self) -> frozenset[int]:
@@ -68,8 +69,15 @@ class FollowedLogs:
         self._logs, self._places = tuple(logs), dict(places)
         self._known = {os.path.expanduser(one) for one in known}
         self._failures = 0
+        self._standing.clear()
         if logs:
             self._begin()
+
+    async def standing(self, seconds: float) -> None:
+        """Return once it knows what is there, so that whatever is written from now on is news; or after so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._standing.wait()
 
     def take(self) -> Sequence[Heard | Progress]:
         """What was heard since the last time, in its order."""
@@ -155,6 +163,7 @@ class FollowedLogs:
                 self._places = {name: place for name, place in self._places.items() if name in sources}
                 self._known.update(os.path.expanduser(log.path) for log in self._logs if log.path)
                 self._failures = 0
+                self._standing.set()
         self._heard.append(message)
 
     def _expect_word(self) -> None:

@@ -5,6 +5,7 @@ With these and a loop in virtual time the whole daemon runs deterministically in
 
 from pulse_adapters.memory.clock import VirtualClock, virtual_loop
 from pulse_adapters.memory.courier import MemoryCourier
+from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions, MemoryRuleHost
 from pulse_adapters.memory.executors import MemoryExecutor, MemoryRestart, MemoryStop
 from pulse_adapters.memory.host import MemoryHost
 from pulse_adapters.memory.lifeline import MemoryLifeline
@@ -18,12 +19,15 @@ __all__ = [
     "MemoryCourier",
     "MemoryExecutor",
     "MemoryHost",
+    "MemoryHosts",
     "MemoryLifeline",
     "MemoryLog",
     "MemoryLogs",
     "MemoryObjects",
     "MemoryProber",
     "MemoryRestart",
+    "MemoryRevisions",
+    "MemoryRuleHost",
     "MemoryStop",
     "MemoryVitals",
     "VirtualClock",

@@ -12,6 +12,9 @@ from pulse_core.daemon.reporter import Reporter
 from pulse_core.daemon.status import Beat, status, watcher_status
 from pulse_core.daemon.submission import Submission
 from pulse_core.daemon.tidying import Tidying
+from pulse_core.engine.keeper import Keeper
+from pulse_core.engine.rollback_engine import RollbackEngine
+from pulse_core.engine.surroundings import EngineParts, Surroundings
 from pulse_core.execute import ExecutorLoop
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
@@ -19,9 +22,11 @@ from pulse_core.model.kinds import DaemonStarted, DaemonStopped, ReloadRequested
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.model.payload import Json
 from pulse_core.model.vitals import WINDOW_US
+from pulse_core.ports import Executor
+from pulse_core.projections import Snapshot
 from pulse_core.record import Gate, Journal
 from pulse_core.rules.survival import SURVIVAL
-from pulse_core.tick import Folding, Sources, Stores, Ticker
+from pulse_core.tick import Folding, Inside, Sources, Stores, Ticker, in_process
 from pulse_core.watch import ProcessAlive, WatchLoop
 from pulse_core.watch.costs import Cost
 
@@ -33,8 +38,10 @@ class Daemon:
         self.parts = p = parts
         self.journal = Journal(p.log, p.clock, p.new_id)
         self.reporter = Reporter(self.journal)
-        self.gate = Gate(self.journal, p.view, p.decisions, p.executors)
-        self.executor = ExecutorLoop(self.journal, p.view, p.decisions, p.executors, p.clock, p.dice)
+        self.keeper = self._keeper(p.engine) if p.engine else None
+        self.executors = {**p.executors, **rolling_back(self.keeper)}
+        self.gate = Gate(self.journal, p.view, p.decisions, self.executors)
+        self.executor = ExecutorLoop(self.journal, p.view, p.decisions, self.executors, p.clock, p.dice)
         self.processes = ProcessAlive(p.table, p.clock, p.decisions, p.view)
         self.budget = Budget(self.journal, p.decisions, lambda: self.watch.newest(SENSE), self.reporter)
         self.ticker = self._ticker()
@@ -50,15 +57,33 @@ class Daemon:
         self._requests: asyncio.Queue[Event | None] = asyncio.Queue()
         self._begun = {name: asyncio.Event() for name in parts.services}
         self._stopping = False
-        self._since = ""
+        self._state, self._since = "starting", ""
 
     def _ticker(self) -> Ticker:
         p = self.parts
-        submit = Submission(self.gate, self.journal, self.executor, p.executors, p.new_id, self.reporter)
-        folding = Folding(SURVIVAL, p.inside, submit, lambda: round(asyncio.get_running_loop().time() * 1e6))
+        submit = Submission(self.gate, self.journal, self.executor, self.executors, p.new_id, self.reporter)
+        folding = Folding(SURVIVAL, self._inside(), submit, stopwatch)
         sources = Sources(p.view, lambda: self.watch.windows, p.decisions, p.clock)
         stores = Stores(p.vitals, p.objects, p.version, lambda: self.housekeeping.flush_soon())
         return Ticker(sources, folding, stores, self.reporter, lambda: self.budget.is_reflex_alone)
+
+    def _inside(self) -> Inside | None:
+        if self.keeper:
+            return self.keeper.hosting.fold
+        return in_process(self.parts.inside, stopwatch, self.reporter) if self.parts.inside else None
+
+    def _keeper(self, engine: EngineParts) -> Keeper:
+        p = self.parts
+        around = Surroundings(self.journal, p.checkpoints, p.view, p.decisions, self._standing, self.reporter)
+        return Keeper(engine, around)
+
+    def _standing(self) -> Snapshot:
+        """The last snapshot that the whole onion has seen; if it saw what is only supposed, what is recorded now."""
+        seen = self.ticker.standing
+        if seen and not seen.projected.supposed:
+            return seen
+        windows, recorded = self.watch.windows, self.parts.view.recorded()
+        return Snapshot(self.ticker.number, self.parts.clock.now(), self.parts.decisions(), windows, recorded)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Live until `stop` is set; then drain, in the direction in which data flows."""
@@ -69,9 +94,10 @@ class Daemon:
             executing = self._start(group, "executor", self.executor.run())
             keepers = [self._start(group, name, work) for name, work in self._keepers().items()]
             await self._serving()
+            self._state = "running"
             self.parts.lifeline.ready()
             await stop.wait()
-            self._stopping = True
+            self._stopping, self._state = True, "stopping"
             self.parts.lifeline.stopping()
             await ended(*sources)
             self.ticker.stop()
@@ -93,6 +119,8 @@ class Daemon:
         for ear in (p.view.imagine, self.executor.hear, self.processes.hear):
             self.journal.listen_to_supposed(ear)
         self.journal.listen_once(self.ticker.waker.hear)
+        if self.keeper:
+            p.log.listen(self.keeper.hear)
         now = p.clock.now()
         self._since = iso(now.at)
         self.watch.remember(await p.vitals.recent(now.at - WINDOW_US))
@@ -110,7 +138,9 @@ class Daemon:
 
     def _keepers(self) -> Mapping[str, Awaitable[None]]:
         beats = heartbeat(self.parts.lifeline, self._beats, self._ask)
+        engine = {"engine": self.keeper.run()} if self.keeper else {}
         return {
+            **engine,
             "housekeeping": self.housekeeping.run(),
             "tidying": self.tidying.run(),
             "reporter": self.reporter.run(),
@@ -176,6 +206,8 @@ class Daemon:
             self.processes.nudge.set()
             for watcher in self.parts.watchers:
                 watcher.nudge.set()
+            if self.keeper:
+                self.keeper.nudge()
 
     async def _record(self, draft: Draft) -> None:
         try:
@@ -186,16 +218,27 @@ class Daemon:
     def report(self) -> Mapping[str, Json]:
         """How everything stands at this moment."""
         p = self.parts
-        daemon = {"state": "running", "pid": p.pid, "since": self._since, "version": p.version}
+        daemon = {"state": self._state, "pid": p.pid, "since": self._since, "version": p.version}
         beat = Beat(self.ticker.number, tuple(self.ticker.took_us))
         newest = {key: window.last for key, window in self.watch.windows.items()}
         vitals = {key: sample.data for key, sample in newest.items() if sample}
         whole = status(p.decisions(), p.view(), p.clock.now(), beat, daemon, vitals)
-        return {**whole, "shed": self.budget.report(), "watchers": self._watchers()}
+        engine = self.keeper.report() if self.keeper else None
+        return {**whole, "engine": engine, "shed": self.budget.report(), "watchers": self._watchers()}
 
     def _watchers(self) -> list[Mapping[str, Json]]:
         now, costs = asyncio.get_running_loop().time(), self.watch.costs.of
         return [watcher_status(one, costs.get(one.name, Cost()), now) for one in self.watch.watchers]
+
+
+def stopwatch() -> int:
+    """Microseconds of the loop's time."""
+    return round(asyncio.get_running_loop().time() * 1e6)
+
+
+def rolling_back(keeper: Keeper | None) -> Mapping[str, Executor]:
+    """The executor that takes a promote back, where there is an engine."""
+    return {RollbackEngine.action: RollbackEngine(keeper)} if keeper else {}
 
 
 async def ended(*tasks: asyncio.Task[None]) -> None:

@@ -6,6 +6,7 @@ from random import Random
 
 from pulse_core.daemon.decisions import Decisions
 from pulse_core.daemon.desk import Desk
+from pulse_core.engine.surroundings import EngineParts
 from pulse_core.model.event import Draft
 from pulse_core.ports import (
     Checkpoints,
@@ -39,7 +40,8 @@ async def nothing_to_sweep() -> Swept:
 class Parts:
     """Everything a daemon needs. `view` and `decisions` are shared with what was built around them.
 
-    inside: the rules inside the survival layer, outermost first; news: what is to be recorded first of all;
+    engine: the user's rules, folded in a process of their own; inside: rules that are trusted to be folded right here,
+    outermost first, where there is no engine; news: what is to be recorded first of all;
     sweep: takes away what the home has no use for any more.
     """
 
@@ -59,6 +61,7 @@ class Parts:
     version: str
     watchers: Sequence[Watcher] = ()
     services: Mapping[str, Service] = field(default_factory=dict)
+    engine: EngineParts | None = None
     inside: Sequence[Rule] = ()
     news: Sequence[Draft] = ()
     sweep: Sweep = nothing_to_sweep

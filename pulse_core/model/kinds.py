@@ -174,18 +174,67 @@ class SilenceRemoved(Payload, kind="silence-removed", by=Role.PERSON, wakes=Wake
     """A silence is over before its time. Subject: the id of the event that added it."""
 
 
+class PromoteRequested(Payload, kind="promote-requested", by=Role.PERSON, wakes=Wake.NEVER):
+    """A person wants the engine to be this commit; answered by an event with this one as cause. Subject: it."""
+
+    previous: str = Field(description="the commit that was in force; with another one it is refused")
+    why: Text = ""
+    gates: tuple[Text, ...] = Field(
+        default=(), description="which gates it passed, and which were skipped and why"
+    )
+    changes: Text = Field(default="", description="what changes in behaviour, as replay showed it")
+
+
+class RollbackRequested(Payload, kind="rollback-requested", by=Role.PERSON, wakes=Wake.NEVER):
+    """A person wants an earlier commit of the engine back; answered likewise. Subject: it (the one before if empty)."""
+
+    why: Text = ""
+
+
 class EnginePromoted(Payload, kind="promote", wakes=Wake.NOW):
     """The engine's rules are another commit now. Subject: the commit."""
 
     previous: str = Field(description="the commit before, to which a rollback goes")
     watch_us: int = Field(gt=0, description="how long it is watched for errors, microseconds")
+    asked_by: Text = Field(default="", description="who asked for it")
+    why: Text = ""
+    gates: tuple[Text, ...] = ()
+    changes: Text = ""
+    projections: dict[str, str] = Field(
+        default_factory=dict, description="its own projections and their versions"
+    )
 
 
 class EngineRolledBack(Payload, kind="rollback", wakes=Wake.NOW):
-    """The engine's rules are an earlier commit again. Subject: that commit."""
+    """The engine's rules are those of an earlier commit again. Subject: the new commit that says so."""
 
     rejected: str
+    to: str = Field(default="", description="the earlier commit")
     why: Text = ""
+    asked_by: Text = Field(default="", description="who asked for it")
+    kept_as: str = Field(default="", description="the branch that keeps what was rejected")
+
+
+class PromoteRefused(Payload, kind="promote-refused", wakes=Wake.NEVER):
+    """The engine stays as it was. Subject: the commit that was asked for."""
+
+    why: Text
+
+
+class EngineLoaded(Payload, kind="engine-loaded", wakes=Wake.NEVER):
+    """A host runs these rules from now on. Subject: the commit."""
+
+    rules: tuple[str, ...] = ()
+    instead_of: str = Field(default="", description="the commit that should run, and could not be loaded")
+    why: Text = Field(default="", description="why it could not")
+    took_ms: int = 0
+
+
+class RuleQuarantined(Payload, kind="rule-quarantined", wakes=Wake.NEVER):
+    """A rule is passed over until another commit is in force. Subject: its name."""
+
+    commit: str
+    why: Text
 
 
 class WorkShed(Payload, kind="work-shed", wakes=Wake.NEVER):

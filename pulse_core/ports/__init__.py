@@ -5,6 +5,18 @@ Each has a real adapter and a twin in `pulse_adapters.memory`; one contract suit
 
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.courier import Courier, Letter
+from pulse_core.ports.engine import (
+    CannotLoad,
+    Fault,
+    History,
+    Hosts,
+    Insight,
+    Kept,
+    Loaded,
+    Revision,
+    Revisions,
+    RuleHost,
+)
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety, Unsure
 from pulse_core.ports.host import Found, ProcessTable, Sight, SystemProbe
 from pulse_core.ports.lifeline import Lifeline
@@ -16,19 +28,26 @@ from pulse_core.ports.watcher import Watcher
 
 __all__ = [
     "Answer",
+    "CannotLoad",
     "Checkpoint",
     "Checkpoints",
     "Clock",
     "Courier",
     "EventLog",
     "Executor",
+    "Fault",
     "Found",
     "GivenUp",
     "Heard",
+    "History",
     "Hits",
+    "Hosts",
+    "Insight",
+    "Kept",
     "Letter",
     "Lifeline",
     "Listener",
+    "Loaded",
     "LogReader",
     "Objects",
     "Place",
@@ -38,6 +57,9 @@ __all__ = [
     "Progress",
     "Question",
     "Result",
+    "Revision",
+    "Revisions",
+    "RuleHost",
     "Safety",
     "Sight",
     "Sweep",

@@ -77,7 +77,7 @@ BUILT_IN: Mapping[str, Projection] = {
     "notices": Projection(2, Notices, notices.KINDS, notices.after),
     "silences": Projection(1, Silences, silences.KINDS, silences.after),
     "logs": Projection(2, Logs, logs.KINDS, logs.after),
-    "engine": Projection(1, Engine, engine.KINDS, engine.after),
+    "engine": Projection(2, Engine, engine.KINDS, engine.after),
 }
 WANTED = frozenset().union(*(projection.kinds for projection in BUILT_IN.values()))
 

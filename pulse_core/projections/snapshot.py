@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Window
@@ -28,6 +29,8 @@ class Snapshot:
     settings: Settings = field(default_factory=Settings)
     windows: Mapping[str, Window] = field(default_factory=dict)
     projected: Projected = field(default_factory=Projected)
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """The values of the engine's own projections by name; only the engine's rules see them."""
 
     @property
     def effects(self) -> Effects:

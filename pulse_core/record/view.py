@@ -34,6 +34,11 @@ class View:
             self._fold()
         return self._whole
 
+    def recorded(self) -> Projected:
+        """The projections after the last event that is on disk."""
+        self()
+        return self._state
+
     def _fold(self) -> None:
         if self._news:
             self._state = fold(self._state, self._news)
@@ -65,7 +70,7 @@ async def advanced(log: EventLog, state: Projected, target: int) -> Projected:
 
 async def restored(log: EventLog, found: Mapping[str, Checkpoint]) -> Projected:
     """The checkpointed projections, or the empty ones if any of them is missing, old, or of another log."""
-    heads = {checkpoint.head for checkpoint in found.values()}
+    heads = {checkpoint.head for name, checkpoint in found.items() if name in BUILT_IN}
     fits = len(heads) == 1 and all(
         name in found and found[name].version == projection.version for name, projection in BUILT_IN.items()
     )

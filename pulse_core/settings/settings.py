@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from pulse_core.settings.agreement import disagreements
 from pulse_core.settings.durations import Duration
+from pulse_core.settings.engine import EngineSettings
 from pulse_core.settings.groups import AbsolutePath, Group
 from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.network import LlmSettings, NetworkSettings
@@ -126,6 +127,7 @@ class Settings(Group):
     executors: ExecutorsSettings = ExecutorsSettings()
     resources: ResourcesSettings = ResourcesSettings()
     network: NetworkSettings = NetworkSettings()
+    engine: EngineSettings = EngineSettings()
     rollback: RollbackSettings = RollbackSettings()
     notify: NotifySettings = NotifySettings()
     metrics: MetricsSettings = MetricsSettings()

@@ -78,6 +78,11 @@ class Ticker:
         self.prev = self._whole_prev = prev
         self.number = prev.tick if prev else 0
 
+    @property
+    def standing(self) -> Snapshot | None:
+        """The last snapshot that the whole onion has seen; `prev` of its next fold."""
+        return self._whole_prev
+
     def stop(self) -> None:
         """Finish the tick under way and return."""
         self._stopping = True
@@ -162,9 +167,8 @@ class Ticker:
         except PulseError as error:
             self.failed("tick", f"its effects could not be recorded: {error}")
             return Folded(Verdict(tick_ms=self.sources.settings().daemon.min_tick_ms * 4))
-        for layer in folded.layers:
-            if layer.outcome == "error":
-                self.failed(f"rule:{layer.rule}", layer.notes[0])
+        for fault in folded.faults:
+            self.failed(*fault)
         return folded
 
     def _store(self, record: TickRecord) -> None:

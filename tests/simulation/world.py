@@ -21,6 +21,7 @@ from pulse_adapters.memory import (
 )
 from pulse_core.daemon import Daemon, Decisions, Parts
 from pulse_core.daemon.parts import nothing_to_sweep
+from pulse_core.engine.surroundings import EngineParts
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.payload import Payload, Role
 from pulse_core.ports import Executor, Sweep, Watcher
@@ -38,6 +39,7 @@ class World:
     dice: Random = field(default_factory=lambda: Random(0))
     host: MemoryHost = field(default_factory=MemoryHost)
     inside: Sequence[Rule] = ()
+    engine: EngineParts | None = None
     watchers: Sequence[Watcher] = ()
     sweep: Sweep = nothing_to_sweep
 
@@ -84,6 +86,7 @@ class World:
                 version="0",
                 watchers=self.watchers,
                 inside=self.inside,
+                engine=self.engine,
                 sweep=self.sweep,
             )
         )

@@ -44,6 +44,15 @@ async def test_what_is_there_at_first_is_history_and_what_comes_later_is_not(log
         assert sorted(ear.lines) == ["ERROR later", "ERROR new"]
 
 
+async def test_what_is_written_once_it_stands_is_news(tmp_path: Path) -> None:
+    ear = Ear(LogSettings(path=str(tmp_path / "*.log"), keywords=("ERROR",)))
+    ear.reader.follow(ear.logs, {}, ())
+    await ear.reader.standing(10.0)
+    (tmp_path / "new.log").write_text("ERROR at once\n")
+    await ear.until(lambda: [line for _, line in ear.heard] == ["ERROR at once"])
+    ear.reader.close()
+
+
 async def test_a_directory_may_appear_later(tmp_path: Path) -> None:
     async with Ear(errors(tmp_path / "deep" / "*" / "app.log")) as ear:
         for name in ("one", "two"):

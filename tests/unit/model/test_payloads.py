@@ -70,6 +70,8 @@ def test_only_the_daemon_may_say_how_an_effect_went() -> None:
         "gc-requested",
         "paused",
         "process-start-requested",
+        "promote-requested",
+        "rollback-requested",
         "process-stop-requested",
         "reload-requested",
         "resumed",

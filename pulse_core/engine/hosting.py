@@ -1,0 +1,125 @@
+"""The host at work: fed with the log, asked at each tick, judged by what it answers, replaced without a gap."""
+
+import asyncio
+from collections.abc import Sequence
+
+from pulse_core.engine import own_checkpoints
+from pulse_core.engine.surroundings import EngineParts, Health, Running, Surroundings
+from pulse_core.engine.tally import Tally
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import RuleQuarantined
+from pulse_core.ports import Insight
+from pulse_core.projections import Engine, Snapshot
+
+
+class Hosting:
+    """Has one host at work, or none. ended: called when it can fold no more."""
+
+    def __init__(self, parts: EngineParts, around: Surroundings) -> None:
+        self.parts, self.around = parts, around
+        self.running: Running | None = None
+        self.health = Health()
+        self.ended = asyncio.Event()
+        self._tally = Tally()
+        self._late: list[Event] | None = None
+
+    @property
+    def is_down(self) -> bool:
+        """Whether nobody folds."""
+        return self.running is None or not self.running.host.alive
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Pass recorded events on; a listener of the log."""
+        if self.running:
+            self.running.host.feed(events)
+        if self._late is not None:
+            self._late.extend(events)
+
+    # The tick's way in
+
+    async def fold(self, prev: Snapshot, curr: Snapshot) -> Insight:
+        """What the engine's rules say of this snapshot; nothing while no host is at work. Never raises."""
+        running = self.running
+        if running is None or not running.host.alive:
+            self.ended.set()
+            return Insight()
+        async with running.lock:
+            insight = await running.host.fold(prev, curr)
+        await self._judge(running, insight, curr)
+        if not running.host.alive:
+            self.ended.set()
+        return insight
+
+    async def _judge(self, running: Running, insight: Insight, curr: Snapshot) -> None:
+        engine, settings = curr.engine, curr.settings.engine
+        running.judge.sees(insight.layers, insight.faults, settings.deadline)
+        drafts = self._tally.drafts(insight.faults, now())
+        is_watched = bool(engine.previous) and not engine.has_stayed(curr.now)  # then survival sees to errors
+        bad = running.judge.verdicts(0 if is_watched else settings.quarantine)
+        for rule in bad.keys() - engine.quarantined.keys() if running.commit == self._engine.commit else ():
+            drafts.append(Draft(RuleQuarantined(commit=running.commit, why=bad[rule]), subject=rule))
+        if drafts and await self.record(*drafts):
+            running.host.quarantine(tuple(self._engine.quarantined))
+
+    async def record(self, *drafts: Draft) -> bool:
+        """Record what there is to say of the engine; whether that was possible."""
+        try:
+            await self.around.log.append(*drafts)
+        except PulseError as error:
+            self.around.failed("engine", f"{drafts[0].payload.kind} could not be recorded: {error}")
+            return False
+        return True
+
+    @property
+    def _engine(self) -> Engine:
+        return self.around.facts().engine
+
+    # One after the other
+
+    async def started(self, commit: str) -> Running:
+        """A host that has loaded this commit; the present one goes on meanwhile. Raises PulseError."""
+        revision = await self.parts.revisions.ensure(commit)
+        kept = await own_checkpoints.load(self.around.log, self.around.checkpoints)
+        prev = self.around.standing()
+        host = await self.parts.hosts.start(revision, prev, self.around.log.since, kept)
+        engine = self._engine
+        host.quarantine(tuple(engine.quarantined) if commit == engine.commit else ())
+        return Running(host, commit, prev.projected.seq)
+
+    async def take(self, running: Running) -> None:
+        """Tell a new host what it has missed, let it fold from now on, and end the old one: no tick is missed."""
+        self._late, seq = [], running.seq
+        try:
+            async for events in self.around.log.since(seq):
+                running.host.feed(events)
+                seq = events[-1].seq
+            running.host.feed([event for event in self._late if event.seq > seq])
+            old, self.running = self.running, running
+        finally:
+            self._late = None
+        self.health.began = now()
+        if old:
+            await old.close()
+
+    async def retire(self) -> None:
+        """End the host at work."""
+        running, self.running = self.running, None
+        if running:
+            await running.close()
+
+    async def keep(self) -> None:
+        """Keep the projections that the engine's authors wrote, as they stand."""
+        if self.running is None or not self.running.host.alive:
+            return
+        try:
+            async with self.running.lock:
+                kept = await self.running.host.keep()
+            await own_checkpoints.save(self.around.log, self.around.checkpoints, kept)
+        except (PulseError, OSError) as error:
+            self.around.failed("engine", f"its projections could not be kept: {error}")
+
+
+def now() -> float:
+    """The loop's time, seconds."""
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,23 @@
+"""What people ask of the engine, and why it may have to be refused. Pure."""
+
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import PromoteRequested
+from pulse_core.projections import Engine
+
+
+def refusal(request: Event, engine: Engine) -> str:
+    """Why this is not done, or nothing."""
+    payload = request.payload
+    if payload is None:
+        return "what was asked for was redacted"
+    if isinstance(payload, PromoteRequested):
+        if payload.previous != engine.commit:
+            in_force = engine.commit[:12] or "none"
+            return f"another commit is in force by now ({in_force}); look at it, and promote again"
+        return ""
+    return "" if target_of(request, engine) else "there is no earlier commit to go back to"
+
+
+def target_of(request: Event, engine: Engine) -> str:
+    """The commit that a rollback goes to: the one that is named, else the one before, else the last good one."""
+    return request.subject or engine.previous or (engine.good if engine.good != engine.commit else "")

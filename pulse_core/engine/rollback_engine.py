@@ -1,0 +1,52 @@
+"""The executor that takes the engine's newest commit back."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pulse_core.engine.keeper import Keeper
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect
+from pulse_core.ports import GivenUp, Policy, Result, Safety
+
+
+class RollbackParams(BaseModel):
+    """Params of `rollback-engine`: the commit to go back to, the one that is rejected, and why."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    to: str = Field(min_length=1, description="the commit to go back to")
+    reject: str = Field(min_length=1, description="the commit that must be in force, and is rejected")
+    why: str = ""
+
+
+class RollbackEngine:
+    """Has the keeper go back; done already if the rejected commit is not in force any more."""
+
+    action = "rollback-engine"
+    params = RollbackParams
+
+    def __init__(self, keeper: Keeper) -> None:
+        self.keeper = keeper
+
+    def policy(self, params: Any) -> Policy:
+        """Looked at first after a crash; a few attempts, since it is git's disk and a process that may fail."""
+        return Policy(Safety.VERIFY_FIRST, timeout=60.0, retries=3, backoff=1.0)
+
+    def check(self, params: Any) -> None:
+        """Everything may be wished."""
+
+    async def execute(self, effect: Effect, params: RollbackParams, event: Event) -> Result:
+        """Go back; raises GivenUp if there is nothing to take back."""
+        if self.keeper.engine.commit != params.reject:
+            raise GivenUp(f"{params.reject[:12]} is not in force")
+        try:
+            return Result({"commit": await self.keeper.roll_back(params.to, params.reject, params.why)})
+        except PulseError as error:
+            raise PulseError(f"the engine could not be rolled back: {error}") from error
+
+    async def verify(self, effect: Effect, params: RollbackParams, event: Event) -> Result | None:
+        """It happened if another commit is in force."""
+        commit = self.keeper.engine.commit
+        return Result({"commit": commit}) if commit != params.reject else None

@@ -1,0 +1,69 @@
+"""What the engine's side of the daemon is given, and how its hosts fare."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pulse_core.engine.judge import Judge
+from pulse_core.ports import Checkpoints, EventLog, Hosts, Revisions, RuleHost
+from pulse_core.projections import Projected, Snapshot
+from pulse_core.settings import Settings
+
+BACKOFF, BACKOFF_MAX = 0.5, 300.0
+HEALTHY = 60.0
+"""Seconds of work after which a host's earlier ends are forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineParts:
+    """The outside of the engine: its repository, and whoever starts hosts."""
+
+    revisions: Revisions
+    hosts: Hosts
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What of the daemon the engine's side may use.
+
+    standing: the last snapshot that the whole onion has seen, with nothing in it that is only supposed.
+    """
+
+    log: EventLog
+    checkpoints: Checkpoints
+    facts: Callable[[], Projected]
+    settings: Callable[[], Settings]
+    standing: Callable[[], Snapshot]
+    failed: Callable[[str, str], None]
+
+
+@dataclass
+class Health:
+    """How often hosts ended of late, and when the next may be started (loop time)."""
+
+    ends: int = 0
+    began: float = 0.0
+    due: float = 0.0
+    restarts: int = 0
+
+    def ended(self, now: float) -> None:
+        """One ended, or could not be started; the next waits the longer, the oftener that happens."""
+        self.ends = 1 if now - self.began > HEALTHY else self.ends + 1
+        self.restarts += 1
+        self.due = now + min(BACKOFF * 2 ** (min(self.ends, 16) - 1), BACKOFF_MAX)
+
+
+@dataclass
+class Running:
+    """A host, the commit that it runs, and the row up to which it knew the log when it was started."""
+
+    host: RuleHost
+    commit: str
+    seq: int
+    judge: Judge = field(default_factory=Judge)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def close(self) -> None:
+        """End the host, when the fold under way is done."""
+        async with self.lock:
+            await self.host.close()

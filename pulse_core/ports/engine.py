@@ -1,0 +1,133 @@
+"""The engine's rules, from where the daemon stands: somewhere else, and never to be trusted."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Event
+from pulse_core.model.payload import Json
+from pulse_core.model.tick import LayerOutcome
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+
+History = Callable[[int], AsyncIterator[Sequence[Event]]]
+"""All recorded events after a row, in order, in batches."""
+
+
+class CannotLoad(PulseError):
+    """A revision that no host could load; the message names file and line."""
+
+
+class Revision(NamedTuple):
+    """A commit of the engine, and the folder that holds its immutable export."""
+
+    commit: str
+    path: str
+
+
+class Fault(NamedTuple):
+    """What the engine's code did wrong. whose: `rule:NAME`, `projection:NAME` or `engine`; message: with file and line."""
+
+    whose: str
+    message: str
+
+
+class Insight(NamedTuple):
+    """What came of a fold: the verdict, what each layer did (innermost first), and the faults."""
+
+    verdict: Verdict = Verdict()
+    layers: tuple[LayerOutcome, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+
+class Kept(NamedTuple):
+    """An author's projection as it stands: the version of its fold, the row, and its value as JSON text."""
+
+    version: str
+    seq: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a host found in a revision. sandbox: each part of its cage by name, and whether it holds (or how)."""
+
+    rules: tuple[str, ...] = ()
+    projections: Mapping[str, str] = field(default_factory=dict)
+    watchers: tuple[str, ...] = ()
+    executors: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    sandbox: Mapping[str, Json] = field(default_factory=dict)
+
+
+class RuleHost(Protocol):
+    """Folds snapshots through rules that are not ours. It costs a fold one deadline at most, whatever they do."""
+
+    @property
+    def loaded(self) -> Loaded:
+        """What it has loaded."""
+        ...
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can fold; one that was killed, or has ended, can't."""
+        ...
+
+    def feed(self, events: Sequence[Event]) -> None:
+        """Take recorded events, in order, each once; never blocks."""
+        ...
+
+    async def fold(self, prev: Snapshot, curr: Snapshot) -> Insight:
+        """Fold the newest snapshot. Never raises; without an answer in time the verdict is empty."""
+        ...
+
+    def quarantine(self, rules: Sequence[str]) -> None:
+        """Pass over these rules from now on, and over no others."""
+        ...
+
+    async def keep(self) -> Mapping[str, Kept]:
+        """The authors' projections as they stand, by name; none if it does not answer."""
+        ...
+
+    async def close(self) -> None:
+        """End it, by force if it must be."""
+        ...
+
+
+class Hosts(Protocol):
+    """Starts rule hosts."""
+
+    async def start(
+        self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, Kept]
+    ) -> RuleHost:
+        """A host that has loaded the revision and stands at `prev`; raises CannotLoad if it can't be loaded.
+
+        `feed` it every event after `prev` (its row, with what was supposed). history and kept rebuild the
+        authors' projections up to there.
+        """
+        ...
+
+
+class Revisions(Protocol):
+    """The engine's repository, as far as the daemon needs it. Every verb may be repeated; raises PulseError."""
+
+    async def head(self) -> str:
+        """The commit of `main`."""
+        ...
+
+    async def ensure(self, commit: str) -> Revision:
+        """The commit's immutable export, made if it is not there."""
+        ...
+
+    async def point_main(self, commit: str, expected: str) -> None:
+        """Let `main` be this commit; refused if it is neither that nor `expected`."""
+        ...
+
+    async def reverting(self, to: str, why: str) -> str:
+        """A new commit after `main` whose files are those of an earlier one; `main` does not move yet."""
+        ...
+
+    async def keep_branch(self, name: str, commit: str) -> None:
+        """Keep a commit under a name."""
+        ...

@@ -1,0 +1,29 @@
+"""What the engine's own code is allowed."""
+
+from pydantic import Field
+
+from pulse_core.settings.durations import UNITS, Duration
+from pulse_core.settings.groups import Group
+
+
+class EngineSettings(Group):
+    """`[engine]`: the rules of `engine/`, and the process that they run in."""
+
+    enabled: bool = Field(
+        True, description="whether its rules are run; without them the survival rules are alone"
+    )
+    deadline: Duration = Field(
+        UNITS["s"] // 4,
+        ge=10_000,
+        le=60 * UNITS["s"],
+        description="how long all its rules may take in a tick",
+    )
+    memory: int = Field(
+        512, ge=64, le=65_536, description="memory that its process may have beyond what it starts with, MiB"
+    )
+    watch: Duration = Field(
+        10 * UNITS["m"], gt=0, description="how long a promote is watched for errors, and then counts as good"
+    )
+    quarantine: int = Field(
+        5, ge=1, le=1_000, description="errors in a row after which a rule is passed over, outside that time"
+    )

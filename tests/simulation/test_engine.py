@@ -1,0 +1,294 @@
+"""The engine from the daemon's side, in virtual time: promotes, rollbacks, quarantine, hosts that die."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from pulse_adapters.memory import MemoryHosts, MemoryRevisions
+from pulse_core.engine.surroundings import EngineParts
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect, PromoteRequested, RollbackRequested
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules import Inner, Rule
+from tests.simulation.world import World, simulate
+
+GUARDED = {"process": [{"name": "gateway", "start": ["gateway"]}]}
+QUICK: dict[str, Any] = {"daemon": {"tick_ms": 1_000}}
+
+
+async def wishes(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    return (await inner(prev, curr)).plus(Effect(action="note", key=f"by-{curr.engine.commit}"))
+
+
+async def raises(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    raise RuntimeError("always")
+
+
+async def spares(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    return await inner(prev, curr)
+
+
+class Bench:
+    """An engine in memory with three commits, and its world's story."""
+
+    def __init__(self, **engines: Sequence[Rule] | None) -> None:
+        self.revisions = MemoryRevisions({"first": (spares,), **engines}, "first")
+        self.hosts = MemoryHosts(self.revisions)
+        self.parts = EngineParts(self.revisions, self.hosts)
+
+    def tell(self, story: Callable[[World], Awaitable[None]], settings: dict[str, Any] = QUICK) -> World:
+        return simulate(story, settings, engine=self.parts)
+
+
+async def started(world: World) -> None:
+    await world.start()
+    await asyncio.sleep(0.01)
+
+
+async def promoted(world: World, commit: str, previous: str = "first") -> Event:
+    """What was answered to the wish that this commit be in force."""
+    asked = await world.ask(PromoteRequested(previous=previous, why="it is better"), commit)
+    await asyncio.sleep(0.01)
+    return next(event for event in reversed(world.events()) if event.cause == asked.id)
+
+
+def test_the_first_commit_of_all_is_loaded_and_counts_as_promoted() -> None:
+    async def story(world: World) -> None:
+        await started(world)
+        assert [event.subject for event in world.events("promote", "engine-loaded")] == ["first", "first"]
+        assert world.daemon is not None
+        assert world.daemon.report()["engine"]["rules"] == ["spares"]
+
+    Bench().tell(story)
+
+
+def test_a_promote_swaps_the_rules_and_main_follows() -> None:
+    bench = Bench(second=(wishes,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        answer = await promoted(world, "second")
+        assert (answer.kind, answer.subject) == ("promote", "second")
+        assert json.loads(answer.data)["asked_by"] == "person"
+        await asyncio.sleep(2)
+        assert bench.revisions.main == "second"
+        assert world.events("effect", subject="by-second")
+        assert [host.closed for host in bench.hosts.started] == [True, False]
+
+    bench.tell(story)
+
+
+def test_no_tick_is_missed_by_a_promote() -> None:
+    seen: list[int] = []
+
+    async def counts(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        seen.append(curr.tick)
+        return await inner(prev, curr)
+
+    bench = Bench(second=(counts,), third=(counts,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(5)
+        await promoted(world, "third", "second")
+        await asyncio.sleep(5)
+        assert seen == list(range(seen[0], seen[0] + len(seen)))
+        assert len(seen) >= 10
+
+    bench.tell(story)
+
+
+def test_a_commit_that_cannot_be_loaded_is_refused_and_the_old_one_runs_on() -> None:
+    bench = Bench(broken=None)
+
+    async def story(world: World) -> None:
+        await started(world)
+        answer = await promoted(world, "broken")
+        assert answer.kind == "promote-refused"
+        assert "rules/broken.py:1" in answer.data
+        assert bench.revisions.main == "first"
+        assert bench.hosts.started[0].alive
+
+    bench.tell(story)
+
+
+def test_a_promote_over_another_promote_is_refused() -> None:
+    bench = Bench(second=(spares,), third=(spares,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        answer = await promoted(world, "third", previous="first")
+        assert answer.kind == "promote-refused"
+        assert "promote again" in answer.data
+
+    bench.tell(story)
+
+
+def test_a_person_goes_back_and_what_was_rejected_is_kept() -> None:
+    bench = Bench(second=(spares,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await world.ask(RollbackRequested(why="no good"), "")
+        await asyncio.sleep(0.01)
+        (event,) = world.events("rollback")
+        said = json.loads(event.data)
+        assert (said["to"], said["rejected"]) == ("first", "second")
+        assert bench.revisions.branches == {said["kept_as"]: "second"}
+        assert bench.revisions.main == event.subject
+
+    bench.tell(story)
+
+
+def test_with_nothing_to_go_back_to_a_rollback_is_refused() -> None:
+    async def story(world: World) -> None:
+        await started(world)
+        await world.ask(RollbackRequested(), "")
+        await asyncio.sleep(0.01)
+        assert "no earlier commit" in world.events("promote-refused")[0].data
+
+    Bench().tell(story)
+
+
+def test_a_promote_whose_rules_raise_is_taken_back_by_itself() -> None:
+    bench = Bench(bad=(raises,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "bad")
+        await asyncio.sleep(60)
+        (rolled,) = world.events("rollback")
+        assert json.loads(rolled.data)["rejected"] == "bad"
+        assert bench.revisions.main == rolled.subject
+        assert not world.events("rule-quarantined")
+        (effect,) = world.events("effect", subject="rollback-engine")
+        assert world.events("effect-acked", subject=effect.id)
+
+    bench.tell(story)
+
+
+def test_a_rule_that_fails_for_long_is_passed_over_once_its_commit_is_not_watched_any_more() -> None:
+    turns = {"fails": False}
+
+    async def later(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        if turns["fails"]:
+            raise RuntimeError("now it does")
+        return await inner(prev, curr)
+
+    bench = Bench(second=(later,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(700)
+        turns["fails"] = True
+        await asyncio.sleep(30)
+        (event,) = world.events("rule-quarantined")
+        assert event.subject == "later"
+        assert not world.events("rollback")
+        errors = len(world.events("error", subject="rule:later"))
+        assert errors <= 6
+        await world.end()
+        await started(world)
+        await asyncio.sleep(30)
+        assert len(world.events("error", subject="rule:later")) == errors  # a restart does not forget
+
+    bench.tell(story)
+
+
+def test_a_host_that_dies_is_started_again_and_again_at_growing_intervals() -> None:
+    bench = Bench()
+
+    async def story(world: World) -> None:
+        await started(world)
+        for _ in range(200):
+            bench.hosts.started[-1].die()
+            await asyncio.sleep(1)
+        assert 5 <= len(bench.hosts.started) <= 20
+        await asyncio.sleep(400)
+        assert bench.hosts.started[-1].alive
+
+    bench.tell(story)
+
+
+def test_at_boot_the_last_good_commit_runs_where_the_one_in_force_cannot_be_loaded() -> None:
+    bench = Bench(second=(wishes,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await asyncio.sleep(700)
+        await promoted(world, "second")
+        await world.end()
+        bench.revisions.engines["second"] = None
+        await started(world)
+        loaded = world.events("engine-loaded")[-1]
+        assert loaded.subject == "first"
+        assert json.loads(loaded.data)["instead_of"] == "second"
+        assert world.daemon is not None
+        assert world.daemon.report()["engine"]["degraded"] is True
+        assert [event.subject for event in world.events("error")] == ["engine"]
+
+    bench.tell(story)
+
+
+def test_a_request_that_a_crash_left_unanswered_is_answered_by_the_next_daemon() -> None:
+    bench = Bench(second=(spares,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        asked = await world.ask(PromoteRequested(previous="first"), "second")
+        await world.crash()
+        await started(world)
+        assert [event.cause for event in world.events("promote")][-1] == asked.id
+        assert bench.revisions.main == "second"
+
+    bench.tell(story)
+
+
+def test_main_follows_a_promote_that_a_crash_cut_off_from_it() -> None:
+    bench = Bench(second=(spares,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await world.crash()
+        bench.revisions.main = "first"
+        await started(world)
+        assert bench.revisions.main == "second"
+
+    bench.tell(story)
+
+
+def test_a_guarded_process_is_back_at_once_whatever_the_rules_do() -> None:
+    async def forever(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        await asyncio.sleep(3600)
+        return await inner(prev, curr)
+
+    bench = Bench(stuck=(forever,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "stuck")
+        await asyncio.sleep(30)
+        world.host.kill("gateway")
+        await asyncio.sleep(0.02)
+        died = world.events("process-died", subject="gateway")[-1]
+        wish = world.events("effect", subject="restart-process:gateway")[-1]
+        assert wish.at - died.at < 20_000
+
+    bench.tell(story, {**GUARDED, **QUICK})
+
+
+def test_the_engine_can_be_switched_off() -> None:
+    bench = Bench()
+
+    async def story(world: World) -> None:
+        await started(world)
+        assert not bench.hosts.started
+
+    bench.tell(story, {"engine": {"enabled": False}})
