@@ -14,14 +14,18 @@ from upulse_cli.commands import (
     demo,
     doctor,
     effect,
+    engine,
     events,
     explain,
     gc,
     incidents,
     init,
     instances,
+    new,
     process,
     profile,
+    promote,
+    replay,
     silence,
     state,
     status,
@@ -88,6 +92,10 @@ verify.add_to(app)
 backup.add_to(app)
 doctor.add_to(app)
 gc.add_to(app)
+new.add_to(app)
+promote.add_to(app)
+replay.add_to(app)
+app.add_typer(engine.app, name="engine")
 app.add_typer(config.app, name="config")
 demo.add_to(app)
 completion.add_to(app)

@@ -36,7 +36,8 @@ def asked(home: Home) -> Told:
     """What the daemon answers to the request."""
     request = append(home, Wish("gc-requested"))
     with Client(home.socket, PATIENCE) as client:
-        for item in client.stream("follow", since=request.event["seq"], kinds=["gc-done"]):
+        asked = {"since": request.event["seq"], "kinds": ["gc-done"], "brief": True}
+        for item in client.stream("follow", **asked):
             if item["event"]["cause"] == request.event["id"]:
                 told: Told = item["event"]["data"]
                 return {name: told.get(name, field.default) for name, field in GcDone.model_fields.items()}

@@ -12,6 +12,7 @@ from pulse_adapters.sqlite.references import REDACTED, damage_in, is_damaged
 from pulse_core.model.event import Event, Head
 from pulse_core.projections import BUILT_IN, Projected, fold
 from pulse_core.projections.projected import WANTED
+from upulse_cli.patience import aloud
 
 BATCH = 2_000
 
@@ -25,7 +26,7 @@ def facts_of(home: Home) -> Projected:
         state = checkpointed(home, log)
         wanted = Wanted(since_seq=state.seq, kinds=tuple(WANTED))
         damage = ""
-        for batch in in_batches(log.events(wanted)):
+        for batch in aloud(in_batches(log.events(wanted)), head):
             damage = damage or damage_among(batch)
             state = fold(state, [foldable(row) for row in batch])
         return damaged(fold(state, (), upto=max(head, state.seq)), damage)

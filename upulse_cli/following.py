@@ -17,12 +17,15 @@ LOOK = 0.25
 Spelled = Mapping[str, Any]
 
 
-def follow(home: Home, seq: int, kinds: Collection[str] = ()) -> Iterator[Spelled]:
-    """Events after row `seq` as they come, for ever; daemons may come and go meanwhile."""
+def follow(home: Home, seq: int, kinds: Collection[str] = (), *, brief: bool = False) -> Iterator[Spelled]:
+    """Events after row `seq` as they come, for ever; daemons may come and go meanwhile.
+
+    brief: whoever asks will soon have what it waits for, so that no place has to be left for others.
+    """
     while True:
         try:
             with Client(home.socket) as client:
-                for item in client.stream("follow", since=seq, kinds=sorted(kinds)):
+                for item in client.stream("follow", since=seq, kinds=sorted(kinds), brief=brief):
                     event: Spelled = item["event"]
                     seq = int(event["seq"])
                     yield event
@@ -42,7 +45,7 @@ def settled(home: Home, effect: str) -> Spelled:
     """The event that settles this effect, when it has come."""
     with LogReader(home.path) as log:
         wish = log.event(effect)
-    return first(follow(home, wish.seq, SETTLING), lambda event: event["subject"] == effect)
+    return first(follow(home, wish.seq, SETTLING, brief=True), lambda event: event["subject"] == effect)
 
 
 def first(events: Iterator[Spelled], wanted: Callable[[Spelled], bool]) -> Spelled:

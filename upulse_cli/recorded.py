@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from hashlib import sha256
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from pulse_adapters.config.home import Home
@@ -16,6 +17,7 @@ from pulse_core.model.vitals import WINDOW_US, Sample, Window
 from pulse_core.projections import BUILT_IN, Projected, Snapshot, fold
 from pulse_core.projections.projected import WANTED
 from upulse_cli.facts import checkpointed, facts_of, foldable, in_batches
+from upulse_cli.patience import aloud
 from upulse_cli.standing import decided
 
 
@@ -57,7 +59,7 @@ def seen_then(home: Home, at: int) -> Seen:
         if last is None:
             raise PulseError(f"the log begins after {iso(at)}; nothing is known of that moment")
         kept = (_kept(home, vitals.snapshot_before(at)), checkpointed(home, log))
-        facts = _facts_at(log, last.seq, kept)
+        facts = facts_at(log, last.seq, kept)
         tick = vitals.tick_before(at)
         windows = _windows(vitals.between(at - WINDOW_US, at))
     settings, faults = decided(home, facts)
@@ -70,14 +72,12 @@ def seen_then(home: Home, at: int) -> Seen:
     return Seen(Snapshot(tick.tick if tick else 0, moment, settings, windows, facts), caveats)
 
 
-def _facts_at(log: LogReader, seq: int, kept: Sequence[Projected]) -> Projected:
+def facts_at(log: LogReader, seq: int, kept: Sequence[Projected]) -> Projected:
     """The projections at a row, folded from the nearest ones that were kept of an earlier row, or from the start."""
     state = max((one for one in kept if one.seq <= seq), key=lambda one: one.seq, default=Projected())
-    for batch in in_batches(log.events(Wanted(since_seq=state.seq, kinds=tuple(WANTED)))):
-        upto = [foldable(row) for row in batch if row.seq <= seq]
-        state = fold(state, upto)
-        if len(upto) < len(batch):
-            break
+    rows = log.events(Wanted(since_seq=state.seq, kinds=tuple(WANTED)))
+    for batch in aloud(in_batches(takewhile(lambda row: row.seq <= seq, rows)), seq):
+        state = fold(state, [foldable(row) for row in batch])
     return fold(state, (), upto=seq)
 
 

@@ -51,10 +51,14 @@ def gathered(home: Home) -> dict[str, Any]:
 
 
 def courses(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
-    """CPU and memory over the last minutes, oldest first."""
-    return {
-        name: [data[name] for data in samples if data.get(name) is not None] for name in ("cpu", "memory")
-    }
+    """CPU, memory, load and each disk's use over the last minutes, oldest first."""
+    found: dict[str, list[float]] = {}
+    for data in samples:
+        used = {path: disk.get("used") for path, disk in data.get("disks", {}).items()}
+        for name, value in {**{name: data.get(name) for name in ("cpu", "memory", "load1")}, **used}.items():
+            if value is not None:
+                found.setdefault(name, []).append(value)
+    return found
 
 
 @contextmanager

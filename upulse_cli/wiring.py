@@ -12,6 +12,7 @@ from pulse_adapters.config.file import load, load_to_start
 from pulse_adapters.config.home import Home
 from pulse_adapters.files.archive_sessions import ArchiveSessions
 from pulse_adapters.files.clean_paths import CleanPaths
+from pulse_adapters.git.asking import GitChild
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.collect import Collect
 from pulse_adapters.host.consumers import Consumers
@@ -27,6 +28,7 @@ from pulse_adapters.network.prober import ChildProber
 from pulse_adapters.notify.courier import ChildCourier
 from pulse_adapters.notify.executor import Notify
 from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog, new_id
 from pulse_adapters.sqlite.garbage import NamedObjects
@@ -35,6 +37,7 @@ from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_adapters.systemd.notify import Notifier
 from pulse_core import __version__
 from pulse_core.daemon import Daemon, Decisions, Desk, Parts, Service
+from pulse_core.engine.surroundings import EngineParts
 from pulse_core.model.errors import SettingsRefused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
@@ -51,6 +54,7 @@ from upulse_cli.answering import Served, answer, named, with_faults
 from upulse_cli.companions import companions
 from upulse_cli.damage import refuse_lost_rows
 from upulse_cli.deep_check import deep_check
+from upulse_cli.engine.revisions import GitRevisions
 from upulse_cli.logs import Narrator, sense_aloud
 from upulse_cli.room import keep_room
 from upulse_cli.sweeping import Broom
@@ -236,7 +240,15 @@ def parts_of(ground: Ground, acting: Hands, log: SqliteEventLog, vitals: SqliteV
         pid=os.getpid(),
         version=__version__,
         sweep=broom_of(ground, vitals),
+        engine=engine_of(ground.home),
     )
+
+
+def engine_of(home: Home) -> EngineParts | None:
+    """The user's rules, if the home has a repository for them."""
+    if not (home.path / "engine" / ".git").exists():
+        return None
+    return EngineParts(GitRevisions(GitChild(home.path)), ChildHosts())
 
 
 def broom_of(ground: Ground, vitals: SqliteVitals) -> Broom:

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from pulse_adapters.ipc.peer import Peer
+from pulse_adapters.ipc.protocol import NotWelcome
 from pulse_adapters.ipc.wire import Limits, Wire
 from pulse_core.model.payload import Role
 
@@ -29,6 +31,7 @@ class Hall:
         self._limits = limits
         self._callers: dict[asyncio.Task[None], Caller] = {}
         self._leaving: set[asyncio.Task[None]] = set()
+        self._followers = 0
 
     def refusal(self, peer: Peer) -> str:
         """Why there is no room for this peer, or nothing; then there is, if need be because another one went."""
@@ -46,6 +49,19 @@ class Hall:
         self._callers[task] = caller
         task.add_done_callback(self._gone)
         caller.wire.owner = task
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Inside, a caller follows without an end; raises NotWelcome if so many do that others need the room."""
+        if self._followers >= self._limits.followers:
+            raise NotWelcome(
+                f"{self._followers} callers follow the log already, and that is enough; end one of them first"
+            )
+        self._followers += 1
+        try:
+            yield
+        finally:
+            self._followers -= 1
 
     async def emptied(self) -> None:
         """Hang up on everybody, and wait until nothing is worked on any more."""

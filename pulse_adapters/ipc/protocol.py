@@ -3,6 +3,7 @@
 Request: `{"v": 1, "op": NAME, …}`. For each, in order: any number of `{"item": {…}}`, then `{"end": true}` or
 `{"error": {"type": NAME, "message": WORDS, …}}`. While a request is being worked on and nothing else is said,
 `{"alive": true}` is, so that a caller can tell slow from hung. Who closes its sending side is gone.
+A `follow` has no end, and there is room for so many; one that only waits for its answer says `"brief": true`.
 """
 
 import json
@@ -64,6 +65,11 @@ def request(line: bytes) -> dict[str, Any]:
         raise BadRequest('no request; one is an object with "v" and "op", as {"v": 1, "op": "status"}')
     _check_version(found.get("v"))
     return found
+
+
+def has_no_end(asked: Mapping[str, Any]) -> bool:
+    """Whether who asks this means to stay and listen."""
+    return asked["op"] == "follow" and asked.get("brief") is not True
 
 
 def item(value: Mapping[str, Any]) -> bytes:

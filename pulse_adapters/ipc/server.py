@@ -3,13 +3,21 @@
 import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 from pulse_adapters.ipc.hall import Caller, Hall
 from pulse_adapters.ipc.peer import Doorkeeper, Peer, group_id
 from pulse_adapters.ipc.place import bound, remove, signpost
-from pulse_adapters.ipc.protocol import END, InternalError, NotWelcome, error_line, item, request
+from pulse_adapters.ipc.protocol import (
+    END,
+    InternalError,
+    NotWelcome,
+    error_line,
+    has_no_end,
+    item,
+    request,
+)
 from pulse_adapters.ipc.wire import Gone, Limits, Wire
 from pulse_core.model.errors import PulseError
 from pulse_core.model.payload import Json, Role
@@ -88,7 +96,8 @@ class _Reception:
         try:
             asked = request(line)
             op = asked["op"]
-            with _SignOfLife(wire, self._limits.beat):
+            place = self.hall.following() if has_no_end(asked) else nullcontext()
+            with place, _SignOfLife(wire, self._limits.beat):
                 await _told(wire, self._handler(peer, asked))
             await wire.send(END)
         except Gone:

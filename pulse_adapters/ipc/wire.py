@@ -13,7 +13,8 @@ class Limits:
     """What one caller may cost. line: bytes not yet worked on; idle, stuck, beat: seconds; rest: connections.
 
     idle counts from one request to the end of the next line, stuck while an answer is not read. `agents` is the
-    part of `connections` that callers below PERSON may take, so that they can't lock the owner out.
+    part of `connections` that callers below PERSON may take, so that they can't lock the owner out; `followers` is
+    the part that may be taken by requests without an end, so that there is always room for a question.
     """
 
     line: int = 1 << 20
@@ -22,6 +23,7 @@ class Limits:
     beat: float = BEAT
     connections: int = 64
     agents: int = 48
+    followers: int = 48
     unsent: int = 1 << 16
 
 

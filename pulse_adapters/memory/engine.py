@@ -39,8 +39,9 @@ class MemoryRevisions:
         self.engines[commit] = self.engines[to]
         return commit
 
-    async def keep_branch(self, name: str, commit: str) -> None:
+    async def keep_branch(self, name: str, commit: str) -> str:
         self.branches[name] = commit
+        return name
 
 
 @dataclass

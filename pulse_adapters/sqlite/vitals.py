@@ -5,7 +5,7 @@ import json
 import sqlite3
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,8 @@ QUEUED = 10_000
 """Most samples, and most tick records, that wait for a disk that does not take them."""
 
 
-GIVE_BACK = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
-"""Pages that were freed go back to the disk, and so does what the log of that took."""
+SLICE = 500
+"""Freed pages that go back to the disk at a time: a few milliseconds, for which others wait."""
 
 
 class SqliteVitals:
@@ -169,8 +169,29 @@ class SqliteVitals:
         """Forget the oldest share of the time that is covered, by samples and by minutes, and give its room back."""
         minutes = await self._after("SELECT min(minute), max(minute) FROM minute", share)
         await self.trim(await self._after("SELECT min(at), max(at) FROM sample", share), minutes * MINUTE_US)
-        for sql in GIVE_BACK:
-            await self._quietly(sql, ())
+        await self._give_back()
+
+    async def _give_back(self) -> None:
+        """Freed pages go back to the disk in slices, between which others write, and so does the log of that."""
+        if not await self._number(
+            "PRAGMA auto_vacuum"
+        ):  # a file of before there were slices: once, as a whole
+            await self._script("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
+        for _ in range(0, await self._number("PRAGMA freelist_count"), SLICE):
+            await self._script(f"PRAGMA incremental_vacuum({SLICE})")
+        await self._quietly("PRAGMA wal_checkpoint(TRUNCATE)", ())
+
+    async def _number(self, sql: str) -> int:
+        """The one number that is asked for; 0 if the file does not serve."""
+        found = await self._quietly(sql, ())
+        return int(found[0][0]) if found else 0
+
+    async def _script(self, sql: str) -> None:
+        """Carry out to the end what is no query, in no transaction of others; nothing if it is refused."""
+        async with self._writing:
+            with suppress(sqlite3.Error):
+                async with self._connection.executescript(sql):
+                    pass
 
     async def _after(self, span: str, share: float) -> int:
         """Where this share of a span ends."""

@@ -144,6 +144,10 @@ class VitalsReader:
         rows = self._rows(f"SELECT snapshot FROM tick WHERE tick = ({kept})", at)
         return rows[0][0] if rows else None
 
+    def ticks_since(self, at: int) -> list[TickRow]:
+        """The ticks later than this (UTC microseconds), oldest first."""
+        return self._ticks("WHERE at > ? ORDER BY tick", at)
+
     def ticks(self, limit: int) -> list[TickRow]:
         """The last so many ticks, newest first."""
         return self._ticks("ORDER BY tick DESC LIMIT ?", limit)

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.payload import Json
 from pulse_core.ports import Watcher
 from pulse_core.projections import Condition, Phase, Projected, Snapshot
-from pulse_core.rules.survival.condition import judge
+from pulse_core.rules.survival.condition import judge, restart_key
+from pulse_core.rules.survival.silence import in_force
+from pulse_core.rules.survival.state import Condition as Standing
+from pulse_core.rules.survival.state import State, rough
 from pulse_core.settings import ProcessSettings, Settings
 from pulse_core.watch.costs import Cost
 
@@ -53,7 +57,7 @@ def status(
 
 def process_status(process: ProcessSettings, snapshot: Snapshot) -> dict[str, Json]:
     """One guarded process in the words of the rule that guards it."""
-    condition, history = judge(process, snapshot), snapshot.process(process.name)
+    condition, history = standing(process, snapshot), snapshot.process(process.name)
     since = history.up or history.down
     return {
         "name": process.name,
@@ -63,6 +67,18 @@ def process_status(process: ProcessSettings, snapshot: Snapshot) -> dict[str, Js
         "restarts": history.restarts,
         "why": condition.why,
     }
+
+
+def standing(process: ProcessSettings, snapshot: Snapshot) -> Standing:
+    """How the process stands; what is due and held back by a silence is silenced."""
+    condition = judge(process, snapshot)
+    key = restart_key(process.name)
+    holding = [quiet for quiet in in_force(snapshot) if fnmatchcase(key, quiet.match)]
+    if condition.state is not State.DUE or not holding:
+        return condition
+    last = max(holding, key=lambda quiet: quiet.left_us)
+    why = f"{condition.why}; held back by {last.whose}, for another {rough(last.left_us)}"
+    return Standing(State.SILENCED, last.left_us, why)
 
 
 def effect_counts(facts: Projected) -> dict[str, int]:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from pulse_core.engine import own_checkpoints
+from pulse_core.engine.apart import apart
 from pulse_core.engine.surroundings import EngineParts, Health, Running, Surroundings
 from pulse_core.engine.tally import Tally
 from pulse_core.model.errors import PulseError
@@ -45,7 +46,7 @@ class Hosting:
             self.ended.set()
             return Insight()
         async with running.lock:
-            insight = await running.host.fold(prev, curr)
+            insight = apart(await running.host.fold(prev, curr), curr)
         await self._judge(running, insight, curr)
         if not running.host.alive:
             self.ended.set()

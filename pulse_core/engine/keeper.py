@@ -157,8 +157,7 @@ class Keeper:
 
     async def _go_back(self, to: str, why: str, by: str, cause: str | None = None) -> str:
         rejected = self.engine.commit
-        branch = f"rejected/{rejected[:12]}"
-        await self.parts.revisions.keep_branch(branch, rejected)
+        branch = await self.parts.revisions.keep_branch(f"rejected/{rejected[:12]}", rejected)
         commit = await self.parts.revisions.reverting(to, why)
         running = await self.hosting.started(commit)
         rolled = EngineRolledBack(rejected=rejected, to=to, why=why, asked_by=by, kept_as=branch)

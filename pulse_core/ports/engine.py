@@ -128,6 +128,6 @@ class Revisions(Protocol):
         """A new commit after `main` whose files are those of an earlier one; `main` does not move yet."""
         ...
 
-    async def keep_branch(self, name: str, commit: str) -> None:
-        """Keep a commit under a name."""
+    async def keep_branch(self, name: str, commit: str) -> str:
+        """Keep a commit under a name; the name it has, should that one be another's."""
         ...

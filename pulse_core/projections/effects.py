@@ -94,13 +94,15 @@ class Effects:
     """Open effects in the order of the log, the index of their keys, and counts of the settled ones.
 
     settled_at: when a key was last settled (the last 1,000 keys); acted: when rules emitted effects in the
-    last minute before the newest one (at most 1,000); last_tick: the highest tick that emitted one.
+    last minute before the newest one (at most 1,000): `acted` those of survival that are no notices, `wished` those of
+    all others; last_tick: the highest tick that emitted one.
     """
 
     open: Mapping[str, OpenEffect] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
     settled_at: Mapping[str, Moment] = field(default_factory=dict)
     acted: tuple[Moment, ...] = ()
+    wished: tuple[Moment, ...] = ()
     last_tick: int = 0
     acked: int = 0
     failed: int = 0
@@ -148,6 +150,7 @@ class _Desk:
         self.keys = dict(before.keys)
         self.settled: dict[str, Event] = {}
         self.acted = deque(before.acted, REMEMBERED)
+        self.wished = deque(before.wished, REMEMBERED)
         self.last_tick = before.last_tick
         self.counts = {Phase.ACKED: 0, Phase.FAILED: 0, Phase.UNKNOWN: 0, Phase.CANCELLED: 0}
 
@@ -164,12 +167,10 @@ class _Desk:
     def _acted(self, event: Event) -> None:
         wish = plain(event.data)
         self.last_tick = max(self.last_tick, wish.get("tick") or 0)
-        if wish["action"] != "notify":
-            # Pruned at each event, not at each batch: a fold must not depend on how it was cut.
-            now = event.moment
-            while self.acted and now.since(self.acted[0]) >= MINUTE:
-                self.acted.popleft()
-            self.acted.append(now)
+        if not wish.get("survival"):
+            _note(self.wished, event.moment)
+        elif wish["action"] != "notify":
+            _note(self.acted, event.moment)
 
     def moved(self, effect: OpenEffect, event: Event) -> None:
         phase = MOVES.get((effect.phase, event.kind))
@@ -193,6 +194,7 @@ class _Desk:
             keys=self.keys,
             settled_at=self._settled_at(),
             acted=tuple(self.acted),
+            wished=tuple(self.wished),
             last_tick=self.last_tick,
             acked=before.acked + self.counts[Phase.ACKED],
             failed=before.failed + self.counts[Phase.FAILED],
@@ -207,6 +209,13 @@ class _Desk:
         newer = {key: event.moment for key, event in self.settled.items()}
         both = older | newer
         return dict(islice(both.items(), max(0, len(both) - REMEMBERED), None))
+
+
+def _note(lately: deque[Moment], now: Moment) -> None:
+    """Pruned at each event, not at each batch: a fold must not depend on how it was cut."""
+    while lately and now.since(lately[0]) >= MINUTE:
+        lately.popleft()
+    lately.append(now)
 
 
 def pending(event: Event) -> OpenEffect:

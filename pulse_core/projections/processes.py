@@ -22,7 +22,6 @@ from pulse_core.model.payload import Json, plain
 
 ATTEMPTS = 1_000
 RESTART, STOP = "restart-process", "stop-process"
-TOLD, TOLD_UP = "notify:flapping:", "notify:stop:"
 SYSTEMD = "systemd"
 STAYED_US = 60 * US_PER_SECOND
 """How long it must stay down after a stop before its coming up again is no longer that stop's failure."""
@@ -32,7 +31,7 @@ class Intent(NamedTuple):
     """Somebody wants the process down: since when, for how many microseconds, and who.
 
     tries: stops wished for it; tried: when the last of them was wished or settled; error: what that one said;
-    worked: it went down and stayed so; told: a person knows that it is up all the same.
+    worked: it went down and stayed so.
     """
 
     moment: Moment
@@ -42,7 +41,6 @@ class Intent(NamedTuple):
     tried: Moment | None = None
     error: str = ""
     worked: bool = False
-    told: bool = False
 
     def holds(self, now: Moment) -> bool:
         """Whether it has not expired."""
@@ -80,7 +78,6 @@ class ProcessHistory(NamedTuple):
     stage: Stage = Stage.NEW
     restarts: int = 0
     error: str = ""
-    told: Moment | None = None
     stop: Intent | None = None
     evidence: str = ""
 
@@ -124,8 +121,6 @@ def after(state: Processes, events: Iterable[Event]) -> Processes:
 def _wished(
     of: dict[str, ProcessHistory], restarting: dict[str, str], stopping: dict[str, str], event: Event
 ) -> None:
-    if event.subject.startswith((TOLD, TOLD_UP)):
-        _told(of, event)
     if f'"{RESTART}"' not in event.data and f'"{STOP}"' not in event.data:
         return  # most effects are about something else: not worth decoding
     wish = plain(event.data)
@@ -138,16 +133,6 @@ def _wished(
         stopping[event.id] = name
         if stop := history.stop:
             of[name] = history._replace(stop=stop._replace(tries=stop.tries + 1, tried=event.moment))
-
-
-def _told(of: dict[str, ProcessHistory], event: Event) -> None:
-    if event.subject.startswith(TOLD):
-        name = event.subject.removeprefix(TOLD)
-        of[name] = of.get(name, NOBODY_KNOWS)._replace(told=event.moment)
-        return
-    name = event.subject.removeprefix(TOLD_UP)
-    if (history := of.get(name)) and history.stop:
-        of[name] = history._replace(stop=history.stop._replace(told=True))
 
 
 def _restart_wished(history: ProcessHistory, event: Event) -> ProcessHistory:
@@ -209,7 +194,7 @@ def _died(history: ProcessHistory, event: Event, data: Mapping[str, Json]) -> Pr
         return history._replace(up=None, down=down, starting=starting, evidence=evidence)
     return history._replace(
         up=None, down=down, starting=starting, evidence=evidence,
-        attempts=(), free=False, told=None, error="",
+        attempts=(), free=False, error="",
     )  # fmt: skip
 
 
@@ -224,7 +209,7 @@ def _stop_requested(history: ProcessHistory, event: Event, data: Mapping[str, Js
 
 def _start_requested(history: ProcessHistory, event: Event, data: Mapping[str, Json]) -> ProcessHistory:
     stage = Stage.UP if history.stage is Stage.UP else Stage.NEW
-    return history._replace(attempts=(), free=False, told=None, error="", stop=None, stage=stage)
+    return history._replace(attempts=(), free=False, error="", stop=None, stage=stage)
 
 
 NEWS: Mapping[str, Callable[[ProcessHistory, Event, Mapping[str, Json]], ProcessHistory]] = {

@@ -70,8 +70,8 @@ def _adapter(projection: Projection) -> TypeAdapter[Any]:
 
 
 BUILT_IN: Mapping[str, Projection] = {
-    "effects": Projection(1, Effects, effects.KINDS, effects.after),
-    "processes": Projection(3, Processes, processes.KINDS, processes.after),
+    "effects": Projection(2, Effects, effects.KINDS, effects.after),
+    "processes": Projection(4, Processes, processes.KINDS, processes.after),
     "control": Projection(1, Control, control.KINDS, control.after),
     "conditions": Projection(1, Conditions, conditions.KINDS, conditions.after),
     "notices": Projection(2, Notices, notices.KINDS, notices.after),

@@ -27,3 +27,6 @@ class EngineSettings(Group):
     quarantine: int = Field(
         5, ge=1, le=1_000, description="errors in a row after which a rule is passed over, outside that time"
     )
+    repeat: Duration = Field(
+        30 * UNITS["s"], ge=0, description="how long after an effect was settled its key may be wished again"
+    )

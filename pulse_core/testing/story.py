@@ -1,8 +1,12 @@
 """A story told to rules: samples and events come, time goes on, ticks are folded, effects are settled."""
 
 from collections.abc import Coroutine, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from pydantic_core import from_json, to_json
+
+from pulse_core.engine.authored import Projection
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     ConditionCleared,
@@ -13,7 +17,7 @@ from pulse_core.model.kinds import (
     EffectFailed,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import Json, Payload, encode
+from pulse_core.model.payload import Json, Payload, encode, parse
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
@@ -25,17 +29,33 @@ NOON = 1_790_000_000 * US_PER_SECOND
 HOUR = 3_600 * US_PER_SECOND
 
 
-def given(*rules: Rule, settings: Settings | Mapping[str, Any] | None = None, at: int = NOON) -> "Story":
-    """A story for these rules, the first one outermost; `at`: when it begins, UTC microseconds."""
+def given(
+    *rules: Rule,
+    settings: Settings | Mapping[str, Any] | None = None,
+    at: int = NOON,
+    projections: Mapping[str, Projection] | None = None,
+) -> "Story":
+    """A story for these rules, the first one outermost; `at`: when it begins, UTC microseconds.
+
+    projections: your own, by the names under which rules find them in `curr.own`.
+    """
     decided = settings if isinstance(settings, Settings) else Settings.model_validate(settings or {})
-    return Story(rules, decided, Moment(at, "boot-1", HOUR))
+    return Story(rules, decided, Moment(at, "boot-1", HOUR), projections or {})
 
 
 class Story:
     """What a rule would see on a machine where this happened. Ids are `event-N`; durations are texts as `30s`."""
 
-    def __init__(self, rules: Sequence[Rule], settings: Settings, now: Moment) -> None:
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        settings: Settings,
+        now: Moment,
+        projections: Mapping[str, Projection] = MappingProxyType({}),
+    ) -> None:
         self.rules, self.settings, self.now = tuple(rules), settings, now
+        self.projections = projections
+        self.own: dict[str, Any] = {name: one.start for name, one in projections.items()}
         self.events: list[Event] = []
         self.emitted: tuple[Effect, ...] = ()
         self.layers: tuple[LayerOutcome, ...] = ()
@@ -67,7 +87,12 @@ class Story:
         )
         self.events.append(told)
         self._state = fold(self._state, [told])
+        self.own = {name: _stepped(one, self.own[name], told) for name, one in self.projections.items()}
         return told
+
+    def happened(self, kind: str, subject: str = "", **data: Json) -> Event:
+        """Something of this kind is recorded; data: what it says. Raises Refused if that is not what the kind says."""
+        return self.event(parse(kind, data), subject)
 
     def raised(self, condition: str, state: str = "", evidence: str = "it is so") -> Event:
         """A condition begins, or gets into another state."""
@@ -98,7 +123,8 @@ class Story:
     @property
     def snapshot(self) -> Snapshot:
         """What a rule would see now."""
-        return Snapshot(self._ticks + 1, self.now, self.settings, dict(self._windows), self._state)
+        own = dict(self.own)
+        return Snapshot(self._ticks + 1, self.now, self.settings, dict(self._windows), self._state, own)
 
     def tick(self) -> Verdict:
         """Fold a snapshot; the effects whose key is not open are recorded, and are `emitted` now."""
@@ -182,6 +208,12 @@ class Story:
             "; ".join(f"{layer.rule}: {note}" for layer in self.layers for note in layer.notes) or "nothing"
         )
         return f"the tick emitted: {effects}. It noted: {notes}"
+
+
+def _stepped(projection: Projection, value: Any, event: Event) -> Any:
+    """The value after one more event, as JSON has it: what can't be written down can't be remembered."""
+    is_wanted = projection.kinds is None or event.kind in projection.kinds
+    return from_json(to_json(projection.step(value, event))) if is_wanted else value
 
 
 def _finished(answer: Any) -> Verdict:

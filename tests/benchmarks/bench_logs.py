@@ -29,6 +29,7 @@ from tests.benchmarks.table import Row, percentile, spread, times
 
 FILES = 200
 PER_SECOND, SECONDS, ONE_IN = 100_000, 10.0, 10
+ROTATIONS = 2
 KILLS = 150
 LIMIT = 600
 
@@ -82,8 +83,8 @@ def to_effects(place: Path) -> list[float]:
 
 @contextmanager
 def storm(path: Path) -> Iterator["subprocess.Popen[str]"]:
-    """Lines, as many as the table asks for."""
-    argv = [sys.executable, "-m", "tests.benchmarks.log_writer", path, PER_SECOND, SECONDS, ONE_IN]
+    """Lines, as many as the table asks for, in files that are rotated by renaming meanwhile."""
+    argv = [sys.executable, "-m", "tests.benchmarks.log_writer", path, PER_SECOND, SECONDS, ONE_IN, ROTATIONS]
     writer = subprocess.Popen(list(map(str, argv)), cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         yield writer
@@ -146,7 +147,7 @@ def in_a_storm(place: Path) -> list[Row]:
         ),
         Row(
             "- matching lines", "all counted", f"{lines:,} of {wrong:,}, {told} told in {rows} rows",
-            f"limit {LIMIT} a minute",
+            f"limit {LIMIT} a minute, rotated {ROTATIONS} times",
         ),
     ]  # fmt: skip
 

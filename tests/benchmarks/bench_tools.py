@@ -22,14 +22,18 @@ TOOLS = {
 }
 
 
-def settle(home: Home) -> None:
-    """Wait until the daemon has read the whole log in the background: nobody is to share the processor with that."""
-    until = time.monotonic() + PATIENCE
+def settled(home: Home, patience: float = PATIENCE) -> bool:
+    """Wait until the daemon has read the whole log in the background, which is not to share the processor with us.
+
+    False if that took too long: it runs at the lowest priority, so the neighbours are busy, and they are what counts.
+    """
+    until = time.monotonic() + patience
     with Client(home.socket, timeout=30.0) as client:
         while not verified_by(client.ask("status")):
             if time.monotonic() > until:
-                raise TimeoutError(f"the log was not checked within {PATIENCE:g} s")
+                return False
             time.sleep(0.5)
+    return True
 
 
 def verified_by(standing: Mapping[str, Any]) -> bool:
@@ -55,7 +59,7 @@ def run(rows: int = MILLION, calls: int = CALLS) -> list[Row]:
     with daemon(home):
         pass  # it leaves a checkpoint, as one that has lived for a minute
     with daemon(home):
-        settle(home)
+        beside = "" if settled(home) else ", beside busy neighbours"
         spent = measured(home, calls)
     middle = {name: percentile(taken, 50) for name, taken in spent.items()}
     raw = f"{middle['']:.0f} ms (python -c pass)"
@@ -63,7 +67,7 @@ def run(rows: int = MILLION, calls: int = CALLS) -> list[Row]:
         Row(
             f"upulse {name} with {rows:,} events",
             "<= 500 ms",
-            f"{middle[name]:.0f} ms (worst {max(spent[name]):.0f})",
+            f"{middle[name]:.0f} ms (worst {max(spent[name]):.0f}){beside}",
             raw,
             times(middle[name], middle[""]),
         )

@@ -292,3 +292,62 @@ def test_the_engine_can_be_switched_off() -> None:
         assert not bench.hosts.started
 
     bench.tell(story, {"engine": {"enabled": False}})
+
+
+async def floods(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    wishes = (Effect(action="note", key=f"flood-{curr.tick}-{number}") for number in range(100))
+    return (await inner(prev, curr)).plus(*wishes)
+
+
+async def poaches(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    return (await inner(prev, curr)).plus(Effect(action="note", key="restart-process:gateway"))
+
+
+async def repeats(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    return (await inner(prev, curr)).plus(Effect(action="note", key="again"))
+
+
+async def lives_through_a_death(world: World, after: float = 30) -> None:
+    """The guarded process is back within milliseconds of the log's own time."""
+    await asyncio.sleep(after)
+    world.host.kill("gateway")
+    await asyncio.sleep(0.02)
+    died = world.events("process-died", subject="gateway")[-1]
+    wish = world.events("effect", subject="restart-process:gateway")[-1]
+    assert 0 <= wish.at - died.at < 20_000
+
+
+def test_a_flood_of_wishes_is_bounded_and_spends_nothing_of_survivals_budget() -> None:
+    bench = Bench(bad=(floods,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "bad")
+        await lives_through_a_death(world)
+        assert len([one for one in world.events("effect") if one.subject.startswith("flood")]) == 60
+
+    bench.tell(story, {**GUARDED, **QUICK})
+
+
+def test_a_rule_cannot_hold_open_what_survival_needs() -> None:
+    bench = Bench(bad=(poaches,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "bad")
+        await lives_through_a_death(world, after=3)
+        assert "survival's own" in world.events("error", subject="rule:poaches")[0].data
+
+    bench.tell(story, {**GUARDED, **QUICK})
+
+
+def test_a_rule_that_wishes_the_same_in_every_tick_is_not_answered_in_a_circle() -> None:
+    bench = Bench(eager=(repeats,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "eager")
+        await asyncio.sleep(95)
+        assert len(world.events("effect", subject="again")) == 4
+
+    bench.tell(story)

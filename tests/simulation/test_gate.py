@@ -114,6 +114,8 @@ def test_what_only_the_daemon_can_know_is_not_taken_from_a_person(kind: str) -> 
         "log-matched": {"severity": "error", "lines": ["x"], "count": 1},
         "promote": {"previous": "x", "watch_us": 1},
         "rollback": {"rejected": "x"},
+        "promote-refused": {"why": "x"},
+        "rule-quarantined": {"commit": "x", "why": "x"},
         "work-shed": {"level": 1},
         "log-restored": {"source": "x", "made_at": 1, "rows": 1},
     }

@@ -182,7 +182,8 @@ def answered(home: "Home", request: Mapping[str, Any]) -> None:
 
     kinds = ["settings-loaded", "settings-refused"]
     with Client(home.socket) as client:
-        coming = (item["event"] for item in client.stream("follow", since=request["seq"], kinds=kinds))
+        items = client.stream("follow", since=request["seq"], kinds=kinds, brief=True)
+        coming = (item["event"] for item in items)
         answer = next(event for event in coming if event["cause"] == request["id"])
     if answer["kind"] == "settings-refused":
         raise SettingsRefused([*answer["data"]["faults"], "The old settings stay in force."])

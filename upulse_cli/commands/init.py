@@ -1,7 +1,7 @@
 """`upulse init`: a new home."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,11 +23,15 @@ def init(
     demo: Annotated[
         bool, typer.Option("--demo", help="Guard one harmless process, to see Pulse work.")
     ] = False,
+    engine: Annotated[
+        bool, typer.Option("--engine/--no-engine", help="With a repository for your own rules, or without.")
+    ] = True,
     home: HomeDir = None,
 ) -> None:
     """Make a home for Pulse.
 
-    Its directory, commented settings and an empty log; what is there already is kept.
+    Its directory, commented settings, an empty log, and a git repository for your own rules; what is there already
+    is kept.
     """
     from pulse_adapters.config.home import Home
 
@@ -36,9 +40,12 @@ def init(
         made.create()
         wrote = write_settings(made, demo)
         make_log(made)
+        done = make_engine(made) if engine else ()
     say(f"{made.path} is a Pulse home.")
     if not wrote:
         say(f"{made.config} was there already and is left as it is.")
+    for sentence in done:
+        say(sentence)
     if not demo:
         say(f"Next: say what to guard in {made.config}, then check it: upulse config check")
     say(f"Start the daemon: upulse daemon start{'' if home is None else f' --home {home}'}")
@@ -87,3 +94,16 @@ def make_log(home: "Home") -> None:
                 pass
 
     asyncio.run(opened())
+
+
+def make_engine(home: "Home") -> Sequence[str]:
+    """Make the repository for the user's rules, or what is missing of it; what was done, or why not, in sentences."""
+    from pulse_adapters.git.author import whoever
+    from pulse_adapters.git.faults import NoGit
+    from pulse_adapters.git.repository import Repository
+    from pulse_adapters.git.template import shipped
+
+    try:
+        return Repository.create(home.path, shipped(), whoever())[1]
+    except NoGit as error:
+        return (f"no engine for your own rules: {error}; the survival rules need none",)

@@ -22,6 +22,7 @@ COLOURS = {
     "backing-off": "yellow",
     "flapping": "bold red",
     "due": "red",
+    "silenced": "yellow",
 }
 Standing = Mapping[str, Any]
 
@@ -33,6 +34,8 @@ def overview(standing: Standing) -> RenderableType:
         parts += [Text(), process_table(processes), Text()]
     else:
         parts.append(Text("no process is guarded"))
+    if engine := standing.get("engine"):
+        parts.append(engine_line(engine))
     return Group(*parts, effects_line(standing["effects"]), tick_line(standing["tick"]))
 
 
@@ -88,6 +91,21 @@ def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:
             one_line(process.get("why", "")),
         )
     return table
+
+
+def engine_line(engine: Mapping[str, Any]) -> Text:
+    """Which of the user's rules run, and what is wrong with them."""
+    if not engine["runs"]:
+        return Text("engine    no host is up; see upulse engine status", style="red")
+    rules = len(engine["rules"])
+    text = Text(f"engine    {engine['runs'][:12]}  {rules} rule{'' if rules == 1 else 's'}")
+    if engine["degraded"]:
+        text.append("  DEGRADED: the promoted commit can't be loaded", style="white on red")
+    if engine["quarantined"]:
+        text.append(f"  passed over: {', '.join(engine['quarantined'])}", style="yellow")
+    if weak := [part for part, holds in engine["sandbox"].items() if not holds]:
+        text.append(f"  isolation: partial (no {', '.join(weak)})", style="yellow")
+    return text
 
 
 def effects_line(effects: Mapping[str, int]) -> Text:

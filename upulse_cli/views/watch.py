@@ -56,18 +56,30 @@ def vital_lines(data: Value, courses: Mapping[str, Sequence[float]]) -> Iterator
         course("cpu", data.get("cpu"), courses),
         course("memory", data.get("memory"), courses),
         share("swap", data.get("swap")),
-        *(share(path, disk.get("used")) for path, disk in data.get("disks", {}).items()),
+        *disks(data.get("disks", {}), courses),
     )
     waits = (share(name, lines.get("some")) for name, lines in data.get("psi", {}).items())
     load = Text(f"load {data.get('load1', '-')} {data.get('load5', '-')} {data.get('load15', '-')}")
-    yield _line("pressure  ", *waits, load)
+    yield _line("pressure  ", *waits, Text.assemble(load, " ", went("load1", courses)))
     own = f"cpu {data.get('self_cpu', 0):.2%}  memory {data.get('self_rss', 0) / 2**20:.0f} MiB  "
     yield Text(f"pulse     {own}late {data.get('loop_late_ms', 0):.1f} ms", no_wrap=True)
 
 
 def course(name: str, value: float | None, courses: Mapping[str, Sequence[float]]) -> Text:
     """A fraction in percent, and how it went in the last minutes."""
-    return Text.assemble(share(name, value), " ", (sparkline(courses.get(name, ()), COURSE), "dim"))
+    return Text.assemble(share(name, value), " ", went(name, courses))
+
+
+def went(name: str, courses: Mapping[str, Sequence[float]]) -> Text:
+    """How something went in the last minutes."""
+    return Text(sparkline(courses.get(name, ()), COURSE), style="dim")
+
+
+def disks(data: Mapping[str, Value], courses: Mapping[str, Sequence[float]]) -> Iterator[Text]:
+    """How full each file system is; for the course of it there is only room if there is but one."""
+    for path, disk in data.items():
+        shown = share(path, disk.get("used"))
+        yield Text.assemble(shown, " ", went(path, courses)) if len(data) == 1 else shown
 
 
 def share(name: str, value: float | None) -> Text:

@@ -1,6 +1,6 @@
 """The global budget: however wrong the rules are, they act only so often."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pulse_core.model.kinds import Effect
@@ -18,24 +18,40 @@ CALM = 10 * MINUTE
 
 
 async def blast_radius(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Let through at most `budget.actions_per_minute` actions in a minute over all targets; notices are free."""
+    """Let through at most `budget.actions_per_minute` actions in a minute over all targets; survival's notices are free.
+
+    The engine's effects have a budget of the same size for themselves, so that they cannot spend survival's.
+    """
     verdict = await inner(prev, curr)
     limit = curr.settings.budget.actions_per_minute
-    wanted = tuple(effect for effect in verdict.effects if is_new_action(effect, curr))
-    spent = [then for then in curr.effects.acted if curr.now.since(then) < MINUTE]
-    held = {id(effect) for effect in wanted[max(0, limit - len(spent)) :]} if limit else set()
+    own, others = recent(curr.effects.acted, curr), recent(curr.effects.wished, curr)
+    held = {*over(limit, own, verdict, curr, True), *over(limit, others, verdict, curr, False)}
     if not held:
-        return calmed(verdict, spent, curr) if is_told(TOPIC, curr) else verdict
+        return calmed(verdict, own, curr) if is_told(TOPIC, curr) else verdict
     kept = replace(verdict, effects=tuple(effect for effect in verdict.effects if id(effect) not in held))
-    frees = MINUTE - curr.now.since(spent[0]) if spent else MINUTE
+    frees = min((MINUTE - curr.now.since(spent[0]) for spent in (own, others) if spent), default=MINUTE)
     note = f"{len(held)} actions held back: {limit} a minute over all targets are spent"
     told = tell(TOPIC, "Pulse holds back actions", note, curr)
     return kept.plus(*audible(told, curr)).noting(note).within(frees // 1000 + 1)
 
 
+def recent(moments: Sequence[Moment], curr: Snapshot) -> Sequence[Moment]:
+    """Those of the last minute, oldest first."""
+    return [then for then in moments if curr.now.since(then) < MINUTE]
+
+
+def over(
+    limit: int, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot, survival: bool
+) -> Iterator[int]:
+    """Which effects (their `id`) of survival's, or of the others, are too many."""
+    wanted = [one for one in verdict.effects if one.survival == survival and is_new_action(one, curr)]
+    return map(id, wanted[max(0, limit - len(spent)) :] if limit else ())
+
+
 def is_new_action(effect: Effect, curr: Snapshot) -> bool:
-    """Whether it would act: not a notice, and not the repetition of an effect that is open."""
-    return effect.action != "notify" and curr.effects.by_key(effect.key) is None
+    """Whether it would act: not a notice of survival's, and not the repetition of an effect that is open."""
+    is_free = effect.survival and effect.action == "notify"
+    return not is_free and curr.effects.by_key(effect.key) is None
 
 
 def calmed(verdict: Verdict, spent: Sequence[Moment], curr: Snapshot) -> Verdict:

@@ -19,6 +19,7 @@ class State(Enum):
     BACKING_OFF = "backing-off"
     FLAPPING = "flapping"
     DUE = "due"
+    SILENCED = "silenced"
 
 
 class Condition(NamedTuple):

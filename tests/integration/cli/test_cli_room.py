@@ -2,15 +2,18 @@
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.daemon.room import Cut
 from pulse_core.model.moment import Moment
@@ -135,6 +138,42 @@ async def test_the_oldest_vitals_go_and_the_file_gets_smaller(home: Home, vitals
     assert 490 <= len(left) <= 510
     assert left[-1].moment.at >= time.time_ns() // 1000 - 120_000_000
     assert after < before * 0.6
+
+
+def pages(path: Path) -> int:
+    with closing(connect_readonly(path)) as reader:
+        return int(reader.execute("PRAGMA page_count").fetchone()[0])
+
+
+async def test_others_write_while_the_room_is_given_back(home: Home, vitals: SqliteVitals) -> None:
+    await filled(vitals, 1_500)
+    before, seen, written = pages(home.vitals), set[int](), 0
+    yielding = asyncio.create_task(vitals.yield_oldest(0.5))
+    while not yielding.done():
+        vitals.sample("new", Moment(time.time_ns() // 1000, "boot", 1), {})
+        await vitals.flush()
+        seen.add(pages(home.vitals))
+        written += 1
+    await yielding
+    between = [count for count in seen if pages(home.vitals) < count < before]
+    assert len(between) >= 3
+    assert len([one for one in await vitals.recent(0) if one.key == "new"]) == written
+
+
+async def test_a_file_of_before_there_were_slices_gets_smaller_too(home: Home) -> None:
+    async with SqliteVitals.open(home.vitals):
+        pass
+    with closing(sqlite3.connect(home.vitals)) as old:
+        old.executescript("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM")
+        assert old.execute("PRAGMA auto_vacuum").fetchone() == (0,)
+    async with SqliteVitals.open(home.vitals) as vitals:
+        for _ in range(2):
+            await filled(vitals, 200)
+            before = pages(home.vitals)
+            await vitals.yield_oldest(0.5)
+            assert pages(home.vitals) < before * 0.7
+    with closing(connect_readonly(home.vitals)) as new:
+        assert new.execute("PRAGMA auto_vacuum").fetchone() == (2,)
 
 
 async def test_what_takes_too_much_is_cut_and_that_is_said(

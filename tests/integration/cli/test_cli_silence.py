@@ -127,7 +127,8 @@ def test_a_silenced_process_stays_dead_until_the_silence_is_removed(live: Inside
     id_ = added(live)
     assert ids(live) == [id_]
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: live.process("demo")["state"] == "due", "its death to be seen")
+    eventually(lambda: live.process("demo")["state"] == "silenced", "its death to be seen")
+    assert f"held back by the silence '{DEMO}' of " in live.process("demo")["why"]
     live.upulse("silence", "remove", id_[-8:])
     assert live.pid_when_up("demo", other_than=pid)
     assert ids(live) == []

@@ -43,7 +43,7 @@ class Desk:
             case "slow":
                 await asyncio.sleep(0.3)
                 yield {"slow": True}
-            case "for-ever":
+            case "for-ever" | "follow":
                 try:
                     yield {"begun": True}
                     await asyncio.Event().wait()

@@ -120,6 +120,35 @@ async def test_a_request_under_way_is_never_ended_to_make_room(path: Path) -> No
     assert desk.ended == ["for-ever", "for-ever"]
 
 
+FOLLOW = b'{"v": 1, "op": "follow"}\n'
+BRIEFLY = b'{"v": 1, "op": "follow", "brief": true}\n'
+
+
+async def test_sixty_four_who_follow_leave_room_for_whoever_asks(path: Path) -> None:
+    async with Desk().serve(path), calling(path, 64) as lines:
+        said = [await line.says(FOLLOW) for line in lines]
+        assert ["item" in one for one in said] == [True] * 48 + [False] * 16
+        told = said[-1]["error"]
+        assert told["type"] == "NotWelcome"
+        assert told["message"].startswith("48 callers follow the log already, and that is enough")
+        assert await lines[-1].is_answered()  # who is refused to follow may ask all the same
+        for _ in range(20):
+            assert await answered(path)
+        async with calling(path) as (waits,):
+            assert "item" in await waits.says(BRIEFLY)
+
+
+async def test_a_follower_that_goes_makes_room_for_the_next(path: Path) -> None:
+    desk = Desk()
+    async with desk.serve(path, Limits(followers=1)), calling(path) as (late,):
+        async with calling(path) as (early,):
+            assert "item" in await early.says(FOLLOW)
+            assert "error" in await late.says(FOLLOW)
+        while not desk.ended:
+            await asyncio.sleep(0)
+        assert "item" in await late.says(FOLLOW)
+
+
 def caller(path: Path, line: bytes = b"") -> socket.socket:
     """A connection that is made at once, without giving the server a turn."""
     one = socket.socket(socket.AF_UNIX)

@@ -79,6 +79,20 @@ def test_the_live_screen_shows_how_cpu_and_memory_went() -> None:
     assert "cpu 50% ▁" in drawn(screen(value))
 
 
+def test_the_live_screen_shows_how_load_and_the_only_disk_went() -> None:
+    courses = {"cpu": [0.1] * 60, "memory": [0.9] * 60, "load1": [0.0, 1.0], "/": [0.1, 0.2], "/x": [0.3]}
+    value = standing(1, recent=[], ticks=[], courses=courses)
+    system = value["vitals"]["system-resource"]
+    assert "/ 20%  /x -" in drawn(screen(value))
+    system["disks"] = {"/": {"used": 0.2}}
+    system |= {"swap": 0.0, "load5": 0.75, "load15": 0.5}
+    lines = drawn(screen(value)).splitlines()
+    (machine,) = (line.rstrip() for line in lines if line.startswith("machine"))
+    (pressure,) = (line.rstrip() for line in lines if line.startswith("pressure"))
+    assert machine.endswith("/ 20% ▁█")
+    assert pressure.endswith("load 1.0 0.75 0.5 ▁█")
+
+
 def test_a_condition_that_stands_cannot_be_overlooked() -> None:
     one = {"name": "disk:/", "state": "high", "since": AT, "evidence": "95 % in use", "tried": 1}
     value = standing(1, conditions=[one], recent=[], ticks=[])

@@ -59,9 +59,19 @@ def test_the_keys_that_were_settled_longest_ago_are_forgotten_first() -> None:
     assert len(state.settled_at) == 1_000
 
 
-def test_only_what_rules_emitted_counts_as_acted_and_only_for_a_minute() -> None:
+def test_only_what_rules_emitted_counts_and_only_for_a_minute_survivals_apart_from_the_others() -> None:
     by_hand = Effect(action="note", key="by-hand")
-    by_rule = [Effect(action="note", key=f"k{number}", tick=1) for number in range(3)]
+    wishes = [Effect(action="note", key=f"k{number}", tick=1) for number in range(3)]
+    wishes += [wish.model_copy(update={"survival": True, "key": f"s-{wish.key}"}) for wish in wishes]
     rows = [event(1, by_hand, "by-hand")]
-    rows += [event(seq, wish, wish.key, at=seq * 40_000_000) for seq, wish in enumerate(by_rule, 2)]
-    assert len(after(Effects(), rows).acted) == 2
+    rows += [event(seq, wish, wish.key, at=seq * 40_000_000) for seq, wish in enumerate(wishes, 2)]
+    state = after(Effects(), rows)
+    assert (len(state.acted), len(state.wished)) == (2, 2)
+
+
+def test_notices_of_survival_are_free_and_those_of_others_are_not() -> None:
+    wishes = [
+        Effect(action="notify", key="theirs", tick=1), Effect(action="notify", key="own", tick=1, survival=True)
+    ]  # fmt: skip
+    state = after(Effects(), [event(seq, wish, wish.key) for seq, wish in enumerate(wishes, 1)])
+    assert (len(state.acted), len(state.wished)) == (0, 1)

@@ -22,7 +22,6 @@ from tests.events import SECOND, event
 HOUR = 3_600 * SECOND
 START = Effect(action="restart-process", key="restart-process:p", params={"process": "p"})
 STOP = Effect(action="stop-process", key="stop-process:p", params={"process": "p"})
-TELL = Effect(action="notify", key="notify:stop:p")
 ACKED, ALREADY = EffectAcked(took_us=1, result={"pid": 5}), EffectAcked(took_us=1, result={"already": True})
 FAILED = EffectFailed(error="no")
 UP = ProcessUp(pid=5, started=50, evidence="there")
@@ -95,7 +94,7 @@ def intent(*said: Payload | tuple[Payload, int]) -> Intent:
 )
 def test_a_stop_is_counted_when_wished_and_timed_when_settled(outcome: Payload, error: str) -> None:
     stop = intent(UP, WANTED, STOP, (outcome, 40))
-    assert (stop.tries, stop.error, stop.worked, stop.told) == (1, error, False, False)
+    assert (stop.tries, stop.error, stop.worked) == (1, error, False)
     assert stop.tried is not None
     assert stop.tried.mono == 40 * SECOND
 
@@ -122,12 +121,6 @@ def test_a_stop_has_worked_if_it_stayed_down_for_a_while(down_for: int, worked: 
 
 def test_what_was_down_long_before_it_was_wanted_so_is_not_taken_for_stopped() -> None:
     assert not intent(ABSENT, (WANTED, 5_000), (UP, 5_001)).worked
-
-
-def test_a_person_is_told_once_for_each_intent() -> None:
-    assert intent(UP, WANTED, STOP, ACKED, TELL).told
-    assert not intent(UP, WANTED, STOP, ACKED, TELL, WANTED).told
-    assert told(UP, TELL).stop is None
 
 
 def test_a_managers_stop_is_its_own_business_until_it_is_up_again() -> None:

@@ -1,0 +1,1 @@
+"""What acts: each carries out one kind of effect."""

@@ -1,0 +1,1 @@
+"""What these rules promise; run them with: pytest"""

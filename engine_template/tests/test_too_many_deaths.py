@@ -1,0 +1,43 @@
+"""Somebody is told of a process that dies again and again."""
+
+from pulse_core.testing import Story, given
+
+from engine import PROJECTIONS
+from rules.too_many_deaths import TOO_MANY, too_many_deaths
+
+
+def died(times: int, name: str = "gateway") -> Story:
+    """A day on which the process died so often."""
+    story = given(too_many_deaths, projections=PROJECTIONS)
+    for _ in range(times):
+        story.after("1m").happened("process-died", name, pid=7, evidence="gone", healthy=True)
+    return story
+
+
+def test_a_few_deaths_are_nothing_to_tell() -> None:
+    story = died(TOO_MANY - 1)
+    story.tick()
+    story.expect_nothing()
+
+
+def test_too_many_deaths_are_told_once_a_day() -> None:
+    story = died(TOO_MANY)
+    story.tick()
+    notice = story.expect("notify", key="notify:deaths:gateway")
+    assert notice.params["title"] == "gateway died 5 times today"
+    story.acked(notice.key)
+    assert not story.ticks(every="1m", times=3)
+
+
+def test_each_day_counts_for_itself() -> None:
+    story = died(TOO_MANY - 1).after("1d")
+    story.happened("process-died", "gateway", pid=7, evidence="gone", healthy=True)
+    story.tick()
+    story.expect_nothing()
+
+
+def test_each_process_counts_for_itself() -> None:
+    story = died(TOO_MANY - 1)
+    story.happened("process-died", "worker", pid=8, evidence="gone", healthy=True)
+    story.tick()
+    story.expect_nothing()

@@ -1,0 +1,1 @@
+"""What senses: each brings samples of one key, on a schedule of its own."""

@@ -1,0 +1,93 @@
+"""How the daemon has the repository changed: by a child that can be killed, one verb a life."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pulse_adapters.git.faults import MainMoved
+from pulse_core.model.errors import PulseError
+
+TIMEOUT_S = 30.0
+GRACE_S = 1.0
+"""How long git has to take its locks away when it is ended."""
+_KINDS: dict[str, type[PulseError]] = {"MainMoved": MainMoved}
+
+
+class Settled(NamedTuple):
+    """What main is now; stray: the branch that keeps what lay about in `engine/`; notes: what did not follow."""
+
+    commit: str
+    stray: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class GitChild:
+    """The verbs of the repository that the daemon needs. Each raises PulseError with the child's own words."""
+
+    def __init__(self, home: Path, timeout: float = TIMEOUT_S) -> None:
+        self._home, self._timeout = home, timeout
+
+    async def head(self) -> str:
+        """The commit that main is."""
+        return str((await self._ask("head"))["commit"])
+
+    async def ensure(self, commit: str) -> Path:
+        """The folder where the commit is laid out, read-only."""
+        return Path((await self._ask("ensure", commit))["path"])
+
+    async def point_main(self, commit: str, expected: str) -> Settled:
+        """Make the commit main if main is `expected`; raises MainMoved."""
+        said = await self._ask("point-main", commit, expected)
+        return Settled(said["commit"], said["stray"], tuple(said["notes"]))
+
+    async def reverting(self, to: str, message: str, author: str) -> str:
+        """A commit on top of main with the content of `to`; nothing moves."""
+        return str((await self._ask("reverting", to, message, author))["commit"])
+
+    async def keep_branch(self, name: str, commit: str) -> str:
+        """Keep a commit under a branch; the name that it has."""
+        return str((await self._ask("keep-branch", name, commit))["branch"])
+
+    async def _ask(self, verb: str, *words: str) -> dict[str, Any]:
+        argv = (sys.executable, "-P", "-m", "pulse_adapters.git.child", str(self._home), verb, *words)
+        pipe = asyncio.subprocess.PIPE
+        child = await asyncio.create_subprocess_exec(
+            *argv, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True
+        )
+        try:
+            out, err = await asyncio.wait_for(child.communicate(), self._timeout)
+        except TimeoutError:
+            raise PulseError(
+                f"git {verb} did not end within {self._timeout:g} s; look at {self._home}"
+            ) from None
+        finally:
+            await _ended(child)
+        return _understood(verb, out, err)
+
+
+async def _ended(child: asyncio.subprocess.Process) -> None:
+    """End it and the git it has begun, if they live; git is given the time to take its locks away."""
+    if child.returncode is not None:
+        return
+    for signum in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signum)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(child.wait(), GRACE_S)
+            return
+
+
+def _understood(verb: str, out: bytes, err: bytes) -> dict[str, Any]:
+    try:
+        said: dict[str, Any] = json.loads(out)
+    except ValueError:
+        words = " ".join(err.decode(errors="replace").split())[-500:] or "it said nothing"
+        raise PulseError(f"git {verb} ended without an answer: {words}") from None
+    if "error" in said:
+        raise _KINDS.get(said.get("kind", ""), PulseError)(said["error"])
+    return said

@@ -1,0 +1,41 @@
+"""What can go wrong with a repository, and what would help."""
+
+from collections.abc import Sequence
+
+from pulse_core.model.errors import PulseError
+
+
+class NoGit(PulseError):
+    """There is no git that can be used."""
+
+
+class GitFailed(PulseError):
+    """Git said no; the message is git's own."""
+
+
+class NoRepository(PulseError):
+    """The home has no engine yet."""
+
+
+class CannotMend(PulseError):
+    """The repository is in a state that only a person can judge; the message says what they could do."""
+
+
+class NothingToPromote(PulseError):
+    """Staging holds nothing that main lacks."""
+
+
+class MainMoved(PulseError):
+    """Main is not the commit that somebody thought it was: another promote or rollback came first."""
+
+
+class MergeConflict(PulseError):
+    """Staging and main both changed the same places."""
+
+    def __init__(self, files: Sequence[str], advice: str) -> None:
+        super().__init__(f"staging and main both changed {', '.join(files)}; {advice}")
+        self.files = tuple(files)
+
+
+class Unsafe(PulseError):
+    """A commit holds something that must not be laid out as files, as a link that points outside."""

@@ -1,0 +1,86 @@
+"""The engine's repository as one value; every verb may be repeated after a kill."""
+
+from pathlib import Path
+
+from pulse_adapters.git import export, founding, mending, merging, pointing, reading, staging
+from pulse_adapters.git.branches import keep_branch
+from pulse_adapters.git.calls import MAIN, Git
+from pulse_adapters.git.faults import NoRepository
+from pulse_adapters.git.locks import alone
+from pulse_adapters.git.pointing import Pointed
+from pulse_adapters.git.reading import Entry
+from pulse_adapters.git.staging import StagingState
+
+
+class Repository:
+    """HOME/engine and HOME/staging. Authors are given as `NAME <EMAIL>`; commits are whole hashes."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._git = Git(home)
+        if not self._git.folder.exists():
+            raise NoRepository(f"{self._git.engine} is no repository; make the engine with: upulse init")
+
+    @classmethod
+    def create(cls, home: Path, template: Path, author: str) -> tuple["Repository", tuple[str, ...]]:
+        """Make what is missing of it; what was done, in sentences (none: it was all there)."""
+        with alone(home):
+            done = tuple(founding.found(Git(home), template, author))
+        return cls(home), done
+
+    def head(self) -> str:
+        """The commit that main is."""
+        if (commit := self._git.commit(MAIN)) is None:
+            raise NoRepository(f"{self._git.engine} has no branch main; make the engine with: upulse init")
+        return commit
+
+    def staging(self) -> StagingState:
+        """How staging stands; writes nothing."""
+        return staging.state(self._git)
+
+    def mend(self) -> tuple[str, ...]:
+        """Put back what is missing or detached, as far as nothing is lost by it; what was done, in sentences.
+
+        Raises CannotMend with what a person could do.
+        """
+        with alone(self.home):
+            return tuple(mending.mend(self._git))
+
+    def commit_staging(self, message: str, author: str) -> str | None:
+        """Commit everything in staging that is dirty and not ignored; None if nothing is."""
+        with alone(self.home):
+            return staging.commit_staging(self._git, message, author)
+
+    def candidate(self, message: str, author: str) -> str:
+        """What main would be with staging merged into it; nothing moves. Raises MergeConflict, NothingToPromote."""
+        return merging.candidate(self._git, message, author)
+
+    def reverting(self, to: str, message: str, author: str) -> str:
+        """A commit on top of main with the content of `to` (main itself, if it has that); nothing moves."""
+        return merging.reverting(self._git, to, message, author)
+
+    def point_main(self, commit: str, expected: str) -> Pointed:
+        """Make the commit main if main is `expected`, then let files and staging follow. Raises MainMoved."""
+        with alone(self.home):
+            return pointing.point_main(self._git, commit, expected)
+
+    def keep_branch(self, name: str, commit: str) -> str:
+        """Keep a commit under a branch; its name, which has a number if that name was another's."""
+        with alone(self.home):
+            return keep_branch(self._git, name, commit)
+
+    def export(self, commit: str, folder: Path) -> None:
+        """Lay out a commit as read-only files."""
+        export.export(self._git, commit, folder)
+
+    def log(self, limit: int = 20) -> list[Entry]:
+        """The newest commits of main, newest first."""
+        return reading.log(self._git, limit)
+
+    def diff(self, old: str, new: str) -> str:
+        """What changed between two commits, as text."""
+        return reading.diff(self._git, old, new)
+
+    def resolve(self, word: str) -> str:
+        """The commit that a branch or the beginning of a hash means."""
+        return reading.resolve(self._git, word)

@@ -1,0 +1,49 @@
+"""The commits that are laid out to be run, each in a folder of its own name."""
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+from pulse_adapters.git.export import BEGUN, remove
+from pulse_adapters.git.locks import alone
+from pulse_adapters.git.repository import Repository
+from pulse_core.model.errors import PulseError
+
+_NAME = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+
+
+class Revisions:
+    """HOME/revisions: a folder there is whole, read-only, and what its commit says."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.folder = home, home / "revisions"
+
+    def path(self, commit: str) -> Path:
+        """Where a commit is laid out, if it is; takes the whole hash."""
+        if not _NAME.fullmatch(commit):
+            raise PulseError(f"{commit!r} is no whole commit hash")
+        return self.folder / commit
+
+    def ensure(self, commit: str) -> Path:
+        """The folder of a commit, laid out now if it was not before."""
+        path = self.path(commit)
+        if not path.is_dir():
+            with alone(self.home):
+                Repository(self.home).export(commit, path)
+        return path
+
+    def sweep(self, keep: Collection[str]) -> tuple[str, ...]:
+        """Remove all but these commits, and what was left half-way; the commits that went."""
+        if not self.folder.is_dir():
+            return ()
+        with alone(self.home):
+            for left in self.folder.glob(f"{BEGUN}*"):
+                remove(left)
+            gone = [
+                one for one in self.folder.iterdir() if _NAME.fullmatch(one.name) and one.name not in keep
+            ]
+            for one in gone:
+                remove(
+                    one.rename(self.folder / f"{BEGUN}{one.name}")
+                )  # first: half of it must not pass for all
+        return tuple(sorted(one.name for one in gone))

@@ -1,0 +1,98 @@
+"""A new rule, projection, watcher or executor in staging: its module, its test, and its line in engine.py."""
+
+import keyword
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+from typing import NamedTuple
+
+from pulse_adapters.git.listing import CannotEdit, listed
+from pulse_core.model.errors import PulseError, UnknownName
+
+_SKELETONS = Path(__file__).with_name("skeletons")
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_LONGEST = 60
+
+
+class Shelf(NamedTuple):
+    """Where things of a kind belong: their folder, their list in engine.py, and how they stand in it."""
+
+    folder: str
+    list: str
+    entry: str
+    imported: str
+
+
+SHELVES: Mapping[str, Shelf] = {
+    "rule": Shelf("rules", "RULES", "$name", "$name"),
+    "projection": Shelf("projections", "PROJECTIONS", '"$name": $name', "$name"),
+    "watcher": Shelf("watchers", "WATCHERS", "$Name()", "$Name"),
+    "executor": Shelf("executors", "EXECUTORS", "$Name()", "$Name"),
+}
+
+
+def scaffold(staging: Path, what: str, name: str) -> tuple[Path, ...]:
+    """Write it and list it; the files that were written or changed, the new module first.
+
+    Nothing that is there is overwritten. Raises PulseError, with the lines to add if engine.py can't be edited.
+    """
+    if what not in SHELVES:
+        raise UnknownName("kind of thing to scaffold", what, SHELVES)
+    shelf, words = SHELVES[what], _words(name)
+    module = staging / shelf.folder / f"{words['name']}.py"
+    test = staging / "tests" / f"test_{words['name']}.py"
+    for path in (module, test):
+        if path.exists():
+            raise PulseError(f"{path} is there already; take another name, or remove it first")
+    engine = staging / "engine.py"
+    edited, cannot = _edited(engine, shelf, words)
+    _write(module, _filled(what, words))
+    _write(test, _filled(f"{what}_test", words))
+    if edited is None:
+        raise PulseError(f"{module} and {test} are written, but not listed: {cannot}")
+    _replace(engine, edited)
+    return module, test, engine
+
+
+def _words(name: str) -> dict[str, str]:
+    snake = name.replace("-", "_")
+    if not _NAME.fullmatch(snake) or keyword.iskeyword(snake) or len(snake) > _LONGEST:
+        raise PulseError(
+            f"{name!r} can't be a name here; take small letters and digits, as 'disk_fills_up' or 'disk-fills-up'"
+        )
+    camel = "".join(part.capitalize() for part in snake.split("_"))
+    return {"name": snake, "Name": camel, "kebab": snake.replace("_", "-")}
+
+
+def _filled(skeleton: str, words: Mapping[str, str]) -> str:
+    return Template((_SKELETONS / f"{skeleton}.txt").read_text()).substitute(words)
+
+
+def _edited(engine: Path, shelf: Shelf, words: Mapping[str, str]) -> tuple[bytes | None, str]:
+    """What engine.py is to become; or None, and why it can't."""
+    imported, entry = (Template(text).substitute(words) for text in (shelf.imported, shelf.entry))
+    line = f"from {shelf.folder}.{words['name']} import {imported}"
+    try:
+        return listed(engine.read_bytes(), line, imported, shelf.list, entry), ""
+    except (CannotEdit, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        return None, f"{engine} can't be edited ({why}); add to it: {line}, and in {shelf.list}: {entry}"
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x") as file:
+            file.write(text)
+    except OSError as error:
+        raise PulseError(f"{path} can't be written: {error.strerror}") from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Replace a file in one step, so that whoever watches it never reads half of it."""
+    new = path.with_name(f".{path.name}.new")
+    new.write_bytes(content)
+    os.chmod(new, path.stat().st_mode)
+    os.replace(new, path)

@@ -1,0 +1,133 @@
+"""How the worktree for experiments stands, and what would help where it does not stand well."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pulse_adapters.git.author import by
+from pulse_adapters.git.calls import MAIN, STAGING, Git
+from pulse_adapters.git.faults import CannotMend, MergeConflict
+
+UNDER_WAY = {
+    "MERGE_HEAD": "merge",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+}
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class StagingState:
+    """commit: where its head is (empty: nowhere); branch: what it is on (empty: detached); dirty: files that are
+    not committed; conflicts: those that a merge left to be settled; under_way: the merge or rebase that was begun;
+    ahead, behind: commits that main lacks, and that staging lacks."""
+
+    path: Path
+    commit: str = ""
+    branch: str = "staging"
+    missing: bool = False
+    dirty: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    under_way: str = ""
+    ahead: int = 0
+    behind: int = 0
+
+    @property
+    def detached(self) -> bool:
+        """Whether it is on no branch."""
+        return not self.missing and not self.branch
+
+    @property
+    def can_be_committed(self) -> bool:
+        """Whether what is dirty may be committed to staging."""
+        whole = not self.missing and not self.conflicts
+        return whole and self.branch == "staging" and self.under_way in ("", "merge")
+
+    def advice(self) -> Iterator[str]:
+        """A sentence for each thing that is not as it should be, with what would help."""
+        if self.missing:
+            yield f"{self.path} is missing; make it again with: upulse init"
+            return
+        if self.conflicts:
+            yield f"{_few(self.conflicts)} hold both sides of a merge; settle them, then: git -C {self.path} add --all"
+        if self.under_way:
+            way = self.under_way
+            yield f"a {way} is under way; end it with: git -C {self.path} {way} --continue (or --abort)"
+        elif self.detached:
+            yield f"{self.path} is on no branch; put it back with: upulse init"
+        elif self.branch != "staging":
+            yield f"{self.path} is on the branch {self.branch}; go back with: git -C {self.path} switch staging"
+        if self.dirty and not self.conflicts:
+            yield f"{_few(self.dirty)} not committed; a promote does that, or: git -C {self.path} commit --all"
+        if self.behind:
+            yield f"staging lacks {self.behind} of main's commits; take them in with: git -C {self.path} merge main"
+
+
+def _few(files: tuple[str, ...]) -> str:
+    more = len(files) - _SHOWN
+    return ", ".join(files[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def is_there(git: Git) -> bool:
+    """Whether `staging/` is a worktree of this repository that git can use."""
+    if not (git.staging / ".git").exists():
+        return False
+    return git.ask("rev-parse", "--git-dir", at=git.staging) is not None
+
+
+def state(git: Git) -> StagingState:
+    """How staging stands; writes nothing."""
+    ahead, behind = _distance(git)
+    if not is_there(git):
+        tip = git.commit(STAGING) or ""
+        return StagingState(git.staging, tip, missing=True, ahead=ahead, behind=behind)
+    commit, branch, dirty, conflicts = _status(git)
+    way = under_way(git, git.staging)
+    return StagingState(git.staging, commit, branch, False, dirty, conflicts, way, ahead, behind)
+
+
+def under_way(git: Git, at: Path) -> str:
+    """The operation that was begun in a worktree and not ended, in git's word for it."""
+    folder = Path(git("rev-parse", "--absolute-git-dir", at=at))
+    return next((word for mark, word in UNDER_WAY.items() if (folder / mark).exists()), "")
+
+
+def _distance(git: Git) -> tuple[int, int]:
+    said = git.ask("rev-list", "--left-right", "--count", f"{MAIN}...{STAGING}") or "0 0"
+    behind, ahead = said.split()
+    return int(ahead), int(behind)
+
+
+def _status(git: Git) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
+    words = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
+    head, dirty, conflicts = {"oid": "", "head": ""}, list[str](), list[str]()
+    for line in git(*words, at=git.staging).split("\0"):
+        kind, _, rest = line.partition(" ")
+        if kind == "#":
+            name, _, value = rest.removeprefix("branch.").partition(" ")
+            head[name] = "" if value.startswith("(") else value
+        elif kind:
+            path = rest.split(" ", {"1": 7, "u": 9}.get(kind, 0))[-1]
+            (conflicts if kind == "u" else dirty).append(path)
+    return head["oid"], head["head"], tuple(dirty), tuple(conflicts)
+
+
+def commit_staging(git: Git, message: str, author: str) -> str | None:
+    """Commit everything in `staging/` that is dirty and not ignored; the commit, or None if nothing is."""
+    now = state(git)
+    if now.conflicts:
+        raise MergeConflict(now.conflicts, f"settle them in {git.staging}, then: git add --all")
+    if not now.can_be_committed:
+        raise CannotMend(next(now.advice()))
+    if not now.dirty and not now.under_way:
+        return None
+    git("add", "--all", at=git.staging)
+    words = ("commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "-m")
+    answer = git.run(*words, message.strip() or "without a word", at=git.staging, env=by(author))
+    if answer.exit and (git.run("diff", "--cached", "--quiet", "HEAD", at=git.staging).exit == 0):
+        return None  # what was dirty was so in name only, as a changed mode that git does not record
+    if answer.exit:
+        raise git.failure(("commit",), answer)
+    return git.commit(STAGING)

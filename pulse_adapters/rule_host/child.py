@@ -1,0 +1,205 @@
+"""The child itself: locks itself in, loads the engine, and answers until its pipe is closed.
+
+Descriptors: 0 requests, 1 and 2 whatever is printed, 3 replies, 4 the shared memory, 5 where it was when it hung.
+"""
+
+import faulthandler
+import gc
+import io
+import mmap
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from pulse_adapters.rule_host.authored import Own, Owns
+from pulse_adapters.rule_host.feeding import Picture
+from pulse_adapters.rule_host.folding import Folder
+from pulse_adapters.rule_host.frames import LARGEST_REPLY, LARGEST_REQUEST, Frames, packed
+from pulse_adapters.rule_host.guard import REPLIES, Guard
+from pulse_adapters.rule_host.loading import Contents, Loader, Unloadable, roots_of
+from pulse_adapters.rule_host.places import Places
+from pulse_adapters.rule_host.profiling import Profile
+from pulse_adapters.rule_host.sandbox import lock
+
+REQUESTS, PRINTED, SHARED, WHERE = 0, 2, 4, 5
+_CHUNK = 256 * 1024
+_MOST_FAULTS = 50
+
+Message = dict[str, Any]
+
+
+class Mouth(io.TextIOBase):
+    """`sys.stdout` of the authors' code: what nobody takes is lost, and nobody waits for it."""
+
+    def write(self, text: str) -> int:
+        """Say it, cut where it is long."""
+        with suppress(OSError):
+            os.write(PRINTED, text[:4096].encode("utf-8", "replace"))
+        return len(text)
+
+
+class Host:
+    """Answers requests, each by a method."""
+
+    def __init__(self, begin: Message) -> None:
+        self.faults: list[tuple[str, str]] = []
+        self.guard = Guard(_shared())
+        plugins = begin["plugins"]
+        self.roots = {begin["root"]: "", **roots_of(plugins)}
+        self.places = Places(self.roots)
+        self.picture = Picture(begin["prev"])
+        os.chdir(begin["root"])
+        held = lock(self.roots, begin["scratch"], begin["memory"], begin["user"])
+        self.guard.begin(begin["until"])
+        contents = Loader(begin["root"], plugins, self.guard, self.places).load(self.report)
+        self._settle(contents, begin["dev"])
+        self.loaded = self._loaded(contents, held)
+
+    def _settle(self, contents: Contents, dev: bool) -> None:
+        first = len(contents.rules)
+        owns = [
+            Own(name, projection, first + place, self.guard, self.places)
+            for place, (name, projection) in enumerate(contents.projections.items())
+        ]
+        self.owns = Owns(owns, self.report)
+        profile = Profile(self.places, lambda words: self.report("determinism", words)) if dev else None
+        self.folder = Folder(contents.rules, self.guard, self.places, self.report, profile)
+
+    def _loaded(self, contents: Contents, held: Mapping[str, Any]) -> Message:
+        definitions = [self.places.of_code(rule) for rule in contents.rules.values()]
+        steps = [self.places.of_code(one.step) for one in contents.projections.values()]
+        return {
+            "rules": list(contents.rules),
+            "projections": self.owns.versions(),
+            "watchers": contents.watchers,
+            "executors": contents.executors,
+            "plugins": contents.plugins,
+            "sandbox": held,
+            "defined": [*definitions, *steps],
+            "roots": self.roots,
+        }
+
+    def report(self, whose: str, message: str) -> None:
+        """Keep a fault for the next reply."""
+        if len(self.faults) < _MOST_FAULTS:
+            self.faults.append((whose, message))
+
+    def answer(self, request: Message) -> Message | None:
+        """What there is to say to a request, if anything."""
+        match request["do"]:
+            case "fold":
+                return self._fold(request)
+            case "feed":
+                self.picture.take(request["events"])
+            case "skip":
+                self.folder.skip(request["rules"])
+            case "resume":
+                self.owns[request["name"]].resume(request["seq"], request["state"])
+            case "history":
+                return self._history(request)
+            case "keep":
+                return self._kept(request["name"])
+        return None
+
+    def _fold(self, request: Message) -> Message:
+        self.guard.begin(request["until"])
+        self.picture.take(request["events"])
+        upto = request["seq"] + request["supposed"]
+        events = self.picture.due(upto)
+        self.owns.take(events, request["seq"])
+        prev, curr = self.picture.move(request, events, self.owns.values())
+        answer = self.folder.fold(prev, curr)
+        answer["faults"], self.faults[:] = list(self.faults), []
+        return answer
+
+    def _history(self, request: Message) -> Message:
+        """Fold what happened before into the authors' own projections; the last part goes up to the picture's row."""
+        self.guard.begin(request["until"])
+        self.picture.take(request["events"])
+        self.owns.take(self.picture.due(request["upto"]), request["upto"])
+        self.picture.snapshot = replace(self.picture.snapshot, own=self.owns.values())
+        return {}
+
+    def _kept(self, name: str) -> Message:
+        """An own projection as it stands, unless it stands still, or knows of what may yet be recorded otherwise."""
+        own = self.owns[name]
+        if own.broken or own.seq > self.picture.snapshot.projected.seq:
+            return {"kept": None}
+        return {"kept": [own.version, own.seq, own.text.decode()]}
+
+
+def _shared() -> mmap.mmap:
+    shared = mmap.mmap(SHARED, mmap.PAGESIZE)
+    os.close(SHARED)
+    return shared
+
+
+def _send(message: Message) -> None:
+    frame = packed(message)
+    if len(frame) > LARGEST_REPLY:
+        frame = packed(_less(message))
+    while frame:
+        frame = frame[os.write(REPLIES, frame) :]
+
+
+def _less(message: Message) -> Message:
+    """A reply that may be sent, instead of one that is too long: who made it so is told, and nothing is wished."""
+    sizes: dict[str, int] = {}
+    for effect in message.get("effects", ()):
+        sizes[effect.rule] = sizes.get(effect.rule, 0) + len(packed(effect))
+    rule = max(sizes, key=lambda name: sizes[name], default="")
+    words = f"the effects of all rules take more than {LARGEST_REPLY:,} bytes; most of them are this rule's"
+    fault = (f"rule:{rule}", words) if rule else ("engine", f"an answer of more than {LARGEST_REPLY:,} bytes")
+    left: Message = {"effects": [], "notes": [], "layers": [], "kept": None}
+    return {**message, **{name: left[name] for name in left if name in message}, "faults": [fault]}
+
+
+def _requests() -> Iterator[Message]:
+    frames = Frames(LARGEST_REQUEST)
+    while raw := os.read(REQUESTS, _CHUNK):
+        yield from frames.take(raw)
+
+
+def _prepare() -> None:
+    """Nothing of the parent's is open, nothing waits for what is printed, and a hang can be asked about."""
+    os.closerange(WHERE + 1, 1 << 20)
+    sys.stdin = open(os.devnull)  # noqa: SIM115 - it stays open
+    sys.stdout = sys.stderr = Mouth()
+    sys.dont_write_bytecode = True
+    faulthandler.enable(WHERE, all_threads=False)
+    faulthandler.register(signal.SIGUSR1, WHERE, all_threads=False)
+    os.nice(5)
+
+
+def _leave(status: int) -> NoReturn:
+    os._exit(status)  # whatever the authors' code has registered for the exit is not run
+
+
+def main() -> None:
+    """Serve until there is nobody to serve."""
+    _prepare()
+    requests = _requests()
+    begin = next(requests)
+    if os.getppid() != begin["parent"]:
+        _leave(0)
+    try:
+        host = Host(begin)
+    except Unloadable as error:
+        _send({"id": begin["id"], "error": str(error)})
+        _leave(1)
+    _send({"id": begin["id"], **host.loaded})
+    del begin
+    gc.collect()
+    gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
+    for request in requests:
+        if (answer := host.answer(request)) is not None:
+            _send({"id": request["id"], **answer})
+    _leave(0)
+
+
+if __name__ == "__main__":
+    main()

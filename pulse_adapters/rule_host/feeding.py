@@ -1,0 +1,81 @@
+"""The child's own picture of the log and the senses: fed with what is new, it is what the daemon sees."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic_core import to_json
+
+from pulse_core.model.event import Event
+from pulse_core.model.moment import Moment
+from pulse_core.model.vitals import Sample, Window
+from pulse_core.projections.projected import BUILT_IN, Projected, fold
+from pulse_core.projections.snapshot import Snapshot
+from pulse_core.settings import Settings
+
+_HIDDEN, _STANDS_FOR = '://***"', '://hidden"'
+Told = Mapping[str, Any]
+
+
+class Picture:
+    """Makes each tick's snapshot out of the last one and what has come since."""
+
+    def __init__(self, prev: Told) -> None:
+        self._settings = _settings(prev["settings"])
+        self._windows: dict[str, Window] = {}
+        self._waiting: list[Event] = []
+        self._sense(prev["windows"])
+        parts = {name: BUILT_IN[name].load(text) for name, text in prev["projected"].items()}
+        self._projected = Projected(prev["seq"], **parts, supposed=prev["supposed"])  # type: ignore[arg-type]  # each load returns its own state
+        self.snapshot = self._taken(prev, {})
+
+    @property
+    def row(self) -> int:
+        """How far the picture goes, with what is only supposed."""
+        return self._projected.seq + self._projected.supposed
+
+    def take(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Take events; they become part of the picture at the tick that knows of them."""
+        self._waiting += [Event(*row) for row in rows]
+
+    def due(self, upto: int) -> list[Event]:
+        """The events up to this row that are not part of the picture yet."""
+        found = [event for event in self._waiting if event.seq <= upto]
+        if found:
+            self._waiting = [event for event in self._waiting if event.seq > upto]
+        return found
+
+    def move(self, tick: Told, events: Sequence[Event], own: Mapping[str, Any]) -> tuple[Snapshot, Snapshot]:
+        """The last snapshot and the new one."""
+        if "settings" in tick:
+            self._settings = _settings(tick["settings"])
+        self._sense(tick["windows"])
+        moved = fold(self._projected, events, tick["seq"]) if events else self._projected
+        self._projected = replace(moved, seq=tick["seq"], supposed=tick["supposed"])
+        before, self.snapshot = self.snapshot, self._taken(tick, own)
+        return before, self.snapshot
+
+    def _taken(self, tick: Told, own: Mapping[str, Any]) -> Snapshot:
+        now = Moment(*tick["now"])
+        return Snapshot(tick["tick"], now, self._settings, self._windows, self._projected, own)
+
+    def _sense(self, windows: Mapping[str, Any]) -> None:
+        """Each key's new samples, and how many there are now; none means that the key is gone."""
+        if not windows:
+            return
+        held = dict(self._windows)
+        for key, (count, rows) in windows.items():
+            news = [Sample(id_, key, Moment(*moment), data) for id_, moment, data in rows]
+            if count:
+                held[key] = Window((*(held[key].samples if key in held else ()), *news)[-count:])
+            else:
+                held.pop(key, None)
+        self._windows = held
+
+
+def _settings(told: Told) -> Settings:
+    """The settings, whose secrets stay with the daemon; their digest is that of the real ones."""
+    text = to_json(told["values"]).decode().replace(_HIDDEN, _STANDS_FOR)
+    settings = Settings.model_validate_json(text)
+    settings.__dict__["digest"] = told["digest"]
+    return settings

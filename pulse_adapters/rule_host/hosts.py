@@ -1,0 +1,135 @@
+"""Starts rule hosts: a child loads a revision, is told what happened, and stands ready for the next tick."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pulse_adapters.rule_host.host import Child, ChildRuleHost
+from pulse_adapters.rule_host.insight import kinds_of, loaded_of, roots_of, units_of
+from pulse_adapters.rule_host.news import whole
+from pulse_adapters.rule_host.places import Places
+from pulse_adapters.rule_host.scratch import Scratch
+from pulse_core.model.event import Event
+from pulse_core.ports import CannotLoad, History, Kept, Loaded, Revision
+from pulse_core.projections import Snapshot
+
+LOAD = 10.0
+"""Seconds in which an engine must be loaded, and a batch of history folded."""
+_MIB = 1024 * 1024
+_ROOT = str(Path(__file__).parents[2])
+
+
+@dataclass(frozen=True, slots=True)
+class ChildHosts:
+    """`Hosts` as child processes.
+
+    scratch: the folder beneath which each may write in one of its own (the system's for temporary files if None);
+    user: the uid and gid that it takes on, if we may give it one; plugins: entry points as `module:attribute` by
+    name; dev: report what would make a replay differ while rules run, which makes them slower.
+    """
+
+    scratch: str | None = None
+    user: tuple[int, int] | None = None
+    plugins: Mapping[str, str] = field(default_factory=dict)
+    dev: bool = False
+    load: float = LOAD
+
+    async def start(
+        self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, Kept]
+    ) -> ChildRuleHost:
+        """A host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
+        try:
+            scratch = Scratch(self.scratch, self.user)
+            child = Child(_environment(scratch.path), scratch)
+        except OSError as error:
+            raise CannotLoad(f"no rule host can be started: {error}") from error
+        try:
+            answer = await self._begun(child, _real(revision.path), prev)
+            await _Rebuilding(child, answer, prev, self.load).run(history, kept)
+            return ChildRuleHost(child, loaded_of(answer), prev)
+        except ValueError as error:
+            await child.close()
+            raise CannotLoad(f"the rule host said what nobody understands: {error}") from error
+        except BaseException:
+            await child.close()
+            raise
+
+    async def _begun(self, child: Child, root: str, prev: Snapshot) -> Mapping[str, Any]:
+        child.places = Places({root: ""})
+        message = {
+            "root": root,
+            "parent": os.getpid(),
+            "scratch": child.scratch.path,
+            "user": self.user,
+            "memory": prev.settings.engine.memory * _MIB,
+            "plugins": self.plugins,
+            "dev": self.dev,
+            "prev": whole(prev),
+        }
+        answer = await child.ask(message, self.load)
+        if answer is None:
+            raise CannotLoad((await child.epitaph()).message)
+        if "error" in answer:
+            raise CannotLoad(str(answer["error"]))
+        child.places, child.units = Places(roots_of(answer)), units_of(answer)
+        return answer
+
+
+class _Rebuilding:
+    """Brings the authors' own projections up to where `prev` stands."""
+
+    def __init__(self, child: Child, answer: Mapping[str, Any], prev: Snapshot, seconds: float) -> None:
+        self._child, self._seconds = child, seconds
+        self._loaded: Loaded = loaded_of(answer)
+        self._kinds = kinds_of(answer)
+        self._row = prev.projected.seq
+
+    async def run(self, history: History, kept: Mapping[str, Kept]) -> None:
+        """What fits of what was kept goes on from there, and the others begin with the log."""
+        begins = [self._resumed(name, kept.get(name)) for name in self._loaded.projections]
+        if not begins:
+            return
+        first = min(begins)
+        if first < self._row:
+            async for events in history(first):
+                if batch := [event for event in events if event.seq <= self._row and self._wants(event)]:
+                    await self._fold(batch, batch[-1].seq)
+                if events and events[-1].seq >= self._row:
+                    break
+        await self._fold((), self._row)
+
+    def _resumed(self, name: str, kept: Kept | None) -> int:
+        """From which row on a projection is folded."""
+        if kept is None or kept.version != self._loaded.projections[name] or kept.seq > self._row:
+            return 0
+        self._child.tell({"do": "resume", "name": name, "seq": kept.seq, "state": kept.state})
+        return kept.seq
+
+    def _wants(self, event: Event) -> bool:
+        return any(kinds is None or event.kind in kinds for kinds in self._kinds.values())
+
+    async def _fold(self, events: Sequence[Event], upto: int) -> None:
+        message = {"do": "history", "events": events, "upto": upto}
+        if await self._child.ask(message, self._seconds) is None:
+            fault = await self._child.epitaph()
+            raise CannotLoad(f"{fault.whose}: {fault.message}")
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)
+
+
+def _environment(scratch: str) -> Mapping[str, str]:
+    """The little that a child needs to know of ours."""
+    given = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    needed = [] if _ROOT in (path for path in sys.path if path.endswith("-packages")) else [_ROOT]
+    return {
+        **given,
+        "PYTHONHASHSEED": "0",
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",  # looking for some takes longer than all the rest
+        "TMPDIR": scratch,
+        **({"PYTHONPATH": os.pathsep.join(needed)} if needed else {}),
+    }

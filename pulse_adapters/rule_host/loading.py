@@ -1,0 +1,138 @@
+"""Reads what an engine consists of; here the authors' code runs for the first time."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from pulse_adapters.rule_host.guard import Guard, Overran
+from pulse_adapters.rule_host.places import Places, placed, spelled
+from pulse_core.engine.authored import Projection
+from pulse_core.rules.onion import Rule, name_of
+
+LOADING = 65_000
+"""The unit under way while code is loaded."""
+MOST_RULES = 1_000
+_FILE = "engine.py"
+
+Report = Callable[[str, str], None]
+
+
+class Unloadable(Exception):
+    """An engine that cannot be loaded, in words with the place."""
+
+
+class Contents(NamedTuple):
+    """What was found: rules by name, plugins' first (outermost), then projections and what the hands run."""
+
+    rules: Mapping[str, Rule]
+    projections: Mapping[str, Projection]
+    watchers: tuple[str, ...]
+    executors: tuple[str, ...]
+    plugins: tuple[str, ...]
+
+
+class Loader:
+    """Imports under guard. root: the revision's folder; plugins: `module:attribute` by name."""
+
+    def __init__(self, root: str, plugins: Mapping[str, str], guard: Guard, places: Places) -> None:
+        self._root, self._plugins = root, plugins
+        self._guard, self._places = guard, places
+
+    def load(self, report: Report) -> Contents:
+        """Load everything. Raises Unloadable for the engine; a plugin that fails is reported and left out."""
+        rules: dict[str, Rule] = {}
+        plugins = []
+        for name, entry in self._plugins.items():
+            try:
+                _add(rules, self._guarded(partial(rules_of, entry)), f"plugin {name}")
+            except Unloadable as error:
+                report(f"plugin:{name}", str(error))
+            else:
+                plugins.append(name)
+        engine = self._engine()
+        _add(rules, _listed(engine, "RULES"), _FILE)
+        return Contents(
+            rules,
+            _projections(getattr(engine, "PROJECTIONS", {})),
+            tuple(str(getattr(one, "name", name_of(one))) for one in _listed(engine, "WATCHERS")),
+            tuple(str(getattr(one, "action", name_of(one))) for one in _listed(engine, "EXECUTORS")),
+            tuple(plugins),
+        )
+
+    def _engine(self) -> Any:
+        if not os.path.isfile(os.path.join(self._root, _FILE)):
+            raise Unloadable(f"there is no {_FILE} in this revision; it lists the RULES")
+        sys.path.insert(0, self._root)
+        return self._guarded(partial(import_module, "engine"))
+
+    def _guarded(self, work: Callable[[], Any]) -> Any:
+        outer = self._guard.enter(LOADING)
+        try:
+            return work()
+        except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
+            words = "took too long to load" if isinstance(error, Overran) else spelled(error)
+            self._guard.hold()
+            raise Unloadable(placed(words, self._places.of_error(error))) from None
+        finally:
+            self._guard.back(outer)
+
+
+def roots_of(plugins: Mapping[str, str]) -> Mapping[str, str]:
+    """The folder or file of each plugin's package, with its name; nothing is imported for it."""
+    found = {}
+    for entry in plugins.values():
+        package = entry.partition(":")[0].partition(".")[0]
+        spec = find_spec(package)
+        if spec is None:
+            continue
+        if spec.submodule_search_locations:
+            found[next(iter(spec.submodule_search_locations))] = package
+        elif spec.origin:
+            found[spec.origin] = f"{package}.py"
+    return found
+
+
+def rules_of(entry: str) -> Sequence[Rule]:
+    """The rules that an entry point names: one, several, or whatever has them as `RULES`."""
+    module, _, path = entry.partition(":")
+    thing: Any = import_module(module)
+    for part in filter(None, path.split(".")):
+        thing = getattr(thing, part)
+    thing = getattr(thing, "RULES", thing)
+    return [thing] if callable(thing) else list(thing)
+
+
+def _listed(module: Any, name: str) -> Sequence[Any]:
+    found = getattr(module, name, None if name == "RULES" else ())
+    if isinstance(found, Mapping):
+        found = tuple(found.values())
+    if not isinstance(found, list | tuple):
+        raise Unloadable(f"{name} is no list; write {name} = [...] ({_FILE})")
+    return found
+
+
+def _add(rules: dict[str, Rule], found: Iterable[Any], where: str) -> None:
+    for rule in found:
+        if not callable(rule):
+            raise Unloadable(
+                f"{str(rule)[:100]!r} is no rule; list async functions of (prev, curr, inner) ({where})"
+            )
+        name = str(name_of(rule))
+        if name in rules:
+            raise Unloadable(f"two rules are named {name!r}; rename one ({where})")
+        if len(rules) >= MOST_RULES:
+            raise Unloadable(f"more than {MOST_RULES:,} rules ({where})")
+        rules[name] = rule
+
+
+def _projections(found: Any) -> Mapping[str, Projection]:
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        raise Unloadable(f'PROJECTIONS is no dictionary by name; write {{"name": Projection(...)}} ({_FILE})')
+    for name, projection in found.items():
+        if not isinstance(projection, Projection):
+            raise Unloadable(f"PROJECTIONS[{name!r}] is no Projection ({_FILE})")
+    return found

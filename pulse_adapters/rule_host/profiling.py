@@ -1,0 +1,71 @@
+"""Reports, while rules run, what they call that would make a replay differ. For staging: it makes everything slower."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from pulse_adapters.rule_host.guard import OURS
+from pulse_adapters.rule_host.places import Places
+from pulse_core.rules import onion
+
+_CALLS = {
+    "time": {
+        "time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time",
+        "process_time_ns", "thread_time", "clock_gettime", "clock_gettime_ns", "sleep",
+    },
+    "posix": {"urandom", "getrandom", "open", "read", "write", "listdir", "scandir", "stat", "lstat", "getpid", "fork"},
+    "io": {"open", "open_code"},
+    "_io": {"open", "open_code"},
+    "_socket": {"socket", "getaddrinfo", "gethostbyname", "gethostname"},
+    "_random": {"random", "getrandbits"},
+}  # fmt: skip
+_OF_TYPES = {"datetime": {"now", "utcnow", "today"}, "date": {"today"}}
+
+
+class Profile:
+    """A profile function for `sys.setprofile`; report is called once a place, with words that name it."""
+
+    def __init__(self, places: Places, report: Callable[[str], None]) -> None:
+        self._places, self._report = places, report
+        self._told: set[str] = set()
+
+    def on(self) -> None:
+        """Watch from now on."""
+        sys.setprofile(self._called)
+
+    def off(self) -> None:
+        """Watch no more."""
+        sys.setprofile(None)
+
+    def _called(self, frame: FrameType, event: str, argument: Any) -> None:
+        if event != "c_call" or not (what := _stray(argument)):
+            return
+        if (place := self._place(frame)) and (
+            words := f"{what} makes a replay differ ({place})"
+        ) not in self._told:
+            self._told.add(words)
+            self._report(words)
+
+    def _place(self, frame: FrameType | None) -> str:
+        """The nearest place in the authors' code; nothing if the host stands between."""
+        while frame and not _is_host(frame.f_code.co_filename):
+            if place := self._places.named(frame.f_code.co_filename, frame.f_lineno):
+                return place
+            frame = frame.f_back
+        return ""
+
+
+def _is_host(path: str) -> bool:
+    return path.startswith(OURS) or path == onion.__file__ or path.startswith("<frozen importlib")
+
+
+def _stray(called: Any) -> str:
+    """What such a call is, in words; nothing for any other."""
+    name, owner = getattr(called, "__name__", ""), getattr(called, "__self__", None)
+    if isinstance(owner, type):
+        return f"{owner.__name__}.{name}" if name in _OF_TYPES.get(owner.__name__, ()) else ""
+    module = getattr(called, "__module__", None) or type(owner).__module__
+    if module == "random":
+        module = "_random"  # its one hidden instance, whose methods these are
+    return f"{module.strip('_')}.{name}" if name in _CALLS.get(module, ()) else ""

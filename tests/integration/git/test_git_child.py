@@ -1,0 +1,126 @@
+"""What the daemon has done for it: by a child, which may fail, hang, or be told to stop."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from git_scene import ADA, FILES, edited, files, made, write
+
+from pulse_adapters.git.asking import GitChild
+from pulse_adapters.git.faults import MainMoved
+from pulse_core.model.errors import PulseError
+
+
+async def test_the_daemons_verbs_do_what_the_repositorys_do(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    child = GitChild(repository.home)
+    edited(repository)
+    first, candidate = await child.head(), repository.candidate("promote", ADA)
+    path = await child.ensure(candidate)
+    assert files(path) == {**FILES, "rules/a.py": "A = 1\n"}
+    assert await child.point_main(candidate, first) == (candidate, "", ())
+    back = await child.reverting(first, "zurück, weil es schadet", ADA)
+    assert await child.point_main(back, candidate) == (back, "", ())
+    assert await child.keep_branch("rejected/it", candidate) == "rejected/it"
+    assert await child.head() == repository.head() == back
+    assert repository.resolve("rejected/it") == candidate
+
+
+async def test_its_errors_are_the_repositorys_own(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    child = GitChild(repository.home)
+    with pytest.raises(PulseError, match="is no whole commit hash"):
+        await child.ensure("main")
+    edited(repository, "rules/a.py")
+    before = repository.head()
+    first = repository.candidate("first", ADA)
+    repository.point_main(repository.candidate("second", "Bob <bob@b>"), before)
+    with pytest.raises(MainMoved, match="somebody else was first"):
+        await child.point_main(first, before)
+
+
+async def test_without_an_engine_that_is_what_it_says(tmp_path: Path) -> None:
+    with pytest.raises(PulseError, match="make the engine with: upulse init"):
+        await GitChild(tmp_path).head()
+
+
+def test_the_program_answers_in_one_line_of_json_and_by_its_exit(tmp_path: Path) -> None:
+    home = made(tmp_path).home
+    for words, code, key in (
+        ([str(home), "head"], 0, "commit"),
+        ([str(home), "walk"], 1, "error"),
+        ([], 1, "error"),
+    ):
+        argv = [sys.executable, "-m", "pulse_adapters.git.child", *words]
+        ran = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stdout.count("\n"), ran.stderr) == (code, 1, "")
+        assert key in json.loads(ran.stdout)
+
+
+def hanging(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A git that never ends, as on a disk that does not answer; it says who it is in a file."""
+    write(
+        place / "bin" / "git",
+        f"#!/bin/sh\necho $$ > {place}/pid.new; mv {place}/pid.new {place}/pid; exec sleep 600\n",
+    )
+    (place / "bin" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("GIT_PYTHON_REFRESH", "quiet")
+    return place / "pid"
+
+
+def lives(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+async def until(condition: object, seconds: float = 10.0) -> None:
+    assert callable(condition)
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come about"
+        await asyncio.sleep(0.01)
+
+
+async def test_a_git_that_hangs_costs_the_timeout_and_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = made(tmp_path).home
+    pid = hanging(tmp_path, monkeypatch)
+    with pytest.raises(PulseError, match="git head did not end within 1 s"):
+        await GitChild(home, timeout=1.0).head()
+    await until(lambda: not lives(int(pid.read_text())))
+
+
+async def test_whoever_is_cancelled_leaves_nobody_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = made(tmp_path).home
+    pid = hanging(tmp_path, monkeypatch)
+    asking = asyncio.ensure_future(GitChild(home).head())
+    await until(pid.exists)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await until(lambda: not lives(int(pid.read_text())))
+
+
+async def test_a_child_that_says_nothing_is_told_of_by_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(PulseError, match="git head ended without an answer: it said nothing"):
+        await GitChild(tmp_path).head()
+
+
+def test_the_daemons_side_knows_nothing_of_gitpython() -> None:
+    program = "import sys, pulse_adapters.git.asking; print('git' in sys.modules, 'pydantic' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["False", "False"]

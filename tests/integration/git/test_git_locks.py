@@ -1,0 +1,122 @@
+"""Pulse's processes change the repository one after the other, and a killed git's locks are in nobody's way."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from git_scene import ADA, edited, git, made, write
+
+from pulse_adapters.git.locks import alone, git_is_at_work
+from pulse_core.model.errors import PulseError
+
+LEFT = (
+    "index.lock",
+    "HEAD.lock",
+    "refs/heads/staging.lock",
+    "worktrees/staging/index.lock",
+    "packed-refs.lock",
+)
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_a_lock_that_a_killed_git_left_is_taken_away(tmp_path: Path, name: str) -> None:
+    repository = made(tmp_path)
+    lock = repository.home / "engine" / ".git" / name
+    write(lock, "")
+    os.utime(lock, (0, 0))
+    assert edited(repository)
+    assert not lock.exists()
+
+
+def test_a_lock_of_a_git_that_lives_is_waited_for(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    lock = repository.home / "engine" / ".git" / "worktrees" / "staging" / "index.lock"
+    write(lock, "")
+    os.utime(lock, (0, 0))
+    living = subprocess.Popen(
+        ["git", "cat-file", "--batch"], cwd=repository.home / "staging", stdin=subprocess.PIPE
+    )
+    try:
+        until = time.monotonic() + 10
+        while not git_is_at_work(repository.home):
+            assert time.monotonic() < until
+        with (
+            pytest.raises(PulseError, match=r"another git is at work: .*index\.lock is there"),
+            alone(repository.home, 0.1),
+        ):
+            pass
+        assert lock.exists()
+    finally:
+        living.communicate()
+    assert edited(repository)
+
+
+def test_a_git_somewhere_else_is_not_taken_for_one_here(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    git(tmp_path / "template", "init", "--quiet")
+    living = subprocess.Popen(
+        ["git", "cat-file", "--batch"], cwd=tmp_path / "template", stdin=subprocess.PIPE
+    )
+    try:
+        assert not git_is_at_work(repository.home)
+    finally:
+        living.communicate()
+
+
+def test_a_fresh_lock_is_not_taken_away(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    lock = repository.home / "engine" / ".git" / "index.lock"
+    write(lock, "")
+    with pytest.raises(PulseError, match="another git is at work"), alone(repository.home, 0.1):
+        pass
+    assert lock.exists()
+
+
+def test_one_waits_for_the_other(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    inside, seen = threading.Event(), list[str]()
+
+    def second() -> None:
+        inside.set()
+        repository.keep_branch("kept", repository.head())
+        seen.append("second")
+
+    thread = threading.Thread(target=second)
+    with alone(repository.home):
+        thread.start()
+        inside.wait(10)
+        thread.join(0.2)
+        seen.append("first")
+    thread.join(10)
+    assert seen == ["first", "second"]
+
+
+def test_one_that_waits_too_long_says_for_whom(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    with (
+        alone(repository.home),
+        pytest.raises(PulseError, match="another upulse is changing the engine"),
+        alone(repository.home, 0.05),
+    ):
+        pass
+
+
+def test_what_a_killed_process_held_is_free(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    program = (
+        "import sys, time, pathlib\nfrom pulse_adapters.git.locks import alone\n"
+        "with alone(pathlib.Path(sys.argv[1])):\n    print('in', flush=True)\n    time.sleep(60)\n"
+    )
+    argv = [sys.executable, "-c", program, str(repository.home)]
+    holder = subprocess.Popen(argv, stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"in\n"
+    holder.send_signal(signal.SIGKILL)
+    holder.communicate()
+    assert repository.commit_staging("nothing", ADA) is None
+    assert git(repository.home / "engine", "status", "--porcelain") == ""

@@ -1,0 +1,341 @@
+"""From staging to main and back: commits as objects first, then one step, then the files follow."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from git_scene import ADA, FILES, Killed, MortalGit, edited, files, git, is_clean, made, promoted, write
+
+from pulse_adapters.git.faults import MainMoved, MergeConflict, NoGit, NothingToPromote
+from pulse_adapters.git.pointing import point_main
+from pulse_adapters.git.repository import Repository
+from pulse_core.model.errors import PulseError
+
+
+def refs(repository: Repository) -> str:
+    return git(repository.home / "engine", "for-each-ref")
+
+
+def test_a_candidate_is_the_merge_and_nothing_moves(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    staging, main = edited(repository), repository.head()
+    write(repository.home / "staging" / "engine.py", "RULES = [1]\n")
+    before = refs(repository)
+    candidate = repository.candidate("one more rule", ADA)
+    assert refs(repository) == before
+    assert files(repository.home / "engine") == FILES
+    assert repository.staging().dirty == ("engine.py",)
+    entry = git(repository.home / "engine", "log", "-1", "--format=%P|%an <%ae>|%s", candidate)
+    assert entry == f"{main} {staging}|{ADA}|one more rule"
+
+
+def test_main_and_both_folders_follow(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    commit = promoted(repository)
+    assert repository.head() == repository.resolve("staging") == commit
+    for name in ("engine", "staging"):
+        assert files(repository.home / name) == {**FILES, "rules/a.py": "A = 1\n"}
+        assert is_clean(repository.home / name)
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_with_nothing_new_there_is_nothing_to_promote(tmp_path: Path, behind: bool) -> None:
+    repository = made(tmp_path)
+    if behind:
+        git(repository.home / "engine", "commit", "--quiet", "--allow-empty", "-m", "by hand")
+    with pytest.raises(NothingToPromote):
+        repository.candidate("nothing", ADA)
+
+
+def test_what_main_has_already_is_nothing_new(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    edited(repository)
+    for name in ("a", "b"):
+        write(repository.home / "engine" / "rules" / f"{name}.py", "A = 1\n")
+    git(repository.home / "engine", "add", "--all")
+    git(repository.home / "engine", "commit", "--quiet", "-m", "by hand")
+    with pytest.raises(NothingToPromote, match="main has all"):
+        repository.candidate("nothing", ADA)
+
+
+def test_a_conflict_names_the_files_and_the_way_out(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    for name in ("rules/ä b.py", "rules/fine.py", "rules/two.py"):
+        edited(repository, name, "A = 1\n")
+    for name in ("rules/ä b.py", "rules/two.py"):
+        write(repository.home / "engine" / name, "A = 2\n")
+    git(repository.home / "engine", "add", "--all")
+    git(repository.home / "engine", "commit", "--quiet", "-m", "by hand")
+    before = refs(repository)
+    with pytest.raises(MergeConflict, match="merge main into staging") as conflict:
+        repository.candidate("too much", ADA)
+    assert conflict.value.files == ("rules/two.py", "rules/ä b.py")
+    assert refs(repository) == before
+
+
+def test_an_old_git_is_said_to_be_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = made(tmp_path)
+    edited(repository)
+    old = tmp_path / "bin" / "git"
+    real = subprocess.run(
+        ["/usr/bin/which", "git"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    write(
+        old,
+        f'#!/bin/sh\ncase "$*" in *merge-tree*) echo usage >&2; exit 129;;'
+        f' *version) echo git version 2.34.1;; *) exec {real} "$@";; esac\n',
+    )
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{old.parent}:{os.environ['PATH']}")
+    with pytest.raises(NoGit, match=r"needs git 2\.38 or newer, and this is 2\.34\.1"):
+        repository.candidate("too new", ADA)
+
+
+def test_no_git_at_all_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = made(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoGit, match="git can't be run"):
+        repository.head()
+
+
+def test_of_two_promotes_at_once_the_second_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    before = repository.head()
+    edited(repository, "rules/a.py")
+    first = repository.candidate("first", ADA)
+    edited(repository, "rules/b.py")
+    second = repository.candidate("second", ADA)
+    repository.point_main(second, before)
+    after = refs(repository)
+    with pytest.raises(MainMoved, match=f"main is {second[:12]} and not {before[:12]}"):
+        repository.point_main(first, before)
+    assert refs(repository) == after
+    assert repository.head() == second
+
+
+def test_many_at_the_same_moment_have_one_winner(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    before = repository.head()
+    candidates = []
+    for number in range(4):
+        edited(repository, f"rules/r{number}.py")
+        candidates.append(repository.candidate(f"number {number}", ADA))
+    argv = [sys.executable, "-m", "pulse_adapters.git.child", str(repository.home), "point-main"]
+    racing = [subprocess.Popen([*argv, one, before], stdout=subprocess.PIPE) for one in candidates]
+    for one in racing:
+        one.communicate(timeout=60)
+    assert sorted(one.returncode for one in racing) == [0, 1, 1, 1]
+    winner = candidates[[one.returncode for one in racing].index(0)]
+    assert repository.head() == winner
+    assert is_clean(repository.home / "engine")
+
+
+def test_main_only_goes_forwards(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    first = repository.head()
+    second = promoted(repository)
+    with pytest.raises(PulseError, match="main only goes forwards"):
+        repository.point_main(first, second)
+    with pytest.raises(PulseError, match="there is no commit 1234567"):
+        repository.point_main("1234567", second)
+
+
+def test_repeated_it_does_nothing_more(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    first = repository.head()
+    second = promoted(repository)
+    before = refs(repository)
+    assert repository.point_main(second, first) == (second, "", ())
+    assert refs(repository) == before
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_killed_at_any_call_of_git_the_same_call_finishes_it(tmp_path: Path, after: bool) -> None:
+    repository = made(tmp_path)
+    expected = {**FILES, "rules/a.py": "A = 0\n"}
+    promoted(repository, "rules/a.py", "A = 0\n")
+    calls, survived = 0, False
+    while not survived:
+        calls += 1
+        name, old = f"rules/r{calls}.py", repository.head()
+        (repository.home / "staging" / "rules" / "a.py").write_text(f"A = {calls}\n")
+        edited(repository, name, "R = 1\n")
+        expected |= {name: "R = 1\n", "rules/a.py": f"A = {calls}\n"}
+        new = repository.candidate(f"promote {calls}", ADA)
+        try:
+            point_main(MortalGit(repository.home, calls, after=after), new, old)
+            survived = True
+        except Killed:
+            assert repository.head() in (old, new)
+            assert repository.point_main(new, old) == (new, "", ())
+        for folder in ("engine", "staging"):
+            assert files(repository.home / folder) == expected
+            assert is_clean(repository.home / folder)
+    assert calls > 15
+    assert "stray" not in refs(repository)
+
+
+def test_files_that_were_half_laid_out_when_git_was_killed_are_nobodys(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    old = promoted(repository, "rules/a.py", "A = 1\n")
+    for name in ("rules/a.py", "rules/b.py", "rules/c.py"):
+        edited(repository, name, "A = 2\n")
+    new = repository.candidate("more", ADA)
+    engine = repository.home / "engine"
+    git(engine, "update-ref", "refs/heads/main", new, old)
+    write(engine / "rules" / "b.py", "A = 2\n")
+    (engine / "rules" / "a.py").unlink()
+    (engine / "rules" / "a.py").write_text("A = 2\n")
+    write(engine / ".git" / "index.lock", "half of it")
+    os.utime(engine / ".git" / "index.lock", (0, 0))
+    assert repository.point_main(new, old) == (new, "", ())
+    assert is_clean(engine)
+    assert files(engine) == files(repository.home / "staging")
+
+
+def test_a_half_forwarded_staging_is_finished_with_the_edits_it_has(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    old = promoted(repository)
+    new = repository.reverting(f"{old}~1", "back", ADA)
+    staging = repository.home / "staging"
+    write(staging / "engine.py", "RULES = [1]\n")
+    git(staging, "read-tree", "-m", "-u", old, new)
+    assert repository.point_main(new, old).notes == ()
+    assert repository.staging().commit == new
+    assert repository.staging().dirty == ("engine.py",)
+
+
+def test_what_lies_about_in_the_engine_is_kept_on_a_branch(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    engine = repository.home / "engine"
+    edited(repository)
+    write(engine / "engine.py", "RULES = [42]\n")
+    write(engine / "rules" / "mine.py", "MINE = 1\n")
+    write(engine / "rules" / "a.py", "A = 'in the way'\n")
+    write(engine / "rules" / "__pycache__" / "a.pyc", "ignored")
+    before = repository.head()
+    commit = repository.candidate("promote", ADA)
+    pointed = repository.point_main(commit, before)
+    assert pointed.stray.startswith("stray/")
+    assert is_clean(engine)
+    expected = {**FILES, "rules/a.py": "A = 1\n", "rules/__pycache__/a.pyc": "ignored"}
+    assert files(engine) == expected
+    for name, text in (
+        ("engine.py", "RULES = [42]"),
+        ("rules/mine.py", "MINE = 1"),
+        ("rules/a.py", "A = 'in the way'"),
+    ):
+        assert git(engine, "show", f"{pointed.stray}:{name}") == text
+    assert repository.point_main(commit, before) == (commit, "", ())
+
+
+def test_an_engine_on_another_branch_is_left_alone_and_that_is_said(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    git(repository.home / "engine", "switch", "--quiet", "-c", "looking")
+    edited(repository)
+    before = repository.head()
+    pointed = repository.point_main(repository.candidate("promote", ADA), before)
+    assert "is not on main, so its files stay" in pointed.notes[0]
+    assert files(repository.home / "engine") == FILES
+    assert repository.head() == pointed.commit
+
+
+def test_edits_in_staging_survive_when_main_goes_on(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    edited(repository)
+    before = repository.head()
+    candidate = repository.candidate("promote", ADA)
+    write(repository.home / "staging" / "rules" / "b.py", "B = 1\n")
+    write(repository.home / "staging" / "rules" / "a.py", "A = 'edited since'\n")
+    assert repository.point_main(candidate, before).notes == ()
+    state = repository.staging()
+    assert (state.commit, state.dirty) == (candidate, ("rules/a.py", "rules/b.py"))
+
+
+def test_edits_in_the_way_keep_staging_where_it_is_and_that_is_said(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    first = repository.head()
+    old = promoted(repository)
+    write(repository.home / "staging" / "rules" / "a.py", "A = 'precious'\n")
+    back = repository.reverting(first, "back", ADA)
+    pointed = repository.point_main(back, old)
+    assert "staging stays behind main" in pointed.notes[0]
+    assert "rules/a.py" in pointed.notes[0]
+    assert (repository.home / "staging" / "rules" / "a.py").read_text() == "A = 'precious'\n"
+    assert (repository.staging().commit, repository.staging().behind) == (old, 1)
+
+
+def test_commits_made_in_staging_meanwhile_stay(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    edited(repository)
+    before = repository.head()
+    candidate = repository.candidate("promote", ADA)
+    later = edited(repository, "rules/b.py")
+    pointed = repository.point_main(candidate, before)
+    assert "staging has commits that main lacks" in pointed.notes[0]
+    assert repository.staging().commit == later
+
+
+def test_a_rollback_is_a_commit_on_top_with_the_old_content(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    good = promoted(repository, "rules/a.py")
+    bad = promoted(repository, "rules/b.py")
+    before = refs(repository)
+    back = repository.reverting(good, "back to the good one", ADA)
+    assert refs(repository) == before
+    repository.point_main(back, bad)
+    assert repository.log()[0].parents == (bad,)
+    assert files(repository.home / "engine") == {**FILES, "rules/a.py": "A = 1\n"}
+    assert repository.diff(good, back) == ""
+
+
+def test_a_rollback_that_was_done_already_is_main_itself(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    good = repository.head()
+    bad = promoted(repository)
+    back = repository.reverting(good, "back", ADA)
+    repository.point_main(back, bad)
+    assert repository.reverting(good, "again", ADA) == back
+
+
+def test_a_branch_keeps_a_commit_and_is_never_moved(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    first = repository.head()
+    second = promoted(repository)
+    assert repository.keep_branch("rejected/x", first) == "rejected/x"
+    assert repository.keep_branch("rejected/x", first) == "rejected/x"
+    assert repository.keep_branch("rejected/x", second) == "rejected/x-2"
+    assert repository.keep_branch("rejected/x", second) == "rejected/x-2"
+    assert repository.resolve("rejected/x") == first
+    for name in ("main", "staging", "a..b", "-x y"):
+        with pytest.raises(PulseError, match="can't be the name of a branch"):
+            repository.keep_branch(name, second)
+
+
+HOOKS = ("post-checkout", "post-commit", "post-index-change", "post-merge", "pre-commit", "prepare-commit-msg",
+         "commit-msg", "pre-merge-commit", "reference-transaction")  # fmt: skip
+
+
+def test_neither_hooks_nor_a_file_monitor_are_run(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    engine, trace = repository.home / "engine", tmp_path / "trace"
+    for name in HOOKS:
+        write(engine / ".git" / "hooks" / name, f"#!/bin/sh\necho {name} >> {trace}\n")
+        (engine / ".git" / "hooks" / name).chmod(0o755)
+    write(tmp_path / "monitor", f"#!/bin/sh\necho monitor >> {trace}\n")
+    (tmp_path / "monitor").chmod(0o755)
+    git(engine, "config", "core.fsmonitor", str(tmp_path / "monitor"))
+    git(engine, "config", "core.hooksPath", str(engine / ".git" / "hooks"))
+    git(engine, "config", "commit.gpgSign", "true")
+    git(engine, "config", "gpg.program", str(tmp_path / "monitor"))
+    first = repository.head()
+    commit = promoted(repository)
+    repository.point_main(repository.reverting(first, "back", ADA), commit)
+    repository.keep_branch("kept", commit)
+    repository.mend()
+    assert not trace.exists()
+    git(engine, "-c", "commit.gpgSign=false", "commit", "--quiet", "--allow-empty", "-m", "by hand")
+    assert "monitor" in trace.read_text()  # git would run them, if it were asked
+    assert "post-commit" in trace.read_text()

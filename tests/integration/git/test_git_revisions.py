@@ -1,0 +1,107 @@
+"""Commits laid out as files: whole, read-only, nowhere else, and gone when nobody needs them."""
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+from git_scene import FILES, edited, files, git, made, promoted, write
+
+from pulse_adapters.git.faults import GitFailed, Unsafe
+from pulse_adapters.git.revisions import Revisions
+from pulse_core.model.errors import PulseError
+
+
+def test_a_revision_is_what_its_commit_says_and_read_only(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    runs = repository.home / "staging" / "run me"
+    write(runs, "#!/bin/sh\n")
+    runs.chmod(0o755)
+    commit = edited(repository, "rules/ü.py", "U = 1\n")
+    write(repository.home / "staging" / "rules" / "ü.py", "U = 2\n")
+    path = Revisions(repository.home).ensure(commit)
+    assert path == repository.home / "revisions" / commit
+    assert files(path) == {**FILES, "rules/ü.py": "U = 1\n", "run me": "#!/bin/sh\n"}
+    modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in (path, *path.rglob("*"))}
+    assert modes == {path.name: 0o555, "rules": 0o555, "run me": 0o555, **dict.fromkeys(
+        ("engine.py", "__init__.py", "ü.py", ".gitignore"), 0o444)}  # fmt: skip
+
+
+def test_laid_out_again_it_is_the_same_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    revisions, commit = Revisions(repository.home), repository.head()
+    first = revisions.ensure(commit).stat().st_ino
+    assert revisions.ensure(commit).stat().st_ino == first
+    repository.export(commit, revisions.path(commit))
+    assert [one.name for one in (repository.home / "revisions").iterdir()] == [commit]
+
+
+def test_one_that_was_begun_by_somebody_killed_is_begun_anew(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    revisions, commit = Revisions(repository.home), repository.head()
+    write(repository.home / "revisions" / ".begun-xyz" / "engine.py", "half of")
+    assert files(revisions.ensure(commit)) == FILES
+    assert revisions.sweep({commit}) == ()
+    assert [one.name for one in (repository.home / "revisions").iterdir()] == [commit]
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [("out", "/etc/passwd"), ("rules/out", "../../x"), ("out", "rules/../../x"), ("a", "link/../x")],
+)
+def test_a_link_that_leads_outside_is_refused(tmp_path: Path, name: str, target: str) -> None:
+    repository = made(tmp_path)
+    staging = repository.home / "staging"
+    (staging / "link").symlink_to(".")  # with this one, `link/../x` looks as if it stayed inside
+    (staging / name).symlink_to(target)
+    commit = edited(repository)
+    with pytest.raises(Unsafe, match=r"outside|absolute path"):
+        Revisions(repository.home).ensure(commit)
+    assert list((repository.home / "revisions").iterdir()) == []
+
+
+def test_a_link_that_stays_inside_is_kept(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    (repository.home / "staging" / "rules" / "same.py").symlink_to("../engine.py")
+    path = Revisions(repository.home).ensure(edited(repository))
+    assert (path / "rules" / "same.py").is_symlink()
+    assert (path / "rules" / "same.py").read_text() == FILES["engine.py"]
+
+
+def test_what_is_no_commit_is_said_and_leaves_nothing(tmp_path: Path) -> None:
+    revisions = Revisions(made(tmp_path).home)
+    with pytest.raises(GitFailed, match="git archive failed"):
+        revisions.ensure("0123456789" * 4)
+    assert list(revisions.folder.iterdir()) == []
+    for word in ("main", "0123456", "../engine", "A" * 40):
+        with pytest.raises(PulseError, match="is no whole commit hash"):
+            revisions.path(word)
+
+
+def test_a_sweep_takes_what_nobody_keeps_read_only_or_not(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    revisions = Revisions(repository.home)
+    assert revisions.sweep(set()) == ()
+    commits = [repository.head(), promoted(repository, "rules/a.py"), promoted(repository, "rules/b.py")]
+    for commit in commits:
+        revisions.ensure(commit)
+    assert revisions.sweep({commits[1]}) == tuple(sorted((commits[0], commits[2])))
+    assert [one.name for one in revisions.folder.iterdir()] == [commits[1]]
+    assert files(revisions.ensure(commits[0])) == FILES
+
+
+def test_a_disk_that_can_not_be_written_is_said(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    write(repository.home / "revisions", "a file in its place")
+    with pytest.raises(PulseError, match="can't be written"):
+        Revisions(repository.home).ensure(repository.head())
+
+
+def test_an_export_does_not_need_the_worktrees(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    commit = promoted(repository)
+    shutil.rmtree(repository.home / "staging")
+    os.unlink(repository.home / "engine" / "engine.py")
+    assert files(Revisions(repository.home).ensure(commit))["engine.py"] == FILES["engine.py"]
+    assert git(repository.home / "engine", "status", "--porcelain") == "D engine.py"

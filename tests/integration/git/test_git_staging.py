@@ -1,0 +1,208 @@
+"""The worktree for experiments: how it stands, committing it, and mending it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from git_scene import ADA, FILES, edited, files, git, is_clean, made, promoted, write
+
+from pulse_adapters.git.faults import CannotMend, MergeConflict
+from pulse_adapters.git.repository import Repository
+
+
+def advice(repository: Repository) -> str:
+    return "\n".join(repository.staging().advice())
+
+
+def conflicting(repository: Repository) -> Path:
+    """Staging in the middle of a merge that a person has to settle."""
+    promoted(repository, "rules/a.py", "A = 0\n")
+    staging = repository.home / "staging"
+    git(staging, "switch", "--quiet", "-c", "other")
+    write(staging / "rules" / "a.py", "A = 1\n")
+    git(staging, "commit", "--quiet", "-am", "one")
+    git(staging, "switch", "--quiet", "staging")
+    edited(repository, "rules/a.py", "A = 2\n")
+    with pytest.raises(AssertionError):
+        git(staging, "merge", "other")
+    return staging
+
+
+def test_every_kind_of_edit_is_seen_and_what_is_ignored_is_not(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    staging = repository.home / "staging"
+    write(staging / "rules" / "new one.py", "A = 1\n")
+    write(staging / "rules" / "__pycache__" / "x.pyc", "")
+    write(staging / "engine.py", "RULES = [1]\n")
+    (staging / ".gitignore").rename(staging / "renamed")
+    git(staging, "add", "renamed")
+    ignored = "rules/__pycache__/x.pyc"
+    dirty = {".gitignore", "engine.py", "renamed", "rules/new one.py", ignored}
+    assert set(repository.staging().dirty) == dirty
+    (staging / "renamed").rename(staging / ".gitignore")
+    assert ignored not in repository.staging().dirty
+    assert "engine.py, rules/new one.py not committed" in advice(repository).replace("renamed, ", "")
+
+
+def test_looking_at_it_writes_nothing(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in repository.home.rglob("*")}
+    write(repository.home / "staging" / "engine.py", "RULES = [1]\n")
+    assert repository.staging().dirty == ("engine.py",)
+    changed = {path for path in repository.home.rglob("*") if before.get(path) != path.stat().st_mtime_ns}
+    assert changed == {repository.home / "staging" / "engine.py"}
+
+
+def test_a_commit_holds_everything_and_says_whose_it_is(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    staging = repository.home / "staging"
+    write(staging / "rules" / "a.py", "A = 1\n")
+    (staging / "engine.py").unlink()
+    commit = repository.commit_staging("# not a comment", ADA)
+    assert commit == repository.staging().commit == repository.resolve("staging")
+    assert git(staging, "log", "-1", "--format=%an <%ae>|%cn|%s") == f"{ADA}|Pulse|# not a comment"
+    names = git(staging, "ls-tree", "-r", "--name-only", "HEAD").split()
+    assert names == [".gitignore", "rules/__init__.py", "rules/a.py"]
+    assert is_clean(staging)
+
+
+def test_without_an_edit_there_is_nothing_to_commit(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    assert repository.commit_staging("nothing", ADA) is None
+    assert repository.staging().commit == repository.head()
+
+
+def test_how_far_staging_and_main_are_apart_is_counted(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    edited(repository, "rules/a.py")
+    edited(repository, "rules/b.py")
+    assert (repository.staging().ahead, repository.staging().behind) == (2, 0)
+    engine = repository.home / "engine"
+    git(engine, "commit", "--quiet", "--allow-empty", "-m", "by hand")
+    assert (repository.staging().ahead, repository.staging().behind) == (2, 1)
+    assert "staging lacks 1 of main's commits" in advice(repository)
+
+
+def test_a_merge_that_is_not_settled_is_never_committed(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    staging = conflicting(repository)
+    state = repository.staging()
+    assert (state.conflicts, state.under_way) == (("rules/a.py",), "merge")
+    assert "rules/a.py hold both sides of a merge" in advice(repository)
+    with pytest.raises(MergeConflict, match=r"both changed rules/a\.py"):
+        repository.commit_staging("half", ADA)
+    assert "<<<<<<<" in (staging / "rules" / "a.py").read_text()
+
+
+def test_a_merge_that_is_settled_is_ended_by_a_commit(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    staging = conflicting(repository)
+    write(staging / "rules" / "a.py", "A = 3\n")
+    git(staging, "add", "--all")
+    commit = repository.commit_staging("both", ADA)
+    assert len(git(staging, "log", "-1", "--format=%P", str(commit)).split()) == 2
+    assert repository.staging().under_way == ""
+
+
+def test_a_missing_worktree_is_made_again(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    commit = edited(repository)
+    shutil.rmtree(repository.home / "staging")
+    assert repository.staging().missing
+    assert "is missing; make it again with: upulse init" in advice(repository)
+    with pytest.raises(CannotMend, match="is missing"):
+        repository.commit_staging("nothing", ADA)
+    assert repository.mend() == (f"{repository.home / 'staging'} is made",)
+    assert repository.staging().commit == commit
+    assert files(repository.home / "staging") == {**FILES, "rules/a.py": "A = 1\n"}
+
+
+def test_a_missing_branch_is_made_again_and_edits_stay(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    write(repository.home / "staging" / "engine.py", "RULES = [1]\n")
+    git(repository.home / "engine", "update-ref", "-d", "refs/heads/staging")
+    assert repository.mend() == ("the branch staging is made anew, from main",)
+    assert repository.staging().dirty == ("engine.py",)
+
+
+@pytest.mark.parametrize("back", [0, 1])
+def test_a_detached_head_is_put_back_with_the_edits_it_has(tmp_path: Path, back: int) -> None:
+    repository = made(tmp_path)
+    edited(repository, "rules/a.py")
+    commit = edited(repository, "rules/b.py")
+    staging = repository.home / "staging"
+    git(staging, "switch", "--quiet", "--detach", f"HEAD~{back}")
+    write(staging / "rules" / "c.py", "C = 1\n")
+    assert repository.staging().detached
+    assert "is on no branch; put it back with: upulse init" in advice(repository)
+    with pytest.raises(CannotMend, match="is on no branch"):
+        repository.commit_staging("nothing", ADA)
+    assert repository.mend() == (f"{staging} is on staging again",)
+    state = repository.staging()
+    assert (state.branch, state.commit, state.dirty) == ("staging", commit, ("rules/c.py",))
+
+
+def test_commits_made_on_a_detached_head_are_taken_along(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    staging = repository.home / "staging"
+    git(staging, "switch", "--quiet", "--detach")
+    git(staging, "commit", "--quiet", "--allow-empty", "-m", "lost?")
+    lost = git(staging, "rev-parse", "HEAD")
+    repository.mend()
+    assert repository.resolve("staging") == lost
+
+
+def test_commits_that_would_be_lost_are_a_persons_to_judge(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    staging = repository.home / "staging"
+    git(staging, "switch", "--quiet", "--detach")
+    git(staging, "commit", "--quiet", "--allow-empty", "-m", "aside")
+    aside = git(staging, "rev-parse", "HEAD")
+    git(staging, "switch", "--quiet", "staging")
+    edited(repository)
+    git(staging, "switch", "--quiet", "--detach", aside)
+    with pytest.raises(CannotMend, match="which staging lacks; keep it with"):
+        repository.mend()
+    assert git(staging, "rev-parse", "HEAD") == aside
+
+
+def test_another_branch_is_a_persons_to_leave(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    git(repository.home / "staging", "switch", "--quiet", "-c", "idea")
+    assert "is on the branch idea; go back with" in advice(repository)
+    with pytest.raises(CannotMend, match="is on the branch idea"):
+        repository.mend()
+    with pytest.raises(CannotMend, match="is on the branch idea"):
+        repository.commit_staging("nothing", ADA)
+
+
+def test_a_rebase_under_way_is_a_persons_to_end(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    staging = conflicting(repository)
+    git(staging, "merge", "--abort")
+    with pytest.raises(AssertionError):
+        git(staging, "rebase", "other")
+    assert "a rebase is under way; end it with" in advice(repository)
+    with pytest.raises(CannotMend, match="a rebase is under way"):
+        repository.mend()
+
+
+def test_a_home_that_was_moved_finds_its_worktree(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    write(repository.home / "staging" / "engine.py", "RULES = [1]\n")
+    moved = Repository(repository.home.rename(tmp_path / "moved"))
+    assert moved.staging().missing
+    assert moved.mend() == (f"{moved.home / 'staging'} is linked to {moved.home / 'engine'} again",)
+    assert moved.staging().dirty == ("engine.py",)
+
+
+def test_the_engine_is_put_back_on_main(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    engine = repository.home / "engine"
+    git(engine, "switch", "--quiet", "--detach")
+    assert repository.mend() == (f"{engine} is on main again",)
+    assert git(engine, "symbolic-ref", "--short", "HEAD") == "main"
+
+
+def test_mending_what_is_whole_does_nothing(tmp_path: Path) -> None:
+    assert made(tmp_path).mend() == ()

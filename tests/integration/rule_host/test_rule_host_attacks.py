@@ -1,0 +1,96 @@
+"""Rules that attack cost one deadline at most, are named with their line, and leave nothing behind."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_core.ports import CannotLoad
+from tests.integration.rule_host.rule_host_attacks import AT_IMPORT, ATTACKS, Attack
+from tests.integration.rule_host.rule_host_engines import (
+    DEADLINE,
+    HERE,
+    at,
+    folded,
+    history_of,
+    hosting,
+    is_running,
+    place_of,
+    rule,
+    written,
+)
+
+GOOD = rule("return (await inner(prev, curr)).plus(Effect(action='note', key='good'))", "good")
+SLACK = 0.15
+"""Seconds that a busy machine may add to anything."""
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+async def test_an_attack_costs_one_deadline_and_is_named(name: str, tmp_path: Path) -> None:
+    attack = ATTACKS[name]
+    async with hosting(written(tmp_path, attack.source + GOOD)) as host:
+        pid, began = host.pid, time.monotonic()
+        insight = await folded(host, 2)
+        took = time.monotonic() - began
+        assert took <= DEADLINE + SLACK
+        judge(attack, insight.faults)
+        if attack.lives and attack.whose not in ("", "*"):
+            assert [effect.key for effect in insight.verdict.effects] == ["good"]
+        await settled(lambda: host.alive == attack.lives, insight)
+        if attack.lives:
+            assert time.monotonic() - began < 5
+            await folded(host, 3)
+            assert host.alive or not attack.exact
+    assert not is_running(pid)
+
+
+async def settled(condition: object, about: object) -> None:
+    """Wait until it is so: an end is seen a moment after it happened."""
+    assert callable(condition)
+    until = time.monotonic() + 1
+    while not condition():
+        assert time.monotonic() < until, about
+        await asyncio.sleep(0.005)
+
+
+def judge(attack: Attack, faults: object) -> None:
+    """The first fault names who did it, what, and where."""
+    assert isinstance(faults, tuple)
+    if attack.whose == "*":
+        return
+    if not attack.whose:
+        assert not [fault for fault in faults if fault.whose.startswith("rule:")], faults
+        return
+    assert faults, "nobody was blamed"
+    assert faults[0].whose == attack.whose, faults
+    assert attack.says in faults[0].message, faults
+    if attack.whose.startswith("rule:"):
+        where = place_of(attack.source) if HERE in attack.source and attack.exact else "(rules/own.py:"
+        assert where in faults[0].message, faults
+
+
+@pytest.mark.parametrize("name", AT_IMPORT)
+async def test_an_engine_that_attacks_at_import_is_not_loaded(name: str, tmp_path: Path) -> None:
+    source, words = AT_IMPORT[name]
+    revision = written(tmp_path, source, "from rules.own import x\nRULES = []\n")
+    with pytest.raises(CannotLoad) as caught:
+        await ChildHosts(load=1.0).start(revision, at(1), history_of(()), {})
+    assert words in str(caught.value)
+
+
+async def test_nothing_is_left_of_a_host(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    before = set(os.listdir("/proc/self/fd"))
+    litter = rule(
+        "os.makedirs(os.environ['TMPDIR'] + '/a/b')\nopen(os.environ['TMPDIR'] + '/a/b/c', 'w').close()\nreturn Verdict()",
+        before="import os",
+    )
+    async with hosting(written(tmp_path / "engine", litter), hosts=ChildHosts(scratch=str(scratch))) as host:
+        assert not (await folded(host, 2)).faults
+        assert list(scratch.rglob("c"))
+    assert not list(scratch.iterdir())
+    assert set(os.listdir("/proc/self/fd")) == before

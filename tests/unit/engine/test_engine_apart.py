@@ -1,0 +1,81 @@
+"""What the engine may not wish, and how soon it may wish again."""
+
+import sys
+
+import pytest
+
+from pulse_core.engine.apart import apart
+from pulse_core.model.kinds import Effect, EffectAcked
+from pulse_core.model.verdict import Verdict
+from pulse_core.ports import Insight
+from pulse_core.projections.engine import ROLLBACK
+from pulse_core.rules.survival import endpoint, rollback
+from pulse_core.rules.survival.condition import restart_key
+from pulse_core.rules.survival.keys import is_reserved
+from pulse_core.rules.survival.shortage import ARCHIVE, CLEAN, STOP, keys_of
+from pulse_core.testing import Story, given
+
+blast_radius, error_escalate, network_watchdog, resource_guard = (
+    sys.modules[f"pulse_core.rules.survival.{name}"]  # the package has the rules under these names
+    for name in ("blast_radius", "error_escalate", "network_watchdog", "resource_guard")
+)
+
+
+def insight(*keys: str) -> Insight:
+    return Insight(Verdict(tuple(Effect(action="note", key=key, rule="mine") for key in keys)))
+
+
+def keys(found: Insight) -> list[str]:
+    return [effect.key for effect in found.verdict.effects]
+
+
+def story(**settings: object) -> Story:
+    return given(settings={"engine": settings})
+
+
+@pytest.mark.parametrize(
+    "key", ["restart-process:gateway", "rollback-engine", "notify:flapping:x", "notify:network"]
+)
+def test_a_key_of_survival_is_a_fault_of_the_rule_that_wishes_it(key: str) -> None:
+    found = apart(insight(key, "mine"), story().snapshot)
+    assert keys(found) == ["mine"]
+    assert [fault.whose for fault in found.faults] == ["rule:mine"]
+    assert f"my:{key}" in found.faults[0].message
+
+
+@pytest.mark.parametrize(
+    "key", ["notify:disk-fills-up:/", "restart", "my:restart-process:gateway", "notify:logs"]
+)
+def test_every_other_key_is_free(key: str) -> None:
+    assert apart(insight(key), story().snapshot) == insight(key)
+
+
+def test_a_key_may_be_wished_again_only_some_time_after_it_was_settled() -> None:
+    told = story(repeat="30s")
+    told.event(Effect(action="note", key="k"), "k")
+    told.event(EffectAcked(took_us=1), "event-1")  # never begun: passed over
+    told.acked("k")
+    assert keys(apart(insight("k"), told.snapshot)) == []
+    assert apart(insight("k"), told.snapshot).faults == ()
+    assert keys(apart(insight("k"), told.after("29s").snapshot)) == []
+    assert keys(apart(insight("k"), told.after("1s").snapshot)) == ["k"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        restart_key("gateway"),
+        *(key for action in (CLEAN, ARCHIVE, STOP) for key in keys_of(action, "disk:/")),
+        ROLLBACK,
+        *(
+            f"notify:{topic}"
+            for topic in (
+                blast_radius.TOPIC, rollback.TOPIC, error_escalate.TOPIC + "/a.log", resource_guard.TOPIC + "memory",
+                endpoint.PREFIX + "http://x/", network_watchdog.OUTAGE, network_watchdog.QUALITY, "flapping:gateway",
+                "stop:gateway",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_every_key_that_survival_rules_wish_is_their_own(key: str) -> None:
+    assert is_reserved(key)

@@ -1,0 +1,96 @@
+"""Who of the engine's rules is passed over, and how its errors reach the log."""
+
+from pulse_core.engine.judge import SLOW_TICKS, Judge
+from pulse_core.engine.requests import refusal, target_of
+from pulse_core.engine.tally import MOST, Tally
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import ErrorReported, PromoteRequested, RollbackRequested
+from pulse_core.model.payload import REDACTED, Payload, encode
+from pulse_core.model.tick import LayerOutcome
+from pulse_core.ports import Fault
+from pulse_core.projections import Engine
+
+DEADLINE = 250_000
+BAD = Fault("rule:bad", "RuntimeError: no (rules/bad.py:3)")
+
+
+def seen(judge: Judge, times: int, *faults: Fault, took: int = 0) -> Judge:
+    for _ in range(times):
+        judge.sees([LayerOutcome("slow", "passed", (), took)], faults, DEADLINE)
+    return judge
+
+
+def test_errors_in_a_row_are_too_many_and_one_good_tick_forgives_them() -> None:
+    judge = seen(Judge(), 5, BAD)
+    assert judge.verdicts(5) == {"bad": "it failed in 5 ticks in a row"}
+    assert judge.verdicts(6) == {}
+    seen(judge, 1)
+    assert seen(judge, 4, BAD).verdicts(5) == {}
+
+
+def test_where_survival_sees_to_errors_any_number_is_borne() -> None:
+    assert seen(Judge(), 1_000, BAD).verdicts(0) == {}
+
+
+def test_several_faults_of_one_rule_in_one_tick_count_once() -> None:
+    assert seen(Judge(), 4, BAD, BAD).verdicts(5) == {}
+
+
+def test_a_rule_that_takes_most_of_the_deadline_tick_after_tick_is_passed_over() -> None:
+    assert seen(Judge(), SLOW_TICKS - 1, took=200_000).verdicts(0) == {}
+    assert list(seen(Judge(), SLOW_TICKS, took=200_000).verdicts(0)) == ["slow"]
+    assert seen(Judge(), SLOW_TICKS, took=100_000).verdicts(0) == {}
+
+
+def test_faults_of_the_host_itself_are_nobodys() -> None:
+    assert seen(Judge(), 100, Fault("engine", "it died")).verdicts(1) == {}
+
+
+def test_errors_are_recorded_once_a_second_with_how_often_they_came() -> None:
+    tally = Tally()
+    first = tally.drafts((BAD,), 10.0)
+    assert [(draft.subject, draft.payload) for draft in first] == [
+        ("rule:bad", ErrorReported(message=BAD.message))
+    ]
+    assert tally.drafts((BAD, BAD), 10.5) == []
+    (later,) = tally.drafts((BAD,), 11.0)
+    assert later.payload == ErrorReported(message=BAD.message, repeats=2)
+
+
+def test_errors_that_came_in_the_pause_are_recorded_after_it_though_no_more_come() -> None:
+    tally = Tally()
+    tally.drafts((BAD,), 10.0)
+    tally.drafts((BAD,), 10.1)
+    assert len(tally.drafts((), 11.1)) == 1
+    assert tally.drafts((), 12.2) == []
+
+
+def test_a_flood_of_names_is_bounded() -> None:
+    tally = Tally()
+    flood = tuple(Fault(f"rule:r{number}", "no") for number in range(10 * MOST))
+    assert len(tally.drafts(flood, 1.0)) == MOST
+
+
+def request(payload: Payload, subject: str = "", data: str | None = None) -> Event:
+    data = data if data is not None else encode(payload)
+    return Event(1, "r", 0, "b", 0, payload.kind, subject, "person", "h", None, data)
+
+
+def test_a_promote_is_of_the_commit_that_its_author_saw() -> None:
+    engine = Engine(commit="b", previous="a")
+    assert refusal(request(PromoteRequested(previous="b"), "c"), engine) == ""
+    assert "another commit is in force" in refusal(request(PromoteRequested(previous="a"), "c"), engine)
+
+
+def test_a_rollback_goes_to_what_is_named_or_the_one_before_or_the_last_good_one() -> None:
+    asked = request(RollbackRequested())
+    assert target_of(request(RollbackRequested(), "x"), Engine(commit="b", previous="a")) == "x"
+    assert target_of(asked, Engine(commit="b", previous="a", good="g")) == "a"
+    assert target_of(asked, Engine(commit="b", good="g")) == "g"
+    assert refusal(asked, Engine(commit="g", good="g")) == "there is no earlier commit to go back to"
+
+
+def test_a_request_that_was_redacted_is_refused() -> None:
+    assert "redacted" in refusal(
+        request(RollbackRequested(), data=REDACTED), Engine(commit="b", previous="a")
+    )

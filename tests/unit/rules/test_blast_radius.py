@@ -1,0 +1,138 @@
+"""`blast_radius`: only so many actions in a minute over all targets, whatever wishes them."""
+
+from typing import Any
+
+import pytest
+
+from pulse_core.model.kinds import Effect, SilenceAdded
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.blast_radius import blast_radius
+from pulse_core.testing import Story, given
+
+NOTICE = "notify:blast-radius"
+TITLE = "Pulse holds back actions"
+
+
+class Wishes:
+    """Something inside that wishes what it is told to."""
+
+    __name__ = "wishes"
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    async def __call__(self, prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        actions = ["notify" if key.startswith("notify:") else "note" for key in self.keys]
+        return (await inner(prev, curr)).plus(
+            *(Effect(action=action, key=key) for action, key in zip(actions, self.keys, strict=True))
+        )
+
+
+def limited(limit: int, **settings: Any) -> tuple[Story, Wishes]:
+    wishes = Wishes()
+    chosen = {"budget": {"actions_per_minute": limit}, "notify": {"remind": "0s"}, **settings}
+    return given(blast_radius, wishes, settings=chosen), wishes
+
+
+def keys(story: Story, wishes: Wishes, *wished: str) -> list[str]:
+    wishes.keys = list(wished)
+    story.tick()
+    found = [effect.key for effect in story.emitted]
+    for key in found:
+        story.acked(key)
+    return found
+
+
+def test_up_to_the_limit_everything_passes_and_nothing_is_said() -> None:
+    story, wishes = limited(3)
+    assert keys(story, wishes, "a", "b", "c") == ["a", "b", "c"]
+    assert story.layers[-1].notes == ()
+    assert story.verdict.tick_ms == 86_400_000
+
+
+def test_beyond_it_the_later_ones_are_held_back_and_that_is_told() -> None:
+    story, wishes = limited(2)
+    assert keys(story, wishes, "a", "b", "c", "d") == ["a", "b", NOTICE]
+    assert story.layers[-1].notes == ("2 actions held back: 2 a minute over all targets are spent",)
+    assert story.emitted[-1].params == {"title": TITLE, "text": story.layers[-1].notes[0]}
+    assert story.verdict.tick_ms == 60_001
+
+
+def test_notices_are_free() -> None:
+    story, wishes = limited(1)
+    assert keys(story, wishes, "notify:x", "a", "notify:y") == ["notify:x", "a", "notify:y"]
+
+
+def test_what_is_open_already_costs_nothing_anew() -> None:
+    story, wishes = limited(2)
+    wishes.keys = ["a", "b"]
+    story.tick()
+    story.after("1s").tick()
+    story.expect_nothing()
+    assert story.layers[-1].notes == ()
+
+
+def test_a_minute_after_an_action_there_is_room_for_one_and_that_is_not_overslept() -> None:
+    story, wishes = limited(2)
+    assert keys(story, wishes, "a") == ["a"]
+    assert keys(story.after("20s"), wishes, "b") == ["b"]
+    assert keys(story.after("10s"), wishes, "c") == [NOTICE]
+    assert story.verdict.tick_ms == 30_001
+    assert keys(story.after("29999ms"), wishes, "c") == []
+    assert story.verdict.tick_ms == 2
+    assert keys(story.after("1ms"), wishes, "c", "d") == ["c"]
+
+
+def test_a_limit_of_nothing_is_no_limit() -> None:
+    story, wishes = limited(0)
+    many = [f"n{number}" for number in range(200)]
+    assert keys(story, wishes, *many) == many
+
+
+def spell() -> tuple[Story, Wishes]:
+    """One was held back, of which people were told."""
+    story, wishes = limited(1)
+    assert keys(story, wishes, "a", "b") == ["a", NOTICE]
+    return story, wishes
+
+
+def test_a_spell_is_over_when_nothing_was_held_back_for_ten_minutes() -> None:
+    story, wishes = spell()
+    assert keys(story.after("4m"), wishes) == []
+    assert story.verdict.tick_ms == 360_001
+    assert keys(story.after("359999ms"), wishes) == []
+    assert keys(story.after("1ms"), wishes) == [NOTICE]
+    assert story.emitted[0].params == {
+        "title": f"resolved: {TITLE}",
+        "text": "no action is held back; 0 were taken within the last minute",
+        "over": True,
+    }
+    assert keys(story.after("1h"), wishes) == []
+    assert story.verdict.tick_ms == 86_400_000
+
+
+def test_it_is_not_over_while_there_is_no_room() -> None:
+    story, wishes = spell()
+    assert keys(story.after("10m"), wishes, "c") == ["c", NOTICE]  # there was room for it in this tick
+    story, wishes = spell()
+    assert keys(story.after("599s"), wishes, "c") == ["c"]
+    assert keys(story.after("2s"), wishes) == []
+    assert story.verdict.tick_ms == 60_000
+    assert keys(story.after("58s"), wishes) == [NOTICE]
+
+
+@pytest.mark.parametrize("match", ["notify:*", NOTICE])
+def test_its_own_notices_keep_silent_when_they_are_to(match: str) -> None:
+    story, wishes = limited(1)
+    story.event(SilenceAdded(expires_us=3_600_000_000), match, actor="ada")
+    assert keys(story, wishes, "a", "b") == ["a"]
+    assert "1 actions held back" in story.layers[-1].notes[0]
+
+
+def test_its_word_that_it_is_over_keeps_silent_too() -> None:
+    story, wishes = spell()
+    story.event(SilenceAdded(expires_us=3_600_000_000), NOTICE, actor="ada")
+    assert keys(story.after("11m"), wishes) == []
+    assert keys(story.after("1h"), wishes) == [NOTICE]

@@ -1,0 +1,65 @@
+"""`kill_switch`: nothing is done while Pulse is paused, and it is said what was held back."""
+
+from pulse_core.model.kinds import Effect, Paused, Resumed
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival import SURVIVAL
+from pulse_core.rules.survival.kill_switch import kill_switch
+from pulse_core.testing import Story, given
+
+
+async def busy(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Something inside that wishes two things, and to be asked again soon."""
+    verdict = (await inner(prev, curr)).within(5_000).noting("inside")
+    return verdict.plus(Effect(action="note", key="one"), Effect(action="notify", key="two"))
+
+
+async def idle(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    return (await inner(prev, curr)).noting("nothing to do")
+
+
+def paused(story: Story) -> Story:
+    story.event(Paused(why="moving"), actor="ada")
+    return story
+
+
+def notes(story: Story) -> tuple[str, ...]:
+    return story.layers[-1].notes
+
+
+def test_while_paused_every_effect_is_held_back_and_counted() -> None:
+    story = paused(given(kill_switch, busy))
+    story.tick()
+    story.expect_nothing()
+    assert notes(story) == ("paused by ada: held back 2 effects",)
+    assert story.verdict.tick_ms == 5_000
+
+
+def test_with_nothing_to_hold_back_nothing_is_said() -> None:
+    story = paused(given(kill_switch, idle))
+    story.tick()
+    assert notes(story) == ()
+    assert story.layers[-1].outcome == "passed"
+
+
+def test_what_is_not_paused_passes() -> None:
+    story = given(kill_switch, busy)
+    story.tick()
+    assert [effect.key for effect in story.emitted] == ["one", "two"]
+    assert notes(story) == ()
+
+
+def test_resumed_is_not_paused() -> None:
+    story = paused(given(kill_switch, busy))
+    story.event(Resumed(), actor="ada")
+    story.tick()
+    assert len(story.emitted) == 2
+
+
+def test_the_rules_stand_in_their_fixed_order() -> None:
+    """Manners outermost, then what takes back harm, then what heals, causes before their symptoms."""
+    assert [rule.__name__ for rule in SURVIVAL] == [
+        "kill_switch", "blast_radius", "silence", "panic_rollback", "auto_rollback",
+        "process_watchdog", "resource_guard", "llm_watchdog", "network_watchdog", "error_escalate",
+    ]  # fmt: skip

@@ -1,0 +1,170 @@
+"""`process_watchdog`: what it wishes for a dead process, and for one that a person wants down."""
+
+from typing import Any
+
+import pytest
+
+from pulse_core.model.kinds import Paused, ProcessDied, ProcessStopRequested, ProcessUp, Resumed
+from pulse_core.rules.survival.process_watchdog import process_watchdog
+from pulse_core.testing import Story, given
+
+KEY, STOP = "restart-process:gateway", "stop-process:gateway"
+HOUR_US = 3_600_000_000
+
+
+def a_story(*others: dict[str, Any], **gateway: Any) -> Story:
+    story = given(
+        process_watchdog, settings={"process": [{"name": "gateway", "start": ["g"], **gateway}, *others]}
+    )
+    return story.sample("process-alive", gateway={"up": True})
+
+
+def up(story: Story, name: str = "gateway", pid: int | None = 7) -> Story:
+    story.event(ProcessUp(pid=pid, started=pid and 70, evidence=f"process {pid} is alive"), name)
+    return story
+
+
+def die(story: Story, name: str = "gateway", pid: int | None = 7) -> Story:
+    story.event(ProcessDied(pid=pid, evidence="exited with status 1", healthy=True), name)
+    return story
+
+
+def notes(story: Story) -> list[str]:
+    return [note for layer in story.layers for note in layer.notes]
+
+
+def test_the_dead_is_named_so_that_nothing_alive_is_taken_for_it() -> None:
+    story = die(up(a_story()))
+    story.tick()
+    wish = story.expect("restart-process", key=KEY)
+    assert wish.params == {
+        "process": "gateway",
+        "instead_of": {"pid": 7, "started": 70},
+        "if_dead": True,
+        "fresh": True,
+    }
+    assert (wish.survival, wish.samples) == (True, (1,))
+    assert wish.reason == "gateway is dead (exited with status 1)"
+    assert notes(story) == ["gateway: due: dead (exited with status 1)"]
+
+
+def test_a_dead_without_a_number_is_none() -> None:
+    story = die(up(a_story(), pid=None), pid=None)
+    story.tick()
+    assert story.expect("restart-process").params["instead_of"] is None
+
+
+@pytest.mark.parametrize(("age", "fresh"), [("999ms", True), ("1s", False)])
+def test_only_what_was_seen_a_moment_ago_need_not_be_looked_at_again(age: str, fresh: bool) -> None:
+    story = die(up(a_story())).after(age)
+    story.tick()
+    story.expect("restart-process", fresh=fresh)
+
+
+def test_what_was_never_looked_at_is_left_alone_and_not_noted() -> None:
+    story = a_story()
+    story.tick()
+    story.expect_nothing()
+    assert notes(story) == []
+
+
+def test_what_is_up_is_left_alone_and_not_noted() -> None:
+    story = up(a_story())
+    story.tick()
+    story.expect_nothing()
+    assert notes(story) == []
+    assert story.verdict.tick_ms == 86_400_000
+
+
+def test_every_process_is_answered() -> None:
+    story = die(die(up(up(a_story({"name": "worker", "start": ["w"]})), "worker")), "worker")
+    story.tick()
+    assert [effect.key for effect in story.emitted] == [KEY, "restart-process:worker"]
+    assert len(notes(story)) == 2
+
+
+def test_a_restart_under_way_is_waited_for() -> None:
+    story = die(up(a_story()))
+    story.tick()
+    story.after("1m").tick()
+    story.expect_nothing()
+    assert notes(story) == ["gateway: restarting: its restart is under way"]
+
+
+def test_a_restart_has_its_grace_and_its_end_is_not_overslept() -> None:
+    story = die(up(a_story(restart={"grace": "10s", "backoff": "0s"})))
+    story.tick()
+    story.acked(KEY, pid=8, started=80)
+    story.after("4s").tick()
+    story.expect_nothing()
+    assert story.verdict.tick_ms == 6_001
+    assert notes(story) == ["gateway: starting: started, has 6s left to come up"]
+    story.after("6s").tick()
+    story.expect("restart-process")
+
+
+def test_the_grace_lasts_at_least_until_the_next_look() -> None:
+    story = die(up(a_story(restart={"grace": "0s", "backoff": "0s"})))
+    story.tick()
+    story.acked(KEY, pid=8, started=80)
+    story.after("249ms").tick()
+    story.expect_nothing()
+    story.after("1ms").tick()
+    story.expect("restart-process")
+
+
+def test_a_process_waits_for_those_it_depends_on() -> None:
+    story = die(
+        up(a_story({"name": "db", "start": ["d"]}, {"name": "mq", "start": ["m"]}, depends_on=["db", "mq"]))
+    )
+    story.tick()
+    story.expect_nothing("restart-process")
+    assert "gateway: waiting: waits for db, mq" in notes(story)
+    up(story, "db").tick()
+    assert "gateway: waiting: waits for mq" in notes(story)
+    up(story, "mq").tick()
+    story.expect("restart-process", key=KEY)
+
+
+def test_a_paused_pulse_says_for_how_long_it_has_been_dead() -> None:
+    story = die(up(a_story()))
+    story.after("1m").event(Paused(why="moving"), actor="ada")
+    story.after("1m").tick()
+    story.expect_nothing()
+    assert notes(story) == ["gateway: waiting: dead for 2m, and Pulse is paused by ada"]
+    story.event(Resumed(), actor="ada")
+    story.tick()
+    story.expect("restart-process")
+
+
+def test_a_budget_of_nothing_allows_no_restart_but_a_word() -> None:
+    story = die(up(a_story(restart={"max": 0})))
+    story.tick()
+    story.expect_nothing("restart-process")
+    story.expect("notify", key="notify:flapping:gateway")
+    assert notes(story) == ["gateway: flapping: dead, and its budget allows no restart (max = 0)"]
+
+
+# Stops
+
+
+def test_what_a_person_wants_down_is_stopped_in_his_name() -> None:
+    story = up(a_story())
+    story.event(ProcessStopRequested(expires_us=HOUR_US), "gateway", actor="ada")
+    story.tick()
+    wish = story.expect("stop-process", key=STOP)
+    assert wish.params == {"process": "gateway"}
+    assert (wish.survival, wish.samples, wish.reason) == (True, (1,), "ada wants gateway down")
+    story.expect_nothing("restart-process")
+    assert notes(story) == ["gateway: stopping: ada wants it down"]
+
+
+def test_what_is_down_on_purpose_is_left_so_until_that_expires() -> None:
+    story = up(a_story())
+    story.event(ProcessStopRequested(expires_us=HOUR_US), "gateway", actor="ada")
+    die(story).after("20m").tick()
+    story.expect_nothing()
+    assert notes(story) == ["gateway: stopped: stopped by ada, for another 40m"]
+    assert story.verdict.tick_ms == 40 * 60_000 + 1
+    story.after("40m").tick()
+    story.expect("restart-process", key=KEY)

@@ -1,0 +1,79 @@
+"""`upulse engine`: how the user's rules stand, and what became of them."""
+
+from typing import Annotated
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir, group
+from upulse_cli.speech import console, put, put_json, say
+
+app = group("The user's rules: how they stand, and their history.")
+
+
+@app.command()
+def status(as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Show what is in force, what waits in staging, and what is wrong."""
+    from upulse_cli.access import found_home
+    from upulse_cli.engine.standing import engine_standing
+
+    now = engine_standing(found_home(home))
+    if as_json:
+        return put_json(now)
+    from upulse_cli.views.engine import shown
+
+    return console().print(shown(now))
+
+
+@app.command()
+def log(
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, newest first.")] = 20,
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """List promotes and rollbacks: who, why, what changed, and how it went since."""
+    from upulse_cli.access import found_home
+    from upulse_cli.engine.history import turns
+
+    found = turns(found_home(home), limit)
+    if as_json:
+        return put_json(found)
+    if not found:
+        return say("Nothing was promoted yet; a daemon that starts promotes the first commit.")
+    from upulse_cli.views.engine import history
+
+    return console().print(history(found))
+
+
+@app.command()
+def diff(
+    old: Annotated[str, typer.Argument(metavar="OLD", help="A branch or a commit.")] = "main",
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Another one.")] = "staging",
+    home: HomeDir = None,
+) -> None:
+    """Show what differs between two revisions, by default between production and staging.
+
+    Of staging only what is committed.
+    """
+    from pulse_adapters.git.repository import Repository
+    from upulse_cli.access import found_home
+
+    repository = Repository(found_home(home).path)
+    put(repository.diff(repository.resolve(old), repository.resolve(new)).rstrip("\n"))
+
+
+@app.command()
+def show(
+    commit: Annotated[str, typer.Argument(metavar="COMMIT", help="A branch or a commit.")] = "main",
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Show one promote or rollback with its gates, its reason and its files."""
+    from upulse_cli.access import found_home
+    from upulse_cli.engine.history import turn
+
+    found = turn(found_home(home), commit)
+    if as_json:
+        return put_json(found)
+    from upulse_cli.views.engine import details
+
+    return console().print(details(found))

@@ -1,0 +1,33 @@
+"""`upulse new`: something of your own, with its test, in staging."""
+
+from typing import Annotated
+
+import typer
+
+from upulse_cli.options import HomeDir
+from upulse_cli.speech import put, say
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(new)
+
+
+def new(
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="rule, projection, watcher or executor.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, as quiet-nights or quiet_nights.")],
+    home: HomeDir = None,
+) -> None:
+    """Begin a rule, projection, watcher or executor of your own, with its test, in staging.
+
+    It is listed in engine.py, and in force once it is promoted.
+    """
+    from pulse_adapters.git.repository import Repository
+    from pulse_adapters.git.scaffold import scaffold
+    from upulse_cli.access import found_home
+
+    repository = Repository(found_home(home).path)
+    repository.mend()
+    for path in scaffold(repository.staging().path, what, name):
+        put(str(path))
+    say("edit it, see what it would do with: upulse dev, and bring it into force with: upulse promote")

@@ -1,0 +1,122 @@
+"""`upulse promote`, `deploy` and `rollback`: which of the user's rules are in force."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir, Why
+from upulse_cli.speech import put, put_json, say
+
+if TYPE_CHECKING:
+    from pulse_adapters.config.home import Home
+    from upulse_cli.engine.gates import Passed
+    from upulse_cli.engine.promoting import Promoted
+
+Message = Annotated[
+    str, typer.Option("--message", "-m", metavar="WORDS", help="What it is for, kept with the commit.")
+]
+Gates = Annotated[
+    list[str], typer.Option("--gate", metavar="NAME", help="Only this gate, and others so named.")
+]
+Skips = Annotated[list[str], typer.Option("--skip", metavar="NAME", help="Leave this gate out; needs --why.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(promote)
+    app.command()(deploy)
+    app.command()(rollback)
+
+
+def promote(
+    message: Message = "",
+    gate: Gates = [],  # noqa: B006 - typer's way to say that there may be none
+    skip: Skips = [],  # noqa: B006
+    why: Why = "",
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Bring the rules of staging into force.
+
+    They are committed, merged into main and must pass the gates: compiles, types, loads, tests, replay. Then the
+    daemon loads them without missing a tick. If anything says no, nothing is changed.
+    """
+    from upulse_cli.access import found_home
+
+    told(promoted(found_home(home), message, gate, skip, why), as_json)
+
+
+def deploy(
+    message: Message = "",
+    gate: Gates = [],  # noqa: B006
+    skip: Skips = [],  # noqa: B006
+    why: Why = "",
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Start the daemon if none runs, then promote."""
+    from upulse_cli.access import found_home
+    from upulse_cli.commands import daemon
+    from upulse_cli.standing import standing_of_daemon
+
+    where = found_home(home)
+    if standing_of_daemon(where)["state"] == "stopped":
+        daemon.start(foreground=False, accept_damage=False, home=home)
+    told(promoted(where, message, gate, skip, why), as_json)
+
+
+def rollback(
+    to: Annotated[
+        str, typer.Option("--to", metavar="COMMIT", help="Which commit; else the one before this one.")
+    ] = "",
+    why: Why = "",
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Bring an earlier commit of the engine back into force.
+
+    The one that is rejected stays as a branch.
+    """
+    from upulse_cli.access import found_home
+    from upulse_cli.engine import promoting
+
+    answer = promoting.rollback(found_home(home), to, why)
+    if as_json:
+        put_json(answer)
+    elif answer is None:
+        later()
+    else:
+        data = answer["data"]
+        put(answer["subject"])
+        say(f"{data['to'][:12]} is in force again; {data['rejected'][:12]} is kept as {data['kept_as']}")
+
+
+def promoted(home: "Home", message: str, gates: list[str], skips: list[str], why: str) -> "Promoted":
+    """Promote, saying each gate's word as it comes; a gate is not left out without a reason."""
+    if skips and not why:
+        raise typer.BadParameter("say why with --why: it is recorded", param_hint="--skip")
+    from upulse_cli.engine import promoting
+
+    skip = dict.fromkeys(skips, why)
+    return promoting.promote(home, promoting.Plan(message, only=gates, skip=skip, tell=say_gate))
+
+
+def say_gate(passed: "Passed") -> None:
+    """A gate's word, with its time."""
+    say(f"{passed.name:<10} {passed.outcome:<8} {passed.took:6.2f} s  {passed.words}")
+
+
+def told(what: "Promoted", as_json: bool) -> None:
+    """The commit on stdout, words on stderr."""
+    if as_json:
+        gates = [{**gate._asdict(), "took": round(gate.took, 3)} for gate in what.gates]
+        return put_json({"commit": what.commit, "gates": gates, "answer": what.answer})
+    put(what.commit)
+    if what.answer is None:
+        return later()
+    return say(f"{what.commit[:12]} is in force; undo it with: upulse rollback")
+
+
+def later() -> None:
+    """No daemon runs."""
+    say("no daemon runs; it is loaded when one starts (upulse daemon start)")

@@ -1,0 +1,61 @@
+"""`upulse replay`: what would these rules have done?"""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.speech import console, put_json, say
+
+if TYPE_CHECKING:
+    from upulse_cli.engine.replaying import Progress
+
+DIFFERS = 3
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(replay)
+
+
+def replay(
+    since: Annotated[
+        str, typer.Option("--since", metavar="WHEN", help="From when on, as 24h, or a time in ISO 8601.")
+    ] = "24h",
+    engine: Annotated[
+        str,
+        typer.Option("--engine", metavar="REVISION", help="staging (as it lies there), main, or a commit."),
+    ] = "staging",
+    against: Annotated[
+        str, typer.Option("--against", metavar="REVISION", help="Another one, to be compared with.")
+    ] = "main",
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Fold what was recorded through rules again, executing nothing.
+
+    Shows what they would have wished, and where that differs from other rules. Exit code 3 says that it differs.
+    """
+    from upulse_cli.access import found_home
+    from upulse_cli.engine.comparing import compared
+    from upulse_cli.moments import moment
+
+    found = compared(found_home(home), moment(since, "--since") or 0, engine, against, bar())
+    if as_json:
+        put_json(found.told())
+    else:
+        from upulse_cli.views.replay import shown
+
+        console().print(shown(found))
+        for caveat in found.caveats:
+            say(caveat)
+    if found.differences:
+        raise typer.Exit(DIFFERS)
+
+
+def bar() -> "Progress":
+    """Tells how far it is on stderr, if somebody looks."""
+    if not sys.stderr.isatty():
+        return lambda count, of: None
+    return lambda count, of: print(f"\r{count:,} of {of:,} ticks", end="", file=sys.stderr, flush=True)

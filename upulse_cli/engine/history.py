@@ -1,0 +1,75 @@
+"""What became of the engine, from the log: who promoted what, why, and how it went since."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.git.repository import Repository
+from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_core.model.errors import PulseError
+from pulse_core.model.kinds import (
+    EngineLoaded,
+    EnginePromoted,
+    EngineRolledBack,
+    ErrorReported,
+    RuleQuarantined,
+)
+from upulse_cli.reading import spelled
+
+TURNS = (EnginePromoted.kind, EngineRolledBack.kind)
+KINDS = (*TURNS, ErrorReported.kind, RuleQuarantined.kind, EngineLoaded.kind)
+Told = Mapping[str, Any]
+
+
+def turns(home: Home, limit: int) -> Sequence[Told]:
+    """The newest promotes and rollbacks with what happened until the next one, newest first."""
+    found: list[dict[str, Any]] = []
+    with LogReader(home.path) as log:
+        for event in map(spelled, log.events(Wanted(kinds=KINDS))):
+            if event["kind"] in TURNS:
+                found.append(begun(event))
+            elif found:
+                counted(found[-1], event)
+    return found[-limit:][::-1]
+
+
+def begun(event: Told) -> dict[str, Any]:
+    """A turn as it was recorded; nothing has happened since."""
+    data = event["data"] or {}
+    return {
+        "commit": event["subject"],
+        "at": event["at"],
+        "kind": event["kind"],
+        "by": data.get("asked_by") or event["actor"],
+        "why": data.get("why", ""),
+        "gates": data.get("gates", []),
+        "changes": data.get("changes", ""),
+        "previous": data.get("previous", data.get("rejected", "")),
+        "to": data.get("to", ""),
+        "errors": 0,
+        "quarantined": [],
+        "rules": [],
+    }
+
+
+def counted(turn: dict[str, Any], event: Told) -> None:
+    """The turn with one more thing that happened since."""
+    data = event["data"] or {}
+    if event["kind"] == ErrorReported.kind:
+        if str(event["subject"]).startswith(("rule:", "projection:", "engine")):
+            turn["errors"] += 1 + int(data.get("repeats", 0))
+    elif event["kind"] == RuleQuarantined.kind:
+        turn["quarantined"].append(event["subject"])
+    else:
+        turn["rules"] = data.get("rules", [])
+
+
+def turn(home: Home, word: str) -> Told:
+    """One turn with its files' difference; raises PulseError if that commit was never in force."""
+    repository = Repository(home.path)
+    commit = repository.resolve(word)
+    for one in turns(home, 1_000_000):
+        if one["commit"] == commit:
+            before = one["previous"]
+            return {**one, "diff": repository.diff(before, commit) if before else ""}
+    raise PulseError(f"{commit[:12]} was never in force; upulse engine log lists what was")

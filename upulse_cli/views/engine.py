@@ -1,0 +1,76 @@
+"""The engine for people."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from upulse_cli.speech import clean, one_line
+
+SHORT = 12
+
+
+def shown(now: Mapping[str, Any]) -> RenderableType:
+    """How the engine stands."""
+    table = Table.grid(padding=(0, 2))
+    table.add_row("in force", Text(_short(now["commit"]) or "nothing yet"))
+    table.add_row("runs", _runs(now["running"]))
+    table.add_row("last good", Text(_short(now["good"]) or "none yet"))
+    table.add_row("errors", Text(str(now["errors"])))
+    for rule, why in now["quarantined"].items():
+        table.add_row("quarantined", Text(one_line(f"{rule}: {why}"), style="yellow"))
+    for commit in now["requests"]:
+        table.add_row("asked for", Text(_short(commit) or "the commit before"))
+    staging = now["staging"]
+    table.add_row("staging", Text(f"{_short(staging['commit'])}, {staging['ahead']} ahead of main"))
+    for sentence in staging["advice"]:
+        table.add_row("", Text(clean(sentence), style="dim"))
+    return table
+
+
+def _runs(running: Mapping[str, Any] | None) -> Text:
+    if running is None:
+        return Text("no daemon, or one without an engine", style="dim")
+    if not running["runs"]:
+        return Text("no host is up", style="red")
+    words = f"{_short(running['runs'])} with {', '.join(running['rules']) or 'no rules'}"
+    return Text(
+        f"{words} (degraded)" if running["degraded"] else words, style="red" if running["degraded"] else ""
+    )
+
+
+def history(turns: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """Promotes and rollbacks, newest first."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("commit", "time", "what", "by", "since then", "why"):
+        table.add_column(name, overflow="fold")
+    for one in turns:
+        table.add_row(
+            _short(one["commit"]),
+            str(one["at"])[:19].replace("T", " "),
+            one["kind"],
+            Text(one_line(one["by"])),
+            Text(_since(one), style="red" if one["errors"] else ""),
+            Text(one_line(one["why"])),
+        )
+    return table
+
+
+def _since(one: Mapping[str, Any]) -> str:
+    words = f"{one['errors']} errors" if one["errors"] else "no error"
+    return words + (f", passed over: {', '.join(one['quarantined'])}" if one["quarantined"] else "")
+
+
+def details(one: Mapping[str, Any]) -> RenderableType:
+    """One promote or rollback."""
+    lines = [f"  {gate}" for gate in one["gates"]]
+    parts = [history([one]), *(Text(clean(line)) for line in lines)]
+    if one["changes"]:
+        parts.append(Text(clean(f"  behaviour: {one['changes']}")))
+    return Group(*parts, Text(clean(one["diff"])))
+
+
+def _short(commit: str | None) -> str:
+    return (commit or "")[:SHORT]

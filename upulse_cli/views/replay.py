@@ -1,0 +1,44 @@
+"""Replays for people."""
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from upulse_cli.engine.comparing import Compared
+from upulse_cli.engine.replaying import Replay
+from upulse_cli.speech import one_line
+
+MOST = 50
+OUTCOMES = ("passed", "added", "dropped", "bypassed", "error")
+
+
+def shown(found: Compared) -> RenderableType:
+    """What each rule did, what was wrong, and every difference with its time."""
+    new, old = found.new, found.old
+    parts: list[RenderableType] = [
+        Text(f"{new.ticks:,} ticks through {new.revision.commit[:12]}, beside {old.revision.commit[:12]}"),
+        rules(new),
+        *(Text(one_line(f"{times} x {fault}"), style="red") for fault, times in new.faults.items()),
+        Text(f"{len(new.wishes)} wishes; {len(old.wishes)} of the other"),
+    ]
+    for one in found.differences[:MOST]:
+        sign, style = ("+", "green") if one.only == "new" else ("-", "red")
+        words = (
+            f"{sign} {one.wish.at[:19].replace('T', ' ')}  {one.wish.key}  {one.wish.rule}  {one.wish.reason}"
+        )
+        parts.append(Text(one_line(words), style=style))
+    if len(found.differences) > MOST:
+        parts.append(Text(f"… and {len(found.differences) - MOST} more; --json has all"))
+    if not found.differences:
+        parts.append(Text("no difference"))
+    return Group(*parts)
+
+
+def rules(replay: Replay) -> Table:
+    """How often each rule did what."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("rule", *OUTCOMES):
+        table.add_column(name, justify="left" if name == "rule" else "right")
+    for rule, counts in replay.rules.items():
+        table.add_row(rule, *(str(counts[name] or "") for name in OUTCOMES))
+    return table
