@@ -12,6 +12,7 @@ from upulse_cli.commands import (
     control,
     daemon,
     demo,
+    dev,
     doctor,
     effect,
     engine,
@@ -93,6 +94,7 @@ backup.add_to(app)
 doctor.add_to(app)
 gc.add_to(app)
 new.add_to(app)
+dev.add_to(app)
 promote.add_to(app)
 replay.add_to(app)
 app.add_typer(engine.app, name="engine")

@@ -8,7 +8,10 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import iso
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
+from pulse_core.ports import Insight
+from pulse_core.projections import Snapshot
 from pulse_core.rules import Rule, compose
+from pulse_core.tick.folding import tamed
 from upulse_cli.recorded import Seen
 
 
@@ -52,12 +55,21 @@ class Explained(NamedTuple):
         }
 
 
-def explained(seen: Seen, rules: Sequence[Rule]) -> Explained:
-    """Fold the snapshot; `prev` is the same one, so that only what stands is answered, not what has changed."""
+def explained(seen: Seen, rules: Sequence[Rule], inside: Insight | None = None) -> Explained:
+    """Fold the snapshot; `prev` is the same one, so that only what stands is answered, not what has changed.
+
+    inside: what those said that are inside these rules, the user's own.
+    """
     trace: list[LayerOutcome] = []
-    folding = compose(rules, trace=trace, clock=lambda: time.perf_counter_ns() // 1000)
+    insight = inside or Insight()
+    inner = tamed(insight.verdict)
+
+    async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
+        return inner
+
+    folding = compose(rules, heart, trace, lambda: time.perf_counter_ns() // 1000)
     verdict = run(folding(seen.snapshot, seen.snapshot))
-    return Explained(seen, trace[::-1], verdict)
+    return Explained(seen, (*trace[::-1], *insight.layers[::-1]), verdict)
 
 
 def run(folding: Any) -> Verdict:

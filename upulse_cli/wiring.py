@@ -12,7 +12,6 @@ from pulse_adapters.config.file import load, load_to_start
 from pulse_adapters.config.home import Home
 from pulse_adapters.files.archive_sessions import ArchiveSessions
 from pulse_adapters.files.clean_paths import CleanPaths
-from pulse_adapters.git.asking import GitChild
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.collect import Collect
 from pulse_adapters.host.consumers import Consumers
@@ -28,7 +27,6 @@ from pulse_adapters.network.prober import ChildProber
 from pulse_adapters.notify.courier import ChildCourier
 from pulse_adapters.notify.executor import Notify
 from pulse_adapters.objects.files import FileObjects
-from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog, new_id
 from pulse_adapters.sqlite.garbage import NamedObjects
@@ -54,7 +52,6 @@ from upulse_cli.answering import Served, answer, named, with_faults
 from upulse_cli.companions import companions
 from upulse_cli.damage import refuse_lost_rows
 from upulse_cli.deep_check import deep_check
-from upulse_cli.engine.revisions import GitRevisions
 from upulse_cli.logs import Narrator, sense_aloud
 from upulse_cli.room import keep_room
 from upulse_cli.sweeping import Broom
@@ -248,7 +245,12 @@ def engine_of(home: Home) -> EngineParts | None:
     """The user's rules, if the home has a repository for them."""
     if not (home.path / "engine" / ".git").exists():
         return None
-    return EngineParts(GitRevisions(GitChild(home.path)), ChildHosts())
+    # Imported only where there is an engine: the others need not bear it in memory.
+    from pulse_adapters.git.asking import GitChild
+    from pulse_adapters.rule_host.hosts import ChildHosts
+    from upulse_cli.engine.revisions import GitRevisions
+
+    return EngineParts(GitRevisions(GitChild(home.path), home.path / "revisions"), ChildHosts())
 
 
 def broom_of(ground: Ground, vitals: SqliteVitals) -> Broom:

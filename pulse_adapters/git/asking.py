@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pulse_adapters.git.faults import MainMoved
+from pulse_adapters.git.place import revision
 from pulse_core.model.errors import PulseError
 
 TIMEOUT_S = 30.0
@@ -26,6 +27,14 @@ class Settled(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+class Back(NamedTuple):
+    """The commit that goes back, where it is laid out, and the branch that keeps what was rejected."""
+
+    commit: str
+    path: Path
+    branch: str
+
+
 class GitChild:
     """The verbs of the repository that the daemon needs. Each raises PulseError with the child's own words."""
 
@@ -37,7 +46,9 @@ class GitChild:
         return str((await self._ask("head"))["commit"])
 
     async def ensure(self, commit: str) -> Path:
-        """The folder where the commit is laid out, read-only."""
+        """The folder where the commit is laid out, read-only; no child is needed if it is there."""
+        if (path := revision(self._home, commit)).is_dir():
+            return path
         return Path((await self._ask("ensure", commit))["path"])
 
     async def point_main(self, commit: str, expected: str) -> Settled:
@@ -45,13 +56,10 @@ class GitChild:
         said = await self._ask("point-main", commit, expected)
         return Settled(said["commit"], said["stray"], tuple(said["notes"]))
 
-    async def reverting(self, to: str, message: str, author: str) -> str:
-        """A commit on top of main with the content of `to`; nothing moves."""
-        return str((await self._ask("reverting", to, message, author))["commit"])
-
-    async def keep_branch(self, name: str, commit: str) -> str:
-        """Keep a commit under a branch; the name that it has."""
-        return str((await self._ask("keep-branch", name, commit))["branch"])
+    async def going_back(self, to: str, rejected: str, message: str, author: str) -> Back:
+        """A commit on top of main with the content of `to`, laid out, and a branch for the rejected one; nothing moves."""
+        said = await self._ask("going-back", to, rejected, message, author)
+        return Back(said["commit"], Path(said["path"]), said["branch"])
 
     async def _ask(self, verb: str, *words: str) -> dict[str, Any]:
         argv = (sys.executable, "-P", "-m", "pulse_adapters.git.child", str(self._home), verb, *words)

@@ -25,11 +25,9 @@ def candidate(git: Git, message: str, author: str) -> str:
     Raises NothingToPromote, or MergeConflict with the files.
     """
     main, staging = git(*_commit(MAIN)), git(*_commit(STAGING))
-    if git.contains(main, staging) or git.tree(main) == git.tree(staging):
-        raise NothingToPromote("staging holds nothing that main lacks; change something there, and commit it")
     tree = merged(git, main, staging)
     if tree == git.tree(main):
-        raise NothingToPromote("main has all that staging changed already; nothing is to be promoted")
+        raise NothingToPromote("staging holds nothing that main lacks; change something there, and commit it")
     return committed(git, tree, message, author, main, staging)
 
 

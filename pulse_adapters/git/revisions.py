@@ -1,15 +1,12 @@
 """The commits that are laid out to be run, each in a folder of its own name."""
 
-import re
 from collections.abc import Collection
 from pathlib import Path
 
 from pulse_adapters.git.export import BEGUN, remove
 from pulse_adapters.git.locks import alone
+from pulse_adapters.git.place import COMMIT, revision
 from pulse_adapters.git.repository import Repository
-from pulse_core.model.errors import PulseError
-
-_NAME = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
 class Revisions:
@@ -20,9 +17,7 @@ class Revisions:
 
     def path(self, commit: str) -> Path:
         """Where a commit is laid out, if it is; takes the whole hash."""
-        if not _NAME.fullmatch(commit):
-            raise PulseError(f"{commit!r} is no whole commit hash")
-        return self.folder / commit
+        return revision(self.home, commit)
 
     def ensure(self, commit: str) -> Path:
         """The folder of a commit, laid out now if it was not before."""
@@ -40,7 +35,7 @@ class Revisions:
             for left in self.folder.glob(f"{BEGUN}*"):
                 remove(left)
             gone = [
-                one for one in self.folder.iterdir() if _NAME.fullmatch(one.name) and one.name not in keep
+                one for one in self.folder.iterdir() if COMMIT.fullmatch(one.name) and one.name not in keep
             ]
             for one in gone:
                 remove(

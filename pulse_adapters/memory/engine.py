@@ -32,16 +32,13 @@ class MemoryRevisions:
             raise PulseError(f"main is {self.main}, neither {commit} nor {expected}")
         self.main = commit
 
-    async def reverting(self, to: str, why: str) -> str:
+    async def going_back(self, to: str, rejected: str, why: str) -> tuple[Revision, str]:
         if to not in self.engines:
             raise PulseError(f"no commit {to!r}")
-        commit = f"{to}-again-after-{self.main}"
+        commit, branch = f"{to}-again-after-{self.main}", f"rejected/{rejected}"
         self.engines[commit] = self.engines[to]
-        return commit
-
-    async def keep_branch(self, name: str, commit: str) -> str:
-        self.branches[name] = commit
-        return name
+        self.branches[branch] = rejected
+        return await self.ensure(commit), branch
 
 
 @dataclass

@@ -15,13 +15,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn
 
+import pulse_adapters.rule_host.light  # noqa: F401 - before all that loads pydantic
 from pulse_adapters.rule_host.authored import Own, Owns
 from pulse_adapters.rule_host.feeding import Picture
 from pulse_adapters.rule_host.folding import Folder
 from pulse_adapters.rule_host.frames import LARGEST_REPLY, LARGEST_REQUEST, Frames, packed
 from pulse_adapters.rule_host.guard import REPLIES, Guard
-from pulse_adapters.rule_host.loading import Contents, Loader, Unloadable, roots_of
+from pulse_adapters.rule_host.loading import Contents, Loader, Unloadable
 from pulse_adapters.rule_host.places import Places
+from pulse_adapters.rule_host.plugins import roots_of_plugins
 from pulse_adapters.rule_host.profiling import Profile
 from pulse_adapters.rule_host.sandbox import lock
 
@@ -49,7 +51,7 @@ class Host:
         self.faults: list[tuple[str, str]] = []
         self.guard = Guard(_shared())
         plugins = begin["plugins"]
-        self.roots = {begin["root"]: "", **roots_of(plugins)}
+        self.roots = {begin["root"]: "", **roots_of_plugins(plugins)}
         self.places = Places(self.roots)
         self.picture = Picture(begin["prev"])
         os.chdir(begin["root"])

@@ -75,6 +75,7 @@ class Guard:
 
     def back(self, outer: Turn) -> None:
         """The unit has ended; the one around it goes on, and has its share of what is left."""
+        self._is_held = True
         self._stand_by_it()
         if outer.unit is None:
             self._turn = NOBODY

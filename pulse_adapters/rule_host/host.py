@@ -18,8 +18,9 @@ from pulse_core.projections import Snapshot
 
 US = 1_000_000
 GRACE = 0.02
-"""Seconds of a deadline that are kept for asking where the child hangs."""
-_STEP = 0.002
+"""Seconds of a deadline that are kept for the child's own work."""
+SLOW = 0.75
+"""The part of a deadline after which the child is asked where it is."""
 _HELD = 500
 _LAST = 0.3
 _WORDS = 200
@@ -48,26 +49,24 @@ class Child:
         """The answer, or None from a child that is dead: one that does not answer in time is."""
         if not self.alive:
             return None
-        grace = min(GRACE, seconds / 5)
-        until = time.monotonic() + seconds
+        began = time.monotonic()
         self._number += 1
         answer: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
         self._open[self._number] = answer
-        self.tell({**message, "id": self._number, "until": until - grace})
-        await asyncio.wait([answer], timeout=until - grace - time.monotonic())
+        self.tell({**message, "id": self._number, "until": began + seconds - min(GRACE, seconds / 5)})
+        await asyncio.wait([answer], timeout=seconds * SLOW)
         if not answer.done():
-            await self._overdue(answer, until, seconds)
+            await self._late(answer, began + seconds, seconds)
         return answer.result()
 
-    async def _overdue(self, answer: "asyncio.Future[Message | None]", until: float, seconds: float) -> None:
-        """Ask where it hangs, and end it; an answer may still come meanwhile."""
+    async def _late(self, answer: "asyncio.Future[Message | None]", until: float, seconds: float) -> None:
+        """Ask where it is, which disturbs nothing; if there is no answer in time, end it."""
+        self.process.where()  # of another time
         self.process.ask_where()
-        place = ""
-        while not answer.done() and not place and time.monotonic() < until:
-            await asyncio.wait([answer], timeout=_STEP)
-            place = self.places.of_dump(self.process.where())
+        unit = self.process.unit()
         await asyncio.wait([answer], timeout=max(0.0, until - time.monotonic()))
         if not answer.done():
+            place = self.places.of_dump(self.process.where()) if self.process.unit() == unit else ""
             self._bury(f"took longer than {seconds * 1000:,.0f} ms, and its host was ended", place)
             self.process.kill()
 

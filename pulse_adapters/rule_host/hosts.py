@@ -1,7 +1,7 @@
 """Starts rule hosts: a child loads a revision, is told what happened, and stands ready for the next tick."""
 
 import os
-import sys
+import site
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +11,7 @@ from pulse_adapters.rule_host.host import Child, ChildRuleHost
 from pulse_adapters.rule_host.insight import kinds_of, loaded_of, roots_of, units_of
 from pulse_adapters.rule_host.news import whole
 from pulse_adapters.rule_host.places import Places
+from pulse_adapters.rule_host.plugins import roots_of_plugins
 from pulse_adapters.rule_host.scratch import Scratch
 from pulse_core.model.event import Event
 from pulse_core.ports import CannotLoad, History, Kept, Loaded, Revision
@@ -43,7 +44,7 @@ class ChildHosts:
         """A host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
         try:
             scratch = Scratch(self.scratch, self.user)
-            child = Child(_environment(scratch.path), scratch)
+            child = Child(_environment(scratch.path, self.plugins), scratch)
         except OSError as error:
             raise CannotLoad(f"no rule host can be started: {error}") from error
         try:
@@ -122,10 +123,11 @@ def _real(path: str) -> str:
     return os.path.realpath(path)
 
 
-def _environment(scratch: str) -> Mapping[str, str]:
+def _environment(scratch: str, plugins: Mapping[str, str]) -> Mapping[str, str]:
     """The little that a child needs to know of ours."""
     given = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    needed = [] if _ROOT in (path for path in sys.path if path.endswith("-packages")) else [_ROOT]
+    found = (os.path.dirname(path) for path in roots_of_plugins(plugins))
+    needed = [path for path in dict.fromkeys((_ROOT, *found)) if path not in site.getsitepackages()]
     return {
         **given,
         "PYTHONHASHSEED": "0",

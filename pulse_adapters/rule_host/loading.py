@@ -5,8 +5,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NamedTuple
+
+from pydantic_core import to_json
 
 from pulse_adapters.rule_host.guard import Guard, Overran
 from pulse_adapters.rule_host.places import Places, placed, spelled
@@ -81,21 +82,6 @@ class Loader:
             self._guard.back(outer)
 
 
-def roots_of(plugins: Mapping[str, str]) -> Mapping[str, str]:
-    """The folder or file of each plugin's package, with its name; nothing is imported for it."""
-    found = {}
-    for entry in plugins.values():
-        package = entry.partition(":")[0].partition(".")[0]
-        spec = find_spec(package)
-        if spec is None:
-            continue
-        if spec.submodule_search_locations:
-            found[next(iter(spec.submodule_search_locations))] = package
-        elif spec.origin:
-            found[spec.origin] = f"{package}.py"
-    return found
-
-
 def rules_of(entry: str) -> Sequence[Rule]:
     """The rules that an entry point names: one, several, or whatever has them as `RULES`."""
     module, _, path = entry.partition(":")
@@ -135,4 +121,9 @@ def _projections(found: Any) -> Mapping[str, Projection]:
     for name, projection in found.items():
         if not isinstance(projection, Projection):
             raise Unloadable(f"PROJECTIONS[{name!r}] is no Projection ({_FILE})")
+        try:
+            to_json(projection.start)
+        except ValueError as error:
+            words = f"the start of PROJECTIONS[{name!r}] is nothing that JSON can hold: {error} ({_FILE})"
+            raise Unloadable(words) from None
     return found

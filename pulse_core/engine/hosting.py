@@ -10,7 +10,7 @@ from pulse_core.engine.tally import Tally
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import RuleQuarantined
-from pulse_core.ports import Insight
+from pulse_core.ports import Insight, Revision
 from pulse_core.projections import Engine, Snapshot
 
 
@@ -78,15 +78,14 @@ class Hosting:
 
     # One after the other
 
-    async def started(self, commit: str) -> Running:
-        """A host that has loaded this commit; the present one goes on meanwhile. Raises PulseError."""
-        revision = await self.parts.revisions.ensure(commit)
+    async def started(self, revision: Revision) -> Running:
+        """A host that has loaded this revision; the present one goes on meanwhile. Raises PulseError."""
         kept = await own_checkpoints.load(self.around.log, self.around.checkpoints)
         prev = self.around.standing()
         host = await self.parts.hosts.start(revision, prev, self.around.log.since, kept)
         engine = self._engine
-        host.quarantine(tuple(engine.quarantined) if commit == engine.commit else ())
-        return Running(host, commit, prev.projected.seq)
+        host.quarantine(tuple(engine.quarantined) if revision.commit == engine.commit else ())
+        return Running(host, revision.commit, prev.projected.seq)
 
     async def take(self, running: Running) -> None:
         """Tell a new host what it has missed, let it fold from now on, and end the old one: no tick is missed."""

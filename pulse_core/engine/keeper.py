@@ -104,7 +104,8 @@ class Keeper:
         for commit in dict.fromkeys(filter(None, (wanted, engine.good, engine.previous, engine.replaced))):
             began = now()
             try:
-                await self.hosting.take(running := await self.hosting.started(commit))
+                revision = await self.parts.revisions.ensure(commit)
+                await self.hosting.take(running := await self.hosting.started(revision))
             except PulseError as error:
                 why = why or str(error)
                 continue
@@ -144,7 +145,7 @@ class Keeper:
             await self._record(PromoteRefused(why=why), request.subject, request.id)
 
     async def _promote(self, request: Event, asked: PromoteRequested) -> None:
-        running = await self.hosting.started(request.subject)
+        running = await self.hosting.started(await self.parts.revisions.ensure(request.subject))
         promoted = self._promoted(asked, running, request.actor)
         await self._turn(running, promoted, request.id)
 
@@ -157,12 +158,11 @@ class Keeper:
 
     async def _go_back(self, to: str, why: str, by: str, cause: str | None = None) -> str:
         rejected = self.engine.commit
-        branch = await self.parts.revisions.keep_branch(f"rejected/{rejected[:12]}", rejected)
-        commit = await self.parts.revisions.reverting(to, why)
-        running = await self.hosting.started(commit)
+        revision, branch = await self.parts.revisions.going_back(to, rejected, why)
+        running = await self.hosting.started(revision)
         rolled = EngineRolledBack(rejected=rejected, to=to, why=why, asked_by=by, kept_as=branch)
         await self._turn(running, rolled, cause)
-        return commit
+        return revision.commit
 
     async def _turn(
         self, running: Running, what: EnginePromoted | EngineRolledBack, cause: str | None

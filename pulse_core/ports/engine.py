@@ -124,10 +124,9 @@ class Revisions(Protocol):
         """Let `main` be this commit; refused if it is neither that nor `expected`."""
         ...
 
-    async def reverting(self, to: str, why: str) -> str:
-        """A new commit after `main` whose files are those of an earlier one; `main` does not move yet."""
-        ...
+    async def going_back(self, to: str, rejected: str, why: str) -> tuple[Revision, str]:
+        """A new commit after `main` with the files of an earlier one, laid out; and the branch that keeps `rejected`.
 
-    async def keep_branch(self, name: str, commit: str) -> str:
-        """Keep a commit under a name; the name it has, should that one be another's."""
+        `main` does not move yet.
+        """
         ...

@@ -15,7 +15,7 @@ from pathlib import Path
 from docs_console import Command
 
 PATIENCE = 20.0
-LOOKS = ("upulse status", "upulse process list", "upulse events", "upulse why", "upulse effect list",
+LOOKS = ("upulse status", "upulse engine status", "upulse process list", "upulse events", "upulse why", "upulse effect list",
          "upulse effect show", "upulse daemon logs", "ls ")  # fmt: skip
 TAG = "UPULSE_DOCS_TEST"
 PORT = "18080"

@@ -31,7 +31,7 @@ UNRUN = {
     "systemctl status upulse",
     "loginctl enable-linger",
 }
-INFOS = {"", "console", "console no-run", "toml", "text", "mermaid"}
+INFOS = {"python", "", "console", "console no-run", "toml", "text", "mermaid"}
 
 
 @pytest.fixture

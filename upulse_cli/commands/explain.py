@@ -17,20 +17,33 @@ def explain(
     at: Annotated[
         str | None, typer.Option("--at", metavar="TIME", help="A moment: 10m ago, or in ISO 8601; else now.")
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            metavar="REVISION",
+            help="staging (as it lies there), main, or a commit; else the one in force then.",
+            show_default=False,
+        ),
+    ] = "",
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
-    """Fold a snapshot through the rules, executing nothing.
+    """Fold a snapshot through the rules, executing nothing: survival's, then plugins' and your own.
 
     Shows rule by rule who passed, added or dropped what, and why not: which bound, streak, silence or budget.
     """
     from pulse_core.rules.survival import SURVIVAL
     from upulse_cli.access import found_home
+    from upulse_cli.engine.inside import inside
     from upulse_cli.explaining import explained
     from upulse_cli.moments import moment
-    from upulse_cli.recorded import seen
+    from upulse_cli.recorded import Seen, seen
 
-    told = explained(seen(found_home(home), moment(at, "--at")), SURVIVAL).told()
+    where = found_home(home)
+    snapshot, caveats = seen(where, moment(at, "--at"))
+    own = inside(where, snapshot, engine)
+    told = explained(Seen(snapshot, (*caveats, *own.caveats)), SURVIVAL, own.insight).told()
     if as_json:
         return put_json(told)
     from upulse_cli.views.explain import tree

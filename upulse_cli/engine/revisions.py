@@ -1,6 +1,7 @@
 """The engine's repository as the daemon uses it: git in a child of its own."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from pulse_adapters.git.asking import GitChild
 from pulse_adapters.git.author import PULSE
@@ -12,23 +13,24 @@ class GitRevisions:
     """Implements `Revisions`."""
 
     git: GitChild
+    folder: Path
+    """Where commits are laid out; what is there is whole."""
 
     async def head(self) -> str:
         """The commit of `main`."""
         return await self.git.head()
 
     async def ensure(self, commit: str) -> Revision:
-        """The commit's immutable export."""
-        return Revision(commit, str(await self.git.ensure(commit)))
+        """The commit's immutable export; git is not asked for what is there."""
+        there = self.folder / commit
+        return Revision(commit, str(there if commit and there.is_dir() else await self.git.ensure(commit)))
 
     async def point_main(self, commit: str, expected: str) -> None:
         """Let `main`, and the files that follow it, be this commit."""
         await self.git.point_main(commit, expected)
 
-    async def reverting(self, to: str, why: str) -> str:
-        """A new commit with the files of an earlier one."""
-        return await self.git.reverting(to, f"Go back to {to[:12]}: {why or 'somebody asked'}", PULSE)
-
-    async def keep_branch(self, name: str, commit: str) -> str:
-        """Keep a commit under a name."""
-        return await self.git.keep_branch(name, commit)
+    async def going_back(self, to: str, rejected: str, why: str) -> tuple[Revision, str]:
+        """A new commit with the files of an earlier one, and the branch that keeps the one that is rejected."""
+        message = f"Go back to {to[:12]}: {why or 'somebody asked'}"
+        back = await self.git.going_back(to, rejected, message, PULSE)
+        return Revision(back.commit, str(back.path)), back.branch

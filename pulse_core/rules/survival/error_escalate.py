@@ -39,7 +39,7 @@ async def error_escalate(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
         answer = judge(name, curr)
         verdict = verdict.plus(*answer.effects).noting(*(f"{name}: {note}" for note in answer.notes))
         if answer.wait_us is not None:
-            verdict = verdict.within(max(0, answer.wait_us) // 1000 + 1)
+            verdict = verdict.within(answer.wait_us // 1000 + 1)
     return verdict
 
 

@@ -61,7 +61,9 @@ def step(name: str, condition: Condition, curr: Snapshot) -> Step:
     tried, patience = tried_against(name, curr), curr.settings.resources.patience
     action = actions[len(tried) % len(actions)]
     keys = tuple(keys_of(action, name))
-    if (tried and tried[-1].settled is None) or any(curr.effects.by_key(key) for key in keys):
+    if tried and tried[-1].settled is None:
+        return Step(why=f"{tried[-1].action} is under way")
+    if any(curr.effects.by_key(key) for key in keys):
         return Step(why=f"{action} is under way")
     vain = _in_vain(tried, len(actions), patience, curr.now)
     if (wait := _pause(tried, len(actions), patience) - _idle(tried, keys, condition, curr)) > 0:

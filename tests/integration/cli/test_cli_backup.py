@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from cli_home import ALLOW, CliHome, Inside, sleeper
 
+from upulse_cli.backup import restoring
 from upulse_cli.backup.place import under_construction
 
 
@@ -371,7 +372,10 @@ def test_a_backup_of_another_home_is_refused(quiet: Inside, backup: Path, tmp_pa
     assert content(other.path) == before
 
 
-def test_nothing_is_restored_while_a_daemon_runs(live: Inside, tmp_path: Path) -> None:
+def test_nothing_is_restored_while_a_daemon_runs(
+    live: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restoring, "WAIT", 0.1)
     live.upulse("backup", str(tmp_path / "backup"))
     assert "is held by process" in live.upulse("restore", str(tmp_path / "backup"), code=1).err
     assert live.upulse("verify").code == 0

@@ -8,7 +8,6 @@ import signal
 import socket
 import sqlite3
 import stat
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DaemonStarted
 from pulse_core.model.moment import Moment
+from tests.campaign.broken_off import dying, steps
 from upulse_cli.doctor.findings import Ground
 from upulse_cli.doctor.machine import shift_of_clock, type_of
 
@@ -143,13 +143,11 @@ def test_a_cache_that_cannot_be_read_is_deleted(quiet: Inside) -> None:
 
 
 def unfinished(home: Inside, backup: Path) -> None:
-    """A restore that was killed after it was decided."""
+    """A restore that was killed after it was decided: before one of the last steps that a whole one takes."""
     home.upulse("backup", str(backup))
-    for nth in range(60, 0, -1):
-        argv = [sys.executable, "-m", "tests.campaign.dying_command", str(nth), str(home.path)]
-        subprocess.run(
-            [*argv, "restore", str(backup), "--home", str(home.path)], capture_output=True, check=False
-        )
+    whole = dying(0, home.path, "restore", str(backup), "--home", str(home.path))
+    for nth in range(steps(whole), 0, -1):
+        dying(nth, home.path, "restore", str(backup), "--home", str(home.path))
         if (home.path / "restoring" / "plan.json").exists():
             return
     raise AssertionError("it was never decided and not finished")
@@ -261,7 +259,8 @@ def test_a_package_that_the_settings_need_is_named(quiet: Inside, monkeypatch: p
     assert found["remedy"] == "pip install 'upulse[notify]'"
 
 
-def test_a_daemon_that_hangs_is_said(quiet: Inside) -> None:
+def test_a_daemon_that_hangs_is_said(quiet: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("upulse_cli.doctor.findings.PATIENCE", 0.5)
     outside = CliHome(quiet.path)
     outside.configure("")
     outside.upulse("daemon", "start")

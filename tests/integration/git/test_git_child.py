@@ -23,12 +23,13 @@ async def test_the_daemons_verbs_do_what_the_repositorys_do(tmp_path: Path) -> N
     first, candidate = await child.head(), repository.candidate("promote", ADA)
     path = await child.ensure(candidate)
     assert files(path) == {**FILES, "rules/a.py": "A = 1\n"}
+    assert await child.ensure(candidate) == path
     assert await child.point_main(candidate, first) == (candidate, "", ())
-    back = await child.reverting(first, "zurück, weil es schadet", ADA)
-    assert await child.point_main(back, candidate) == (back, "", ())
-    assert await child.keep_branch("rejected/it", candidate) == "rejected/it"
-    assert await child.head() == repository.head() == back
-    assert repository.resolve("rejected/it") == candidate
+    back = await child.going_back(first, candidate, "zurück, weil es schadet", ADA)
+    assert files(back.path) == FILES
+    assert repository.resolve(back.branch) == candidate
+    assert await child.point_main(back.commit, candidate) == (back.commit, "", ())
+    assert await child.head() == repository.head() == back.commit
 
 
 async def test_its_errors_are_the_repositorys_own(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ def is_whole(home: Path) -> bool:
         assert files(home / name) == FILES
         assert git(home / name, "symbolic-ref", "--short", "HEAD") == branch
         assert is_clean(home / name)
+    assert not list((home / "engine" / ".git").glob("worktrees/*/locked"))
     return True
 
 
@@ -121,9 +122,15 @@ def test_a_repository_without_main_is_not_given_another(tmp_path: Path) -> None:
 
 
 def test_a_home_within_another_repository_has_one_of_its_own(tmp_path: Path) -> None:
-    git(tmp_path, "init", "--quiet")
-    assert is_whole(made(tmp_path).home)
-    assert git(tmp_path, "for-each-ref") == ""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "-m", "around it")
+    around = git(tmp_path, "for-each-ref")
+    home = made(tmp_path).home
+    assert is_whole(home)
+    _init_half_done(home)
+    Repository.create(home, tmp_path / "template", ADA)
+    assert is_whole(home)
+    assert git(tmp_path, "for-each-ref") == around
 
 
 def test_without_an_engine_it_is_said_how_to_make_one(tmp_path: Path) -> None:
@@ -135,7 +142,8 @@ def test_no_name_no_configuration_and_another_gits_variables_are_no_hindrance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
+    write(elsewhere / ".gitconfig", f"[core]\nexcludesFile = {elsewhere}/ignored\n")
+    write(elsewhere / "ignored", "*.py\n")
     monkeypatch.setenv("HOME", str(elsewhere))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(elsewhere))
     monkeypatch.setenv("GIT_DIR", str(elsewhere / "nothing"))
@@ -144,7 +152,8 @@ def test_no_name_no_configuration_and_another_gits_variables_are_no_hindrance(
     repository = made(tmp_path)
     assert is_whole(repository.home)
     assert repository.log()[0].author == ADA
-    assert list(elsewhere.iterdir()) == []
+    assert set(files(elsewhere)) == {".gitconfig", "ignored"}
+    assert not (repository.home / "engine" / ".git" / "hooks").exists()
 
 
 def test_names_beyond_ascii_come_through(tmp_path: Path) -> None:

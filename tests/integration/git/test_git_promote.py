@@ -56,7 +56,7 @@ def test_what_main_has_already_is_nothing_new(tmp_path: Path) -> None:
         write(repository.home / "engine" / "rules" / f"{name}.py", "A = 1\n")
     git(repository.home / "engine", "add", "--all")
     git(repository.home / "engine", "commit", "--quiet", "-m", "by hand")
-    with pytest.raises(NothingToPromote, match="main has all"):
+    with pytest.raises(NothingToPromote, match="nothing that main lacks"):
         repository.candidate("nothing", ADA)
 
 
@@ -193,6 +193,19 @@ def test_files_that_were_half_laid_out_when_git_was_killed_are_nobodys(tmp_path:
     assert repository.point_main(new, old) == (new, "", ())
     assert is_clean(engine)
     assert files(engine) == files(repository.home / "staging")
+
+
+def test_files_of_an_earlier_commit_that_was_never_followed_are_nobodys(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    first = repository.head()
+    edited(repository, "rules/a.py", "A = 1\n")
+    second = repository.candidate("second", ADA)
+    git(repository.home / "engine", "update-ref", "refs/heads/main", second, first)
+    for name in ("rules/a.py", "engine.py"):
+        edited(repository, name, "A = 2\n")
+    third = repository.candidate("third", ADA)
+    assert repository.point_main(third, second) == (third, "", ())
+    assert is_clean(repository.home / "engine")
 
 
 def test_a_half_forwarded_staging_is_finished_with_the_edits_it_has(tmp_path: Path) -> None:
@@ -339,3 +352,37 @@ def test_neither_hooks_nor_a_file_monitor_are_run(tmp_path: Path) -> None:
     git(engine, "-c", "commit.gpgSign=false", "commit", "--quiet", "--allow-empty", "-m", "by hand")
     assert "monitor" in trace.read_text()  # git would run them, if it were asked
     assert "post-commit" in trace.read_text()
+
+
+def test_a_merge_begun_in_the_engine_is_kept_and_forgotten(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    engine = repository.home / "engine"
+    git(engine, "switch", "--quiet", "-c", "other")
+    write(engine / "engine.py", "RULES = [1]\n")
+    git(engine, "commit", "--quiet", "-am", "one")
+    git(engine, "switch", "--quiet", "main")
+    git(engine, "merge", "--quiet", "--no-ff", "--no-commit", "other")
+    edited(repository)
+    before = repository.head()
+    pointed = repository.point_main(repository.candidate("promote", ADA), before)
+    assert git(engine, "show", f"{pointed.stray}:engine.py") == "RULES = [1]"
+    assert is_clean(engine)
+    assert not (engine / ".git" / "MERGE_HEAD").exists()
+
+
+def test_a_commit_made_by_hand_on_main_is_merged_and_nobodys_stray(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    engine = repository.home / "engine"
+    lines = [f"L{number} = 0" for number in range(20)]
+    old = promoted(repository, "rules/long.py", "\n".join(lines) + "\n")
+    write(engine / "rules" / "long.py", "\n".join(["L0 = 'by hand'", *lines[1:]]) + "\n")
+    git(engine, "commit", "--quiet", "-am", "by hand")
+    edited(repository, "rules/long.py", "\n".join([*lines[:-1], "L19 = 'staging'"]) + "\n")
+    candidate = repository.candidate("both", ADA)
+    with pytest.raises(MainMoved):
+        repository.point_main(candidate, old)
+    pointed = repository.point_main(candidate, repository.head())
+    assert (pointed.stray, pointed.notes) == ("", ())
+    assert (engine / "rules" / "long.py").read_text() == "\n".join(
+        ["L0 = 'by hand'", *lines[1:-1], "L19 = 'staging'"]
+    ) + "\n"

@@ -152,7 +152,7 @@ NEW = HEAD.replace("from rules.z", "from rules.mine import mine\nfrom rules.z")
         ("RULES = [a, z,]\n", "RULES = [a, z, mine,]\n"),
         ("RULES = [\n    a,  # 'ü' first\n    z,  # last, [really]\n    # none\n]\n",
          "RULES = [\n    a,  # 'ü' first\n    z,  # last, [really]\n    mine,\n    # none\n]\n"),
-        ("RULES = [\n  a,\n  z  # no comma\n]\n", "RULES = [\n  a,\n  z,  # no comma\n  mine,\n]\n"),
+        ("RULES = [\n  a,\n  z  # none, no\n]\n", "RULES = [\n  a,\n  z,  # none, no\n  mine,\n]\n"),
         ("RULES = [a,\n         z]\n", "RULES = [a,\n         z, mine]\n"),
         ("RULES = [\n]\n", "RULES = [\n    mine,\n]\n"),
         ("RULES = [  # so far\n    # none\n]", "RULES = [  # so far\n    # none\n    mine,\n]"),

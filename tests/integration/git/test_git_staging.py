@@ -94,10 +94,11 @@ def test_a_merge_that_is_not_settled_is_never_committed(tmp_path: Path) -> None:
     assert "<<<<<<<" in (staging / "rules" / "a.py").read_text()
 
 
-def test_a_merge_that_is_settled_is_ended_by_a_commit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("settled", ["A = 3\n", "A = 2\n"])
+def test_a_merge_that_is_settled_is_ended_by_a_commit(tmp_path: Path, settled: str) -> None:
     repository = made(tmp_path)
     staging = conflicting(repository)
-    write(staging / "rules" / "a.py", "A = 3\n")
+    write(staging / "rules" / "a.py", settled)  # the second is what staging had: nothing is dirty then
     git(staging, "add", "--all")
     commit = repository.commit_staging("both", ADA)
     assert len(git(staging, "log", "-1", "--format=%P", str(commit)).split()) == 2
@@ -115,6 +116,21 @@ def test_a_missing_worktree_is_made_again(tmp_path: Path) -> None:
     assert repository.mend() == (f"{repository.home / 'staging'} is made",)
     assert repository.staging().commit == commit
     assert files(repository.home / "staging") == {**FILES, "rules/a.py": "A = 1\n"}
+
+
+def test_a_missing_worktree_that_somebody_had_locked_is_made_again(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    git(
+        repository.home / "engine",
+        "worktree",
+        "lock",
+        "--reason",
+        "travelling",
+        str(repository.home / "staging"),
+    )
+    shutil.rmtree(repository.home / "staging")
+    repository.mend()
+    assert files(repository.home / "staging") == FILES
 
 
 def test_a_missing_branch_is_made_again_and_edits_stay(tmp_path: Path) -> None:

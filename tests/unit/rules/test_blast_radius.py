@@ -16,7 +16,7 @@ TITLE = "Pulse holds back actions"
 
 
 class Wishes:
-    """Something inside that wishes what it is told to."""
+    """Something inside that wishes what it is told to, as survival would; `mine:…` as other rules do."""
 
     __name__ = "wishes"
 
@@ -24,10 +24,13 @@ class Wishes:
         self.keys: list[str] = []
 
     async def __call__(self, prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-        actions = ["notify" if key.startswith("notify:") else "note" for key in self.keys]
-        return (await inner(prev, curr)).plus(
-            *(Effect(action=action, key=key) for action, key in zip(actions, self.keys, strict=True))
-        )
+        return (await inner(prev, curr)).plus(*map(wish, self.keys))
+
+
+def wish(key: str) -> Effect:
+    return Effect(
+        action="notify" if "notify" in key else "note", key=key, survival=not key.startswith("mine:")
+    )
 
 
 def limited(limit: int, **settings: Any) -> tuple[Story, Wishes]:
@@ -60,9 +63,25 @@ def test_beyond_it_the_later_ones_are_held_back_and_that_is_told() -> None:
     assert story.verdict.tick_ms == 60_001
 
 
-def test_notices_are_free() -> None:
+def test_survivals_notices_are_free() -> None:
     story, wishes = limited(1)
     assert keys(story, wishes, "notify:x", "a", "notify:y") == ["notify:x", "a", "notify:y"]
+
+
+def test_notices_of_other_rules_are_not() -> None:
+    story, wishes = limited(1)
+    assert keys(story, wishes, "mine:notify:x", "mine:a") == ["mine:notify:x", NOTICE]
+
+
+def test_other_rules_cannot_spend_what_survival_has_nor_it_theirs() -> None:
+    story, wishes = limited(2)
+    assert keys(story, wishes, "mine:a", "mine:b", "mine:c") == ["mine:a", "mine:b", NOTICE]
+    assert keys(story.after("1s"), wishes, "mine:c", "a", "b", "c") == ["a", "b"]
+    assert story.layers[-1].notes == ("2 actions held back: 2 a minute over all targets are spent",)
+    assert keys(story.after("58s"), wishes, "mine:c", "c") == []
+    assert story.verdict.tick_ms == 1_001
+    assert keys(story.after("1s"), wishes, "mine:c", "c") == ["mine:c"]
+    assert keys(story.after("1s"), wishes, "c") == ["c"]
 
 
 def test_what_is_open_already_costs_nothing_anew() -> None:

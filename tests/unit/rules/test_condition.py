@@ -71,6 +71,25 @@ def test_slow_deaths_do_not_spend_the_budget_but_are_told_when_nothing_helps() -
     assert not judged(history._replace(attempts=history.attempts[1:]), 100).tell
 
 
+@pytest.mark.parametrize(("attempts", "minutes"), [(5, 5), (6, 10), (7, 20), (8, 40), (9, 60), (30, 60)])
+def test_each_half_open_try_waits_twice_as_long_up_to_an_hour(attempts: int, minutes: int) -> None:
+    history = DEAD._replace(attempts=tuple(at(90 + number / 100) for number in range(attempts)))
+    assert judged(history, 100).wait_us == minutes * 60 * SECOND
+
+
+def test_a_try_is_not_a_microsecond_early() -> None:
+    history = DEAD._replace(attempts=(at(99),))
+    assert judged(history, 101 - 1 / SECOND).wait_us == 1
+    assert judged(history, 101).state is State.DUE
+
+
+def test_what_lies_a_whole_window_back_spends_no_budget() -> None:
+    restart = RestartSettings.model_validate({"max": 2, "within": "10m"})
+    assert exhausted(restart, [at(0), at(600)]) is None
+    assert exhausted(restart, [at(0), at(599.999999)]) == 2
+    assert exhausted(RestartSettings.model_validate({"max": 0}), []) == 0
+
+
 @given(st.integers(0, 60))
 def test_half_open_tries_come_less_often_but_never_stop(extra: int) -> None:
     attempts = tuple(at(90 + number / 100) for number in range(5 + extra))
@@ -121,6 +140,13 @@ def test_a_first_start_that_did_not_bring_it_up_is_followed_by_a_pause(stage: St
 
 def test_the_first_restart_of_what_its_first_start_brought_up_is_due_at_once() -> None:
     assert judged(FIRST._replace(stage=Stage.UP), 100) == Condition(State.DUE, why="dead (gone)")
+
+
+@pytest.mark.parametrize(("charged", "words"), [(1, "1 restart"), (2, "2 restarts")])
+def test_what_did_not_help_is_counted_in_words(charged: int, words: str) -> None:
+    history = DEAD._replace(attempts=tuple(at(50 + number) for number in range(charged)), stage=Stage.UP)
+    assert judged(history, 200).why == f"dead again after {words} (gone)"
+    assert judged(history._replace(error="no such program"), 200).why.endswith("(no such program)")
 
 
 @pytest.mark.parametrize("stage", [Stage.STARTED, Stage.UP])

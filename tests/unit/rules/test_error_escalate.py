@@ -13,7 +13,10 @@ from pulse_core.model.kinds import (
     ProcessUp,
     SilenceAdded,
 )
+from pulse_core.projections.logs import QUIET
 from pulse_core.rules.survival import error_escalate, kill_switch, silence
+from pulse_core.rules.survival.error_escalate import sources
+from pulse_core.rules.survival.log_causes import writer
 from pulse_core.testing import Story, given
 
 APP, KEY = "/var/log/app.log", "notify:log:/var/log/app.log"
@@ -92,6 +95,24 @@ def test_worse_lines_wait_less(severity: str, seconds: int) -> None:
         assert bool(heard) == (second + 20 >= seconds), second
 
 
+def test_other_lines_wait_to_the_microsecond() -> None:
+    told = say(story(), "first")
+    tick(told)
+    say(told.after("1s"), "second")
+    told.now = told.now.plus(299 * 1_000_000 - 1)
+    assert tick(told) == []
+    told.now = told.now.plus(1)
+    assert tick(told) == [f"errors in {APP}"]
+
+
+def test_of_several_that_wait_the_worst_one_says_for_how_long() -> None:
+    told = say(story(), "first")
+    tick(told)
+    say(say(told.after("10s"), "second", severity="warning"), "third", severity="critical")
+    assert tick(told.after("49s")) == []
+    assert tick(told.after("1s")) == [f"critical lines in {APP}"]
+
+
 def test_every_source_is_told_of_by_itself() -> None:
     told = say(say(story(), "ERROR one"), "ERROR one", source="/var/log/other.log")
     assert sorted(tick(told)) == ["errors in /var/log/app.log", "errors in /var/log/other.log"]
@@ -107,6 +128,19 @@ def test_the_worst_lines_are_shown_first_and_not_too_many() -> None:
     assert shown[1] == "warning grey"
     assert shown[-1] == "and 3 others"
     assert len(shown) == 6
+
+
+def test_as_many_as_are_shown_leave_no_others() -> None:
+    told = say(story(), "red", "blue", "green", "white", "black")
+    tick(told)
+    assert told.emitted[0].params["text"].splitlines() == ["black", "white", "green", "blue", "red"]
+
+
+def test_one_line_is_called_one() -> None:
+    told = say(story(), "ERROR")
+    tick(told)
+    tick(told.after("10m"))
+    assert told.emitted[0].params["text"] == "nothing more of it for 10m; 1 line in all"
 
 
 def test_lines_that_are_alike_are_counted() -> None:
@@ -140,6 +174,47 @@ def test_the_end_of_a_quiet_time_is_waited_for() -> None:
     assert told.verdict.tick_ms == 600_001
     told.after("599s").tick()
     assert told.verdict.tick_ms == 1_001
+
+
+def test_it_is_over_to_the_microsecond() -> None:
+    told = say(story(), "ERROR")
+    tick(told)
+    told.now = told.now.plus(QUIET - 1)
+    assert tick(told) == []
+    assert told.verdict.tick_ms == 1
+    assert sources(told.snapshot) == [APP]
+    told.now = told.now.plus(1)
+    assert tick(told) == [f"resolved: errors in {APP}"]
+    assert sources(told.snapshot) == []
+
+
+def test_only_sources_with_something_to_say_are_looked_at() -> None:
+    told = story()
+    notice = Effect(action="notify", key="notify:resource:disk:/", params={"title": "x"}, survival=True)
+    told.event(notice, notice.key)
+    assert sources(told.snapshot) == []
+    told.raised("network", "down")
+    told.raised("log:/var/log/storm.log", "storm")
+    say(told, "ERROR")
+    assert sources(told.snapshot) == ["/var/log/storm.log", APP]
+    told.now = told.now.plus(QUIET - 1)
+    assert sources(told.snapshot) == ["/var/log/storm.log", APP]
+    told.now = told.now.plus(1)
+    assert sources(told.snapshot) == ["/var/log/storm.log"]
+
+
+@pytest.mark.parametrize(
+    ("severity", "title"), [("warning", "warnings"), ("error", "errors"), ("critical", "critical lines")]
+)
+def test_a_title_says_how_bad_the_worst_line_is(severity: str, title: str) -> None:
+    told = say(say(story(), "first", severity="warning"), "second", severity=severity)
+    assert tick(told) == [f"{title} in {APP}"]
+
+
+def test_long_lines_are_cut() -> None:
+    told = say(story(), "x" * 400)
+    tick(told)
+    assert told.emitted[0].params["text"] == "x" * 300
 
 
 # Looking closer
@@ -180,6 +255,8 @@ def test_a_storm_of_what_journald_suppressed_is_told_without_a_line() -> None:
     told = story()
     told.raised("log:agent.service", "storm", "412 lines within a minute, of which 412 are only counted")
     assert tick(told) == ["storm in agent.service"]
+    told.tick()
+    assert told.verdict.tick_ms == 86_400_000  # it ends by an event, not by itself
     told.cleared("log:agent.service")
     assert tick(told.after("1m")) == ["resolved: errors in agent.service"]
 
@@ -245,6 +322,68 @@ def test_the_journal_of_a_guarded_unit_is_its_process_s() -> None:
     up(told, "agent").after("1h")
     assert tick(say(told, "ERROR", source="agent.service")) == []
     assert tick(say(told, "ERROR", source="other.service")) == ["errors in other.service"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "user", "source", "its"),
+    [
+        ("agent.service", False, "agent", True),
+        ("agent.service", False, "agent.service", True),
+        ("agent.socket", False, "agent.socket", True),
+        ("agent.service", False, "agent.socket", False),
+        ("agent.service", True, "user:agent.service", True),
+        ("agent.service", True, "user:agent", True),
+        ("agent.service", True, "agent.service", False),
+        ("agent.service", False, "/var/log/agent", False),
+        (None, False, "None.service", False),
+        (None, False, "/home/x/logs/agent.log", True),
+        (None, False, "/home/x/agent.log", False),
+        (None, False, "/home/x/logs/agent.log.1", False),
+    ],
+)
+def test_a_log_is_known_by_its_unit_or_its_place(
+    unit: str | None, user: bool, source: str, its: bool
+) -> None:
+    how = {"systemd_unit": unit, "systemd_user": user} if unit else {"start": ["a"]}
+    processes = story(process=[{"name": "zeta", "start": ["z"]}, {"name": "agent", **how}]).settings.process
+    found = writer(source, processes)
+    assert (found.name if found else None) == ("agent" if its else None)
+
+
+def test_its_last_words_may_bear_the_moment_in_which_it_came_up_again() -> None:
+    told = die(up(story(**GATEWAY)).after("1h"))
+    told.event(RESTART, RESTART.key)
+    up(say(told.after("1s"), "ERROR: lost", source=OWN))
+    assert titles(told, "5s", 3) == []
+    told.expect_note("gateway died of it, or with it, and is up again")
+
+
+def test_whether_it_dies_of_it_is_waited_for_to_the_microsecond() -> None:
+    told = say(up(story(**GATEWAY)).after("1h"), "ERROR", source=OWN)
+    told.now = told.now.plus(999_999)
+    assert tick(told) == []
+    told.now = told.now.plus(1)
+    assert tick(told) == [f"errors in {OWN}"]
+
+
+@pytest.mark.parametrize(("later", "muted"), [(0, True), (30_000_000, True), (30_000_001, False)])
+def test_an_outage_has_an_aftermath(later: int, muted: bool) -> None:
+    told = story()
+    told.raised("network", "down")
+    told.cleared("network")
+    told.now = told.now.plus(later)
+    assert bool(tick(say(told, "ERROR: connection refused"))) is not muted
+
+
+@pytest.mark.parametrize("first", ["network", "memory"])
+def test_of_two_causes_the_one_that_is_wider_is_named(first: str) -> None:
+    told = story()
+    for condition in ("llm:http://127.0.0.1:4000/", "memory", "disk:/", "network"):
+        told.raised(condition, "down" if condition == "network" else "")
+        if condition == first:
+            break
+    tick(say(told, "litellm: cannot allocate memory, no space left, timeout"))
+    told.expect_note(f"explained by {first}")
 
 
 def test_the_lines_of_what_is_stopped_on_purpose_page_nobody() -> None:

@@ -14,8 +14,9 @@ from pulse_core.model.kinds import (
     ProcessUp,
     SilenceAdded,
 )
+from pulse_core.projections import Condition, Measure
 from pulse_core.rules.survival import SURVIVAL
-from pulse_core.rules.survival.llm_watchdog import llm_watchdog
+from pulse_core.rules.survival.llm_watchdog import attempts, llm_watchdog
 from pulse_core.testing import Story, given
 
 MINUTE = 60_000_000
@@ -134,6 +135,14 @@ def test_proof_from_within_the_grace_is_none() -> None:
     ill(story.after("50s"))
     story.after("20s").tick()
     story.expect_nothing()
+
+
+def test_proof_from_the_very_end_of_the_grace_is_one() -> None:
+    story = a_story()
+    story.tick()
+    tried(story)
+    ill(story.after("1m")).tick()
+    story.expect_note("it was restarted lately")
 
 
 # Grace
@@ -312,6 +321,7 @@ def test_a_restart_that_did_not_help_is_told_with_what_was_tried() -> None:
     notice = story.expect("notify", key=TOPIC)
     assert "litellm was restarted once" in str(notice.params["text"])
     assert "tried again in" in str(notice.params["text"])
+    assert story.verdict.tick_ms == 120_001
     story.expect_nothing("restart-process")
     story.acked(TOPIC)
     ill(story.after("3m")).tick()
@@ -395,6 +405,64 @@ def test_a_short_recovery_gives_none() -> None:
     story.tick()
     story.expect_nothing("restart-process")
     story.expect_note("its budget is spent")
+
+
+def test_a_short_recovery_gives_none_however_long_it_is_ago() -> None:
+    story = a_story()
+    restarts_of(story, 1)
+    story.cleared(NAME)
+    story.after("2m").raised(NAME, "down")
+    ill(story.after("10m")).tick()
+    story.expect_nothing("restart-process")
+    story.expect_note("its budget is spent")
+
+
+@pytest.mark.parametrize(("well", "due"), [("20m", True), ("1199s", False)])
+def test_a_new_budget_takes_as_long_as_is_set(well: str, due: bool) -> None:
+    story = a_story()
+    restarts_of(story, 1)
+    story.cleared(NAME)
+    ill(story.after(well)).raised(NAME, "down")
+    story.tick()
+    assert (KEY in [effect.key for effect in story.emitted]) is due
+
+
+def test_a_restart_is_not_a_microsecond_early() -> None:
+    story = a_story()
+    story.tick()
+    tried(story)  # which takes a second, from whose end its pause is counted
+    story.now = story.now.plus(5 * MINUTE - 1)
+    ill(story).tick()
+    story.expect_nothing("restart-process")
+    story.now = story.now.plus(1)
+    story.tick()
+    story.expect("restart-process")
+
+
+@pytest.mark.parametrize(
+    ("minutes", "within", "charged"),
+    [
+        ([0, 120], "1h", [0, 120]),
+        ([0, 120.001], "1h", [120.001]),
+        ([0, 200, 201], "1h", [200, 201]),
+        ([0, 1, 200, 201], "1h", [200, 201]),
+        ([0, 200], "4h", [0, 200]),
+        ([0, 241], "4h", [241]),
+        ([7], "1h", [7]),
+        ([], "1h", []),
+    ],
+)
+def test_what_was_tried_long_before_anything_else_is_not_charged(
+    minutes: list[float], within: str, charged: list[float]
+) -> None:
+    story = given(settings={"llm": [ENDPOINT], "process": [{**LITELLM, "restart": {"within": within}}]})
+    moments = {minute: story.now.plus(round(minute * MINUTE)) for minute in minutes}
+    tried_then = tuple(Measure("restart-process", then, then) for then in moments.values())
+    others = (Measure("collect", story.now.plus(-MINUTE), story.now),)
+    condition = Condition(story.now, "down", story.now, "no answer", measures=(*others, *tried_then))
+    story.after("300m")
+    found = attempts(story.settings.llm[0], story.settings.process[0], condition, story.snapshot)
+    assert found == [moments[minute] for minute in charged]
 
 
 def test_what_was_tried_long_ago_is_not_charged_for_a_short_recovery_today() -> None:

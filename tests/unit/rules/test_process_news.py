@@ -169,3 +169,66 @@ def test_a_new_stop_that_does_not_last_is_told_of_again() -> None:
     come_up(story)
     story.after("1s").tick()
     assert told(story) == ["gateway does not stay down"]
+
+
+def stubborn(story: Story) -> list[str]:
+    """What people are told while it stays up, however often it is stopped."""
+    story.event(ProcessStopRequested(expires_us=DAY_US), "gateway")
+    words = []
+    for _ in range(20):
+        story.tick()
+        words += told(story)
+        for effect in story.emitted:
+            story.acked(effect.key)
+        story.after("30s")
+    return words
+
+
+def test_what_no_stop_brings_down_is_told_as_what_does_not_stay_down() -> None:
+    assert stubborn(guarded()) == ["gateway does not stay down"]
+
+
+def test_of_another_stop_that_does_not_help_people_are_told_anew() -> None:
+    story = guarded()
+    stubborn(story)
+    assert stubborn(story) == ["gateway does not stay down"]
+
+
+def test_it_is_over_to_the_microsecond() -> None:
+    story = flapping()
+    come_up(story)
+    story.now = story.now.plus(120_000_000 - 1)
+    story.tick()
+    assert (told(story), story.verdict.tick_ms) == ([], 1)
+    story.now = story.now.plus(1)
+    story.tick()
+    assert told(story) == ["resolved: gateway stays down"]
+
+
+def test_it_has_stayed_down_to_the_microsecond() -> None:
+    story = unwanted()
+    die(story)
+    story.now = story.now.plus(STAYED_US - 1)
+    story.tick()
+    assert (told(story), story.verdict.tick_ms) == ([], 1)
+    story.now = story.now.plus(1)
+    story.tick()
+    assert story.expect("notify", key=UP, over=True).params["text"] == "gateway is down"
+
+
+def test_of_what_nobody_was_told_no_end_is_waited_for() -> None:
+    story = guarded()
+    story.event(ProcessStopRequested(expires_us=DAY_US), "gateway")
+    story.tick()
+    story.acked("stop-process:gateway")
+    die(story)
+    story.tick()
+    assert story.verdict.tick_ms == DAY_US // 1000
+
+
+def test_what_its_manager_is_bringing_back_has_not_stayed_down() -> None:
+    story = unwanted()
+    story.event(ProcessStopRequested(expires_us=DAY_US), "gateway")
+    story.event(ProcessDied(pid=1, evidence="gone", healthy=False, recovering=True), "gateway")
+    story.after("61s").tick()
+    assert told(story) == []

@@ -170,7 +170,8 @@ def test_a_failure_without_a_word_and_a_measure_under_way_are_told_as_such() -> 
     story.tick()
     story.failed("clean-paths:/", "")
     story.acked(TOPIC)
-    story.tick()
+    assert keys(story) == ["archive-sessions"]
+    assert keys(story) == []
     story.event(ConditionCleared(evidence="well"), DISK)
     story.tick()
     notice = story.expect("notify", key=TOPIC, over=True)

@@ -177,3 +177,87 @@ def test_why_it_waits_is_noted() -> None:
     err(story, 1)
     story.tick()
     story.expect_note("bad is watched: 1 of 3 errors")
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_what_has_no_commit_before_it_cannot_be_taken_back(harm: str) -> None:
+    story = given(panic_rollback, auto_rollback, settings=BOUNDS)
+    story.event(EnginePromoted(previous="", watch_us=5 * MINUTE), "first")
+    HARMS[harm](story, 9)
+    story.tick()
+    story.expect_nothing()
+
+
+@pytest.mark.parametrize(("last", "counts"), [("5m", True), ("300001ms", False)])
+def test_an_error_counts_until_the_very_end_of_the_watch(last: str, counts: bool) -> None:
+    story = promoted()
+    story.after(last)
+    err(story, 3, every="0s")
+    story.after("1h").tick()
+    assert bool([effect for effect in story.emitted if effect.key == KEY]) is counts
+
+
+@pytest.mark.parametrize(("last", "counts"), [("10m", True), ("600001ms", False)])
+def test_a_failure_counts_for_as_long_as_is_set(last: str, counts: bool) -> None:
+    story = promoted()
+    fail(story, 3, every="0s")
+    story.after(last).tick()
+    assert bool([effect for effect in story.emitted if effect.key == KEY]) is counts
+
+
+def test_how_the_watched_one_does_is_noted_until_the_watch_ends() -> None:
+    story = promoted()
+    story.after("5m").tick()
+    story.expect_note("bad is watched: 0 of 3 errors")
+    story.after("1ms").tick()
+    assert not [note for layer in story.layers for note in layer.notes]
+
+
+def test_after_the_wish_people_are_told_in_time_and_what_is_inside_speaks_again() -> None:
+    story = promoted()
+    err(story, 3)
+    story.tick()
+    assert [effect.key for effect in story.emitted] == [KEY]
+    assert story.emitted[0].reason == "bad is taken back: its rules raised 3 errors while it was watched"
+    assert story.layers[-1].outcome == "passed"
+    story.failed(KEY)
+    story.after("1s").tick()
+    story.expect("note")
+    assert story.verdict.tick_ms == 120_000
+    story.expect_note("its rules raised 3 errors while it was watched")
+
+
+def test_before_any_wish_nobody_is_hurried() -> None:
+    story = promoted()
+    story.tick()
+    assert story.verdict.tick_ms == 86_400_000
+
+
+def test_a_panic_says_what_failed_and_is_noted_while_it_lasts() -> None:
+    story = promoted()
+    fail(story, 4)
+    story.tick()
+    why = "4 of survival's own actions failed in a row since bad was promoted"
+    assert story.expect(KEY, why=why).reason == f"bad is taken back: {why}"
+    story.expect_note(why)
+    story.tick()
+    story.expect_nothing(KEY)
+    story.expect("note")
+    story.expect_note(why)
+
+
+def test_people_are_told_of_a_rollback_that_does_not_come_with_both_commits() -> None:
+    story = promoted()
+    err(story, 3)
+    story.tick()
+    story.after("119s").tick()
+    story.expect_nothing("notify")
+    story.after("1s").tick()
+    notice = story.expect("notify", key="notify:engine:rollback", title="the engine could not be rolled back")
+    assert str(notice.params["text"]).startswith("bad does harm and was to be replaced by good, but still is")
+    assert notice.survival
+    story.acked(notice.key)
+    story.event(EngineRolledBack(rejected="bad", why="errors"), "good")
+    story.tick()
+    over = story.expect("notify", key=notice.key, title="resolved: the engine's rollback", over=True)
+    assert over.params["text"] == "good is in force"

@@ -1,0 +1,235 @@
+"""Users' rules in a real daemon: promoted, taken back, hostile, and never in survival's way."""
+
+import itertools
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Served
+
+from pulse_adapters.git.repository import Repository
+from pulse_adapters.git.revisions import Revisions
+from pulse_adapters.git.template import shipped
+from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_core.model.errors import PulseError
+from tests.integration.rule_host.rule_host_attacks import ATTACKS
+from tests.integration.rule_host.rule_host_engines import HEAD, rule
+from upulse_cli.engine.promoting import Plan, promote, rollback
+from upulse_cli.reading import spelled
+
+ADA = "Ada Lovelace <ada@example.org>"
+CONFIG = """
+[daemon]
+tick_ms = 200
+[rollback]
+errors = 3
+[[process]]
+name = "victim"
+start = ["sleep", "9017"]
+restart = { max = 1000, within = "10m", backoff = "0s", healthy_after = "0s", grace = "0s" }
+[budget]
+actions_per_minute = 0
+"""
+AT_MOST_US = 20_000
+GOOD = rule("return await inner(prev, curr)", "good")
+
+
+class Engine:
+    """A home with a daemon and an engine of one file of rules."""
+
+    def __init__(self, served: Served) -> None:
+        self.served, self.home = served, served.home
+        served.configure(CONFIG)
+        self.template = served.home.path / "template"
+        shutil.copytree(shipped(), self.template, ignore=shutil.ignore_patterns("tests", "__pycache__"))
+        self.write(self.template, GOOD, "good")
+        self.repository, _ = Repository.create(self.home.path, self.template, ADA)
+
+    @staticmethod
+    def write(root: Path, source: str, name: str) -> None:
+        (root / "rules" / "own.py").write_text(HEAD + source)
+        (root / "engine.py").write_text(f"from rules.own import {name}\nRULES = [{name}]\n")
+
+    def candidate(self, source: str, name: str = "bad") -> str:
+        """A commit with this one rule, laid out."""
+        self.write(self.repository.staging().path, source, name)
+        self.repository.commit_staging("another rule", ADA)
+        commit = self.repository.candidate("another rule", ADA)
+        Revisions(self.home.path).ensure(commit)
+        return commit
+
+    def promote(self, source: str, name: str = "bad") -> dict[str, Any]:
+        """Bring a rule into force; the daemon's answer."""
+        commit = self.candidate(source, name)
+        asked = self.served.append("promote-requested", commit, previous=self.in_force())
+        return self.event(lambda event: event["cause"] == asked["id"], "an answer")
+
+    def in_force(self) -> str:
+        return str(self.served.status()["engine"]["commit"] or "")
+
+    def begin(self) -> None:
+        self.served.start()
+        self.served.eventually(lambda: self.served.status()["engine"]["runs"], "a host is up")
+        self.served.eventually(self.in_force, "the first commit is in force")
+
+    def events(self, *kinds: str) -> list[dict[str, Any]]:
+        with LogReader(self.home.path) as log:
+            return [dict(spelled(row)) for row in log.events(Wanted(kinds=kinds))]
+
+    def event(self, wanted: Callable[[dict[str, Any]], bool], what: str, *kinds: str) -> dict[str, Any]:
+        found: list[dict[str, Any]] = []
+
+        def looked() -> bool:
+            found[:] = [event for event in self.events(*kinds) if wanted(event)]
+            return bool(found)
+
+        self.served.eventually(looked, what)
+        return found[-1]
+
+    def recovery_us(self) -> int:
+        """How long a killed process is gone, in the log's own times."""
+        pid = self.served.pid_when_up("victim")
+        os.kill(pid, signal.SIGKILL)
+        self.served.pid_when_up("victim", other_than=pid)
+        with LogReader(self.home.path) as log:
+            rows = list(log.events(Wanted(kinds=("process-died", "effect-executing"))))
+        died = max(place for place, row in enumerate(rows) if row.kind == "process-died")
+        return next(row.at for row in rows[died:] if row.kind == "effect-executing") - rows[died].at
+
+
+@pytest.fixture
+def engine(served: Served) -> Engine:
+    return Engine(served)
+
+
+def test_a_promote_whose_rules_raise_is_taken_back_by_itself_and_kept_with_its_evidence(
+    engine: Engine,
+) -> None:
+    engine.begin()
+    first = engine.in_force()
+    answer = engine.promote(rule("raise RuntimeError('always')"))
+    assert answer["kind"] == "promote"
+    rolled = engine.event(lambda event: True, "it is taken back", "rollback")
+    assert (rolled["data"]["to"], rolled["data"]["rejected"]) == (first, answer["subject"])
+    assert "errors while it was watched" in rolled["data"]["why"]
+    assert engine.repository.resolve(rolled["data"]["kept_as"]) == answer["subject"]
+    engine.served.eventually(lambda: engine.repository.head() == rolled["subject"], "main follows")
+    error = engine.event(lambda event: event["subject"] == "rule:bad", "the error", "error")
+    assert error["data"]["message"] == "RuntimeError: always (rules/own.py:5)"
+    status = engine.served.status()["engine"]
+    assert (status["runs"], status["rules"]) == (rolled["subject"], ["good"])
+
+
+def test_killed_between_the_wish_and_the_answer_the_next_daemon_finishes_it(engine: Engine) -> None:
+    engine.begin()
+    commit = engine.candidate(GOOD.replace("good", "better"), "better")
+    asked = engine.served.append("promote-requested", commit, previous=engine.in_force())
+    engine.served.kill()
+    engine.served.start()
+    answer = engine.event(lambda event: event["cause"] == asked["id"], "an answer")
+    assert (answer["kind"], answer["subject"]) == ("promote", commit)
+    engine.served.eventually(lambda: engine.repository.head() == commit, "main follows")
+    engine.served.eventually(lambda: engine.served.status()["engine"]["rules"] == ["better"], "it runs")
+    assert len([event for event in engine.events("promote") if event["cause"] == asked["id"]]) == 1
+
+
+def test_a_commit_that_cannot_be_loaded_any_more_is_replaced_by_a_good_one_and_that_is_said_loudly(
+    engine: Engine,
+) -> None:
+    engine.begin()
+    first = engine.in_force()
+    promoted = engine.promote(GOOD.replace("good", "better"), "better")["subject"]
+    engine.served.stop()
+    broken = Revisions(engine.home.path).path(promoted) / "rules" / "own.py"
+    broken.chmod(0o600)
+    broken.write_text("this is no Python\n")
+    engine.served.start()
+    engine.served.eventually(lambda: engine.served.status()["engine"]["runs"] == first, "the first one runs")
+    assert engine.served.status()["engine"]["degraded"] is True
+    error = engine.event(lambda event: event["subject"] == "engine", "it is said", "error")
+    assert "rules/own.py" in error["data"]["message"]
+    assert engine.recovery_us() < 1_000_000
+
+
+def test_a_host_that_is_killed_is_back_and_survival_does_not_notice(engine: Engine) -> None:
+    engine.begin()
+    (child,) = hosts_of(engine.served)
+    os.kill(child, signal.SIGKILL)
+    engine.recovery_us()
+    engine.served.eventually(lambda: hosts_of(engine.served) not in ([], [child]), "another host")
+
+
+def test_no_host_outlives_its_daemon(engine: Engine) -> None:
+    engine.begin()
+    engine.promote(rule("sum(range(10**13))"))
+    engine.served.eventually(lambda: len(hosts_of(engine.served)) == 1, "the old host has ended")
+    (child,) = hosts_of(engine.served)
+    engine.served.kill()
+    engine.served.daemon = None
+    engine.served.eventually(lambda: not Path(f"/proc/{child}").exists(), "the host has ended")
+
+
+def hosts_of(served: Served) -> list[int]:
+    """The pids of the daemon's rule hosts."""
+    assert served.daemon is not None
+    children = Path(f"/proc/{served.daemon.pid}/task/{served.daemon.pid}/children").read_text().split()
+    return [int(pid) for pid in children if b"rule_host" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+GROUPS = 4
+SHORT = range(2) if "PULSE_CAMPAIGN" not in os.environ else range(GROUPS)
+"""Every attack on a rule host, here on a whole daemon: half of them in `check`, all of them in `campaign`."""
+
+
+@pytest.fixture
+def attacked(engine: Engine) -> Engine:
+    engine.served.configure(CONFIG.replace("errors = 3", "errors = 100"))
+    engine.begin()
+    return engine
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("group", SHORT)
+def test_whatever_rules_do_a_killed_process_is_back_at_once_and_the_log_says_who_did_it(
+    attacked: Engine, group: int
+) -> None:
+    for name in itertools.islice(ATTACKS, group, None, GROUPS):
+        attack, seen = ATTACKS[name], len(attacked.events("error"))
+        assert attacked.promote(attack.source)["kind"] == "promote", name
+        took = min(attacked.recovery_us() for _ in range(2))
+        assert took <= AT_MOST_US, f"{name}: {took} us"
+        if attack.whose in ("", "*"):
+            continue
+        attacked.served.eventually(
+            lambda seen=seen, attack=attack: any(
+                event["subject"] == attack.whose for event in attacked.events("error")[seen:]
+            ),
+            f"who it was: {name}",
+        )
+    assert attacked.served.status()["daemon"]["state"] == "running"
+
+
+def test_a_promote_and_a_rollback_through_the_front_door(engine: Engine) -> None:
+    engine.begin()
+    first = engine.in_force()
+    staging = engine.repository.staging().path
+    engine.write(staging, GOOD.replace("good", "better"), "better")
+    (staging / "rules" / "broken.py").write_text("def x(:\n")
+    with pytest.raises(PulseError, match="says no"):
+        promote(engine.home, Plan("broken", ADA))
+    assert engine.in_force() == first
+    (staging / "rules" / "broken.py").unlink()
+    done = promote(engine.home, Plan("better", ADA, skip={"types": "it is checked elsewhere"}))
+    assert [gate.name for gate in done.gates] == ["compiles", "types", "loads", "tests", "replay"]
+    assert engine.in_force() == done.commit
+    recorded = engine.events("promote")[-1]["data"]
+    assert "types skipped: it is checked elsewhere" in recorded["gates"]
+    answer = rollback(engine.home, "", "try it")
+    assert answer is not None
+    assert answer["data"]["to"] == first
+    assert json.dumps(answer)

@@ -1,0 +1,258 @@
+"""What an engine may consist of besides rules, and what is said of one that can't be loaded."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import ErrorReported, Paused
+from pulse_core.ports import CannotLoad, Fault, Kept
+from pulse_core.projections import Projected
+from tests.events import event
+from tests.integration.rule_host.rule_host_engines import (
+    at,
+    folded,
+    grown,
+    history_of,
+    hosting,
+    rule,
+    written,
+)
+
+SHOWS = "async def shows(prev, curr, inner):\n    return Verdict(notes=(repr(prev.own), repr(curr.own)))\n"
+COUNTS = """
+from pulse_core import Projection
+from rules.own import shows
+
+def count(counts, event):
+    counts[event.subject] = counts.get(event.subject, 0) + 1
+    return counts
+
+RULES = [shows]
+PROJECTIONS = {
+    "counts": Projection(start={}, step=count, kinds=frozenset({"error"})),
+    "last": Projection(start=(0, None), step=lambda last, event: (event.seq, event.kind)),
+}
+"""
+
+
+def error(seq: int, subject: str = "x") -> Event:
+    return event(seq, ErrorReported(message="no"), subject)
+
+
+EVENTS = [error(1), error(2, "y"), event(3, Paused()), error(4)]
+
+
+async def test_an_own_projection_is_built_from_history_and_goes_on(tmp_path: Path) -> None:
+    revision = written(tmp_path, SHOWS, COUNTS)
+    async with hosting(revision, at(1, grown(EVENTS[:3])), EVENTS) as host:
+        host.feed(EVENTS[3:])
+        insight = await folded(host, 2, projected=grown(EVENTS))
+        kept = await host.keep()
+    assert insight.verdict.notes == (
+        "{'counts': {'x': 1, 'y': 1}, 'last': [3, 'paused']}",
+        "{'counts': {'x': 2, 'y': 1}, 'last': [4, 'error']}",
+    )
+    assert {name: (one.seq, one.state) for name, one in kept.items()} == {
+        "counts": (4, '{"x":2,"y":1}'),
+        "last": (4, '[4,"error"]'),
+    }
+    assert {name: one.version for name, one in kept.items()} == host.loaded.projections
+
+
+async def test_a_kept_projection_goes_on_from_there_and_one_of_another_version_does_not(
+    tmp_path: Path,
+) -> None:
+    revision = written(tmp_path, SHOWS, COUNTS)
+    async with hosting(revision) as host:
+        version = host.loaded.projections["counts"]
+    kept = {"counts": Kept(version, 2, '{"kept":5}'), "last": Kept("other", 2, "[99, 1]")}
+    async with hosting(revision, at(1, grown(EVENTS)), EVENTS, kept) as host:
+        insight = await folded(host, 2, projected=grown(EVENTS))
+    assert insight.verdict.notes[1] == "{'counts': {'kept': 5, 'x': 1}, 'last': [4, 'error']}"
+
+
+async def test_its_version_changes_with_its_code_but_not_with_a_comment(tmp_path: Path) -> None:
+    versions = []
+    changes = [
+        COUNTS,
+        COUNTS.replace("def count", "# a word more\ndef count"),
+        COUNTS.replace("+ 1", "+ 2"),
+        COUNTS.replace('"error"', '"paused"'),
+        COUNTS.replace("step=count,", "step=count, version=2,"),
+    ]
+    for number, text in enumerate(changes):
+        async with hosting(written(tmp_path / str(number), SHOWS, text)) as host:
+            versions.append(host.loaded.projections["counts"])
+    assert versions[0] == versions[1]
+    assert len(set(versions)) == 4
+
+
+async def test_what_is_only_supposed_is_not_kept(tmp_path: Path) -> None:
+    async with hosting(written(tmp_path, SHOWS, COUNTS)) as host:
+        host.feed([error(1)])
+        await folded(host, 2, projected=replace(Projected(), supposed=1))
+        assert await host.keep() == {}
+        await folded(host, 3, projected=grown([error(1)]))
+        assert {name: one.seq for name, one in (await host.keep()).items()} == {"counts": 1, "last": 1}
+
+
+BAD_STEPS = {
+    "raise ValueError('no')": ("ValueError: no, at event id-1 (error)", True),
+    "while True: pass": ("took too long; it stands still from here on", False),
+    "return object()": ("Unable to serialize", False),
+    "return 'x' * 300_000": ("its value takes 300,002 bytes; at most 262,144 are kept", False),
+    "raise SystemExit": ("SystemExit; it stands still from here on", False),
+}
+
+
+@pytest.mark.parametrize("body", BAD_STEPS)
+async def test_a_bad_step_is_named_and_the_rules_go_on(body: str, tmp_path: Path) -> None:
+    words, goes_on = BAD_STEPS[body]
+    text = f"""
+from pulse_core import Projection
+from rules.own import shows
+
+def step(value, event):
+    if event.subject == "bad":
+        {body}
+    return value + 1
+
+RULES = [shows]
+PROJECTIONS = {{"mine": Projection(start=0, step=step)}}
+"""
+    async with hosting(written(tmp_path, SHOWS, text)) as host:
+        events = [error(1, "bad"), error(2), error(3)]
+        host.feed(events[:1])
+        insight = await folded(host, 2, projected=grown(events[:1]))
+        assert [fault.whose for fault in insight.faults] == ["projection:mine"]
+        assert words in insight.faults[0].message
+        assert "(engine.py:" in insight.faults[0].message
+        host.feed(events[1:])
+        insight = await folded(host, 3, projected=grown(events))
+        assert insight.faults == ()
+        assert insight.verdict.notes[1] == ("{'mine': 2}" if goes_on else "{'mine': 0}")
+        assert bool(await host.keep()) == goes_on
+
+
+async def test_a_step_that_hangs_in_c_is_named_too(tmp_path: Path) -> None:
+    text = """
+from pulse_core import Projection
+RULES = []
+
+def step(value, event):
+    return sum(range(10**13))
+
+PROJECTIONS = {"mine": Projection(start=0, step=step)}
+"""
+    async with hosting(written(tmp_path, "", text)) as host:
+        host.feed([error(1)])
+        insight = await folded(host, 2, projected=grown([error(1)]))
+        assert insight.faults == (
+            Fault("projection:mine", "took longer than 250 ms, and its host was ended (engine.py:6)"),
+        )
+
+
+async def test_history_that_cannot_be_folded_is_a_reason_not_to_load(tmp_path: Path) -> None:
+    text = (
+        "from pulse_core import Projection\nRULES = []\n"
+        "PROJECTIONS = {'mine': Projection(start=0, step=lambda value, event: sum(range(10**13)))}\n"
+    )
+    start = ChildHosts(load=1.0).start(
+        written(tmp_path, "", text), at(1, grown([error(1)])), history_of([error(1)]), {}
+    )
+    with pytest.raises(CannotLoad, match="projection:mine: took longer than 1,000 ms"):
+        await start
+
+
+async def test_hands_are_named(tmp_path: Path) -> None:
+    text = """
+class Looks:
+    name = "looks"
+
+class Does:
+    action = "do-it"
+
+RULES = []
+WATCHERS = [Looks()]
+EXECUTORS = [Does()]
+"""
+    async with hosting(written(tmp_path, "", text)) as host:
+        assert (host.loaded.watchers, host.loaded.executors) == (("looks",), ("do-it",))
+
+
+FAULTY = {
+    "x = 1": "RULES is no list; write RULES = [...] (engine.py)",
+    "RULES = 7": "RULES is no list",
+    "RULES = [7]": "'7' is no rule",
+    "import rules.own as own\nRULES = [own.shows, own.shows]": "two rules are named 'shows'; rename one (engine.py)",
+    "RULES = []\nPROJECTIONS = [1]": "PROJECTIONS is no dictionary by name",
+    "RULES = []\nPROJECTIONS = {'a': 1}": "PROJECTIONS['a'] is no Projection",
+    "from rules.own import nothing": "cannot import name 'nothing'",
+    "\n\nRULES = [undefined]": "NameError: name 'undefined' is not defined (engine.py:3)",
+    "from pulse_core import Projection\nRULES = []\nPROJECTIONS = {'a': Projection(start=object(), step=max)}": "the start of PROJECTIONS['a'] is nothing that JSON can hold",
+}
+
+
+@pytest.mark.parametrize("text", FAULTY)
+async def test_what_is_wrong_with_an_engine_is_said(text: str, tmp_path: Path) -> None:
+    with pytest.raises(CannotLoad) as caught:
+        await ChildHosts().start(written(tmp_path, SHOWS, text), at(1), history_of(()), {})
+    assert FAULTY[text] in str(caught.value)
+
+
+async def test_a_revision_without_an_engine_is_not_loaded(tmp_path: Path) -> None:
+    revision = written(tmp_path, SHOWS)
+    (tmp_path / "engine.py").unlink()
+    with pytest.raises(CannotLoad, match=r"there is no engine\.py in this revision"):
+        await ChildHosts().start(revision, at(1), history_of(()), {})
+
+
+async def test_a_python_that_cannot_start_is_a_reason_not_to_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulse_adapters.rule_host.process.ARGV", ("/bin/false",))
+    with pytest.raises(CannotLoad, match="its host ended with status 1"):
+        await ChildHosts().start(written(tmp_path, SHOWS), at(1), history_of(()), {})
+    monkeypatch.setattr("pulse_adapters.rule_host.process.ARGV", ("/nonexistent",))
+    with pytest.raises(CannotLoad, match="no rule host can be started"):
+        await ChildHosts().start(written(tmp_path, SHOWS), at(1), history_of(()), {})
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package of rules where Python finds it."""
+    package = tmp_path / "site-packages" / "calm"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "nights.py").write_text(
+        "from pulse_core import Verdict\n\n\n"
+        "async def calm(prev, curr, inner):\n"
+        "    verdict = await inner(prev, curr)\n"
+        "    if curr.tick == 3:\n"
+        "        raise ValueError('three')\n"
+        "    return verdict.noting('calm')\n"
+    )
+    (package / "broken.py").write_text("1 / 0\n")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(package.parent)])
+    return package
+
+
+async def test_plugins_rules_are_outermost_and_a_broken_plugin_is_left_out(
+    tmp_path: Path, plugin: Path
+) -> None:
+    hosts = ChildHosts(plugins={"calm": "calm.nights:calm", "broken": "calm.broken:x", "gone": "no_such:x"})
+    source = rule("return Verdict(notes=('own',))", "own_rule")
+    async with hosting(written(tmp_path / "engine", source), hosts=hosts) as host:
+        assert host.loaded.rules == ("calm", "own_rule")
+        assert host.loaded.plugins == ("calm",)
+        insight = await folded(host, 2)
+        assert insight.verdict.notes == ("own", "calm")
+        assert [fault.whose for fault in insight.faults] == ["plugin:broken", "plugin:gone"]
+        assert "ZeroDivisionError: division by zero (calm/broken.py:1)" in insight.faults[0].message
+        assert "No module named 'no_such'" in insight.faults[1].message
+        insight = await folded(host, 3)
+        assert insight.faults == (Fault("rule:calm", "ValueError: three (calm/nights.py:7)"),)

@@ -1,0 +1,288 @@
+"""A host folds what the daemon would fold, out of nothing but what is new."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pulse_adapters.rule_host.frames import packed
+from pulse_adapters.rule_host.host import ChildRuleHost
+from pulse_adapters.rule_host.news import News
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect, ErrorReported
+from pulse_core.model.tick import LayerOutcome
+from pulse_core.model.verdict import Verdict
+from pulse_core.model.vitals import Sample, Window
+from pulse_core.ports import Insight
+from pulse_core.projections import BUILT_IN, Projected, Snapshot, fold
+from pulse_core.rules import Inner, compose
+from pulse_core.settings import Settings
+from tests.events import event, histories
+from tests.integration.rule_host.rule_host_engines import (
+    SETTINGS,
+    at,
+    folded,
+    grown,
+    hosting,
+    rule,
+    written,
+)
+
+SAMPLE_RULES = '''
+async def tells(prev, curr, inner):
+    """Everything that it sees, as one effect."""
+    verdict = await inner(prev, curr)
+    seen = {
+        "prev": prev.tick, "now": list(curr.now), "seq": curr.projected.seq, "digest": curr.settings.digest,
+        "open": sorted(curr.effects.keys), "acted": len(curr.effects.acted), "paused": str(curr.control.paused),
+        "conditions": sorted(curr.conditions.raised), "restarts": curr.process("gateway").restarts,
+        "logs": repr(curr.logs), "engine": repr(curr.engine), "silences": repr(curr.silences),
+        "windows": {key: [sample.data["value"] for sample in curr.window(key).samples] for key in sorted(curr.windows)},
+        "before": {key: len(prev.window(key).samples) for key in sorted(prev.windows)},
+    }
+    return verdict.plus(Effect(action="note", key=f"seen-{curr.tick}", params=seen)).noting("told")
+
+
+async def drops(prev, curr, inner):
+    verdict = await inner(prev, curr)
+    return Verdict((), verdict.tick_ms) if curr.tick % 3 == 0 else verdict
+
+
+async def raises(prev, curr, inner):
+    if curr.projected.seq % 4 == 1:
+        raise ValueError(f"row {curr.projected.seq}")
+    return await inner(prev, curr)
+
+
+async def bypasses(prev, curr, inner):
+    if curr.effects.count("pending") > 2:
+        return [Effect(action="note", key="many")], 7
+    return (await inner(prev, curr)).within(50)
+
+
+async def asks_twice(prev, curr, inner):
+    first = await inner(prev, prev)
+    second = await inner(prev, curr)
+    return second.noting(f"{len(first.effects)}")
+
+
+async def wishes(prev, curr, inner):
+    verdict = await inner(prev, curr)
+    keys = curr.effects.keys
+    return verdict.plus(*(Effect(action="note", key=f"again {key}", samples=curr.samples()) for key in sorted(keys)))
+'''
+NAMES = ("tells", "drops", "raises", "bypasses", "asks_twice", "wishes")
+
+
+def in_process() -> dict[str, Any]:
+    """The same rules, here."""
+    space: dict[str, Any] = {"Effect": Effect, "Verdict": Verdict}
+    exec(compile(SAMPLE_RULES, "rules", "exec"), space)
+    return {name: space[name] for name in NAMES}
+
+
+def locally(onion: Inner, prev: Snapshot, curr: Snapshot) -> Verdict:
+    """What the onion says in this process."""
+    try:
+        onion(prev, curr).send(None)  # type: ignore[attr-defined]  # a coroutine, since rules are
+    except StopIteration as done:
+        verdict: Verdict = done.value
+        return verdict
+    raise AssertionError("it waits for something")
+
+
+def without_time(layers: Sequence[LayerOutcome]) -> list[LayerOutcome]:
+    return [replace(layer, took_us=0) for layer in layers]
+
+
+def ticks(events: Sequence[Event], cuts: Sequence[int], readings: Sequence[int]) -> list[Snapshot]:
+    """Snapshots over a history that is cut at these rows; each tick brings some samples."""
+    rows = sorted({0, *(cut for cut in cuts if cut <= len(events)), len(events)})
+    projected, windows, number = Projected(), dict[str, Window](), 0
+    made = [at(1)]
+    for tick, (first, last) in enumerate(pairwise([0, *rows]), 2):
+        projected = fold(projected, events[first:last], last)
+        for value in readings[tick % 3 :: 3]:
+            number += 1
+            key = f"sense-{value % 3}"
+            sample = Sample(number, key, at(tick * 20).now, {"value": value})
+            windows = {**windows, key: windows.get(key, Window()).plus(sample)}
+        made.append(at(tick, projected, windows=windows))
+    return made
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    events=histories,
+    cuts=st.lists(st.integers(0, 60), max_size=5),
+    readings=st.lists(st.integers(0, 9), max_size=20),
+    names=st.lists(st.sampled_from(NAMES), unique=True, min_size=1),
+    skipped=st.sampled_from(NAMES),
+)
+def test_a_host_answers_what_the_same_rules_answer_here(
+    tmp_path_factory: pytest.TempPathFactory,
+    events: list[Event],
+    cuts: list[int],
+    readings: list[int],
+    names: list[str],
+    skipped: str,
+) -> None:
+    root = tmp_path_factory.mktemp("engine")
+    listed = f"from rules.own import {', '.join(names)}\nRULES = [{', '.join(names)}]\n"
+    asyncio.run(compared(written(root, SAMPLE_RULES, listed), events, cuts, readings, names, skipped))
+
+
+async def compared(
+    revision: Any,
+    events: list[Event],
+    cuts: list[int],
+    readings: list[int],
+    names: list[str],
+    skipped: str,
+) -> None:
+    """Every tick, in both places."""
+    snapshots = ticks(events, cuts, readings)
+    rules = in_process()
+    half = len(snapshots) // 2
+    begin = snapshots[half]
+    async with hosting(revision, begin) as host:
+        host.feed(events[begin.projected.seq :])
+        for prev, curr in pairwise(snapshots[half:]):
+            late = len(snapshots) - 1 == curr.tick - 1
+            host.quarantine([skipped] if late else [])
+            here: list[LayerOutcome] = []
+            used = [rules[name] for name in names if not (late and name == skipped)]
+            verdict = locally(compose(used, trace=here), prev, curr)
+            there = await host.fold(prev, curr)
+            assert there.verdict == verdict
+            assert without_time(there.layers) == without_time(here)
+            errors = [f"rule:{layer.rule}" for layer in here if layer.outcome == "error"]
+            assert [fault.whose for fault in there.faults] == errors
+
+
+async def test_a_fault_names_rule_and_line(tmp_path: Path) -> None:
+    async with hosting(written(tmp_path, SAMPLE_RULES), at(1, replace(Projected(), seq=4))) as host:
+        insight = await folded(host, 2, projected=replace(Projected(), seq=5))
+    line = SAMPLE_RULES.splitlines().index('        raise ValueError(f"row {curr.projected.seq}")') + 2
+    assert [(fault.whose, fault.message) for fault in insight.faults] == [
+        ("rule:raises", f"ValueError: row 5 (rules/own.py:{line})")
+    ]
+
+
+def error(seq: int) -> Event:
+    return event(seq, ErrorReported(message="no"), "x")
+
+
+def test_only_what_is_new_crosses() -> None:
+    events = [event(seq, Effect(action="note", key=f"k{seq}"), f"k{seq}") for seq in range(1, 1001)]
+    window = Window(tuple(Sample(n, "a", at(n).now, {"value": n}) for n in range(1, 11)))
+    prev = at(1, grown(events), windows={"a": window, "b": window})
+    news = News(prev)
+    news.hear([error(1001)])
+    fresh = Sample(11, "a", at(11).now, {"value": 11})
+    curr = at(2, fold(prev.projected, [error(1001)]), windows={"a": window.plus(fresh)})
+    message = news.of(curr)
+    assert message["windows"] == {"a": (11, [(11, fresh.moment, fresh.data)]), "b": (0, ())}
+    assert message["events"] == [error(1001)]
+    assert "settings" not in message
+    assert len(packed(message)) < 500
+    again = news.of(replace(curr, tick=3))
+    assert (again["windows"], again["events"]) == ({}, [])
+
+
+async def test_events_that_a_snapshot_does_not_know_yet_wait_for_the_next(tmp_path: Path) -> None:
+    async with hosting(written(tmp_path, SAMPLE_RULES)) as host:
+        wish = event(1, Effect(action="note", key="first"), "first")
+        later = event(2, Effect(action="note", key="second"), "second")
+        host.feed([wish, later])
+        for tick, known in ((2, ["first"]), (3, ["first", "second"])):
+            insight = await folded(host, tick, projected=grown([wish, later][: tick - 1]))
+            assert seen(insight)["open"] == known
+
+
+async def test_what_is_only_supposed_is_seen_once(tmp_path: Path) -> None:
+    wish = event(1, Effect(action="note", key="first"), "first")
+    supposed = replace(grown([wish]), seq=0, supposed=1)
+    async with hosting(written(tmp_path, SAMPLE_RULES)) as host:
+        host.feed([wish])
+        assert seen(await folded(host, 2, projected=supposed))["open"] == ["first"]
+        assert seen(await folded(host, 3, projected=grown([wish])))["open"] == ["first"]
+
+
+async def test_much_that_was_heard_between_two_ticks_arrives(tmp_path: Path) -> None:
+    events = [event(seq, Effect(action="note", key=f"k{seq:05}"), f"k{seq:05}") for seq in range(1, 5_001)]
+    slow = SETTINGS.model_copy(update={"engine": SETTINGS.engine.model_copy(update={"deadline": 10**7})})
+    async with hosting(
+        written(tmp_path, rule("return Verdict(notes=(str(len(curr.effects.open)),))"))
+    ) as host:
+        for first in range(0, 5_000, 100):
+            host.feed(events[first : first + 100])
+        insight = await folded(host, 2, projected=grown(events), settings=slow)
+    assert insight.verdict.notes == ("5000",)
+
+
+async def test_new_settings_arrive_without_their_secrets(tmp_path: Path) -> None:
+    show = rule(
+        """
+        told = curr.settings
+        return Verdict(notes=(told.digest, str(told.daemon.tick_ms), "".join(told.notify.urls)))
+        """
+    )
+    told = Settings.model_validate(
+        {
+            "daemon": {"tick_ms": 777},
+            "notify": {"urls": ["tgram://SECRET/1"]},
+            "engine": {"deadline": "250ms"},
+        }
+    )
+    async with hosting(written(tmp_path, show)) as host:
+        assert (await folded(host, 2)).verdict.notes == (SETTINGS.digest, "15000", "")
+        insight = await folded(host, 3, settings=told)
+    assert insight.verdict.notes == (told.digest, "777", "tgram://hidden")
+
+
+async def test_a_start_with_much_in_the_log_sees_all_of_it(tmp_path: Path) -> None:
+    events = [event(seq, Effect(action="note", key=f"k{seq}"), f"k{seq}") for seq in range(1, 3_001)]
+    async with hosting(
+        written(tmp_path, rule("return Verdict(notes=(str(len(prev.effects.open)),))")), at(1, grown(events))
+    ) as host:
+        assert (await folded(host, 2, projected=grown(events))).verdict.notes == ("3000",)
+
+
+async def test_every_built_in_projection_is_sent() -> None:
+    assert {name for name in Projected.__slots__ if name not in ("seq", "supposed")} == set(BUILT_IN)
+
+
+def seen(insight: Insight) -> dict[str, Any]:
+    return next(effect.params for effect in insight.verdict.effects if effect.key.startswith("seen-"))
+
+
+async def test_a_host_that_was_killed_says_so_and_folds_no_more(tmp_path: Path) -> None:
+    async with hosting(written(tmp_path, SAMPLE_RULES)) as host:
+        await ended(host)
+        assert not host.alive
+        for tick in (2, 3):
+            insight = await folded(host, tick)
+            assert insight.verdict == Verdict()
+            assert [(one.whose, one.message) for one in insight.faults] == [
+                ("engine", "its host was ended by SIGKILL")
+            ]
+        assert await host.keep() == {}
+        host.feed([error(1)])
+        host.quarantine(["tells"])
+
+
+async def ended(host: ChildRuleHost) -> None:
+    """Kill it, and wait until that is seen."""
+    os.kill(host.pid, signal.SIGKILL)
+    async with asyncio.timeout(5):
+        while host.alive:
+            await asyncio.sleep(0.005)

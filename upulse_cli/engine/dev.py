@@ -1,0 +1,221 @@
+"""Staging as it is edited: loaded at every save, folded at every tick, and told. Nothing that it wishes is done here."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from os.path import relpath
+from typing import NamedTuple
+
+from pulse_adapters.rule_host.determinism import strays
+from pulse_core.engine.apart import apart
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect
+from pulse_core.model.tick import LayerOutcome
+from pulse_core.ports import CannotLoad, Fault, Hosts, Insight, Loaded, Revision, RuleHost
+from pulse_core.projections import Snapshot
+from upulse_cli.engine.past import Then
+from upulse_cli.engine.present import Present
+from upulse_cli.engine.replaying import through_survival
+
+STAGING = "staging"
+DETERMINISM = "determinism"
+"""Whose a fault is that only makes a replay differ."""
+
+
+class Began(NamedTuple):
+    """Rules are live. took: seconds since the save was noticed; warnings: places that look beyond the snapshot."""
+
+    loaded: Loaded
+    files: Collection[str]
+    took: float
+    warnings: Sequence[str]
+
+
+class Refused(NamedTuple):
+    """What is saved can't be loaded; the rules before it go on, if there were any."""
+
+    words: str
+    files: Collection[str]
+    goes_on: bool
+
+
+class Wish(NamedTuple):
+    """An effect, and what would become of it: `new`, `open` (its key is open already), or `held` by survival."""
+
+    effect: Effect
+    state: str
+
+
+class Seen(NamedTuple):
+    """What the rules made of a snapshot. layers: outermost first; is_again: they saw it before, as it was saved."""
+
+    snapshot: Snapshot
+    layers: Sequence[LayerOutcome]
+    wishes: Sequence[Wish]
+    faults: Sequence[Fault]
+    warnings: Sequence[str]
+    took: float
+    is_again: bool
+
+
+class Remark(NamedTuple):
+    """Anything else that a person should know."""
+
+    words: str
+
+
+News = Began | Refused | Seen | Remark
+Tell = Callable[[News], None]
+Execute = Callable[[Sequence[Effect]], Awaitable[Sequence[str]]]
+"""Has effects done; what is to be said of it."""
+
+
+@dataclass
+class _Course:
+    """Where the host stands: the last two snapshots, and what came while another host was starting."""
+
+    source: Present
+    prev: Snapshot
+    curr: Snapshot
+    late: list[Event] | None = None
+
+
+class Dev:
+    """Runs the tree at `path`. tell: hears all there is to say; execute: is given each wish when it begins."""
+
+    def __init__(self, hosts: Hosts, path: str, tell: Tell, execute: Execute | None = None) -> None:
+        self.hosts, self.path, self.tell, self.execute = hosts, path, tell, execute
+        self._host: RuleHost | None = None
+        self._course: _Course | None = None
+        self._loading, self._folding = asyncio.Lock(), asyncio.Lock()
+        self._going_on: frozenset[str] = frozenset()
+
+    async def follow(self, source: Present) -> None:
+        """Load the tree as it is, and fold what this source shows until it ends."""
+        await self.begin(source)
+        async for then in source.ticks():
+            await self.take(then)
+
+    async def begin(self, source: Present) -> None:
+        """Load the tree as it is, and fold the first snapshot of this source."""
+        await self.close()
+        self._course = _Course(source, source.first, source.first)
+        self.tell(Remark(source.words))
+        await self.load(())
+
+    async def load(self, files: Collection[str]) -> None:
+        """Start a host on what is saved, and let it take over when it stands."""
+        async with self._loading:
+            if (course := self._course) is None:
+                return
+            began = time.monotonic()
+            checking = asyncio.create_task(asyncio.to_thread(strays, self.path), name="looking for strays")
+            try:
+                host = await self._started(course)
+            except CannotLoad as error:
+                course.late = None
+                is_up = self._host is not None and self._host.alive
+                self.tell(Refused(str(error), files, is_up))
+            else:
+                old = await self._turn(host, course)
+                found = [str(stray) for stray in await checking]
+                self.tell(Began(host.loaded, files, time.monotonic() - began, found))
+                await self._again(course)
+                if old:
+                    await old.close()
+            finally:
+                await checking
+
+    async def _started(self, course: _Course) -> RuleHost:
+        course.late = []
+        revision = Revision(STAGING, self.path)
+        return await self.hosts.start(revision, course.curr, course.source.history, {})
+
+    async def _turn(self, host: RuleHost, course: _Course) -> RuleHost | None:
+        """Tell the new host what it missed, and let it fold from now on; the one that is not wanted any more."""
+        async with self._folding:
+            host.feed(course.late or ())
+            course.late = None
+            if self._course is not course:
+                return host  # the source has changed meanwhile
+            old, self._host = self._host, host
+            return old
+
+    async def _again(self, course: _Course) -> None:
+        """Show what the new rules say of the last snapshot, without waiting for the next one."""
+        async with self._folding:
+            self._going_on = frozenset()
+            if self._course is course:
+                await self._fold(course, is_again=True)
+
+    async def take(self, then: Then) -> None:
+        """Fold one more snapshot; a host that has ended is replaced first."""
+        course = self._course
+        assert course is not None
+        async with self._folding:
+            course.prev, course.curr = course.curr, then.snapshot
+            if course.late is not None:
+                course.late += then.news
+            if self._host and self._host.alive:
+                self._host.feed(then.news)
+                return await self._fold(course, is_again=False)
+        if self._host and not self._loading.locked():
+            await self.load(())  # it loaded once, and may do so again
+        return None
+
+    async def _fold(self, course: _Course, is_again: bool) -> None:
+        if self._host is None:
+            return
+        began, curr = time.monotonic(), course.curr
+        insight = apart(await self._host.fold(course.prev, curr), curr)
+        seen = seen_by(insight, course.prev, curr, time.monotonic() - began, is_again)
+        self.tell(seen)
+        await self._execute(seen)
+
+    async def _execute(self, seen: Seen) -> None:
+        news = [wish.effect for wish in seen.wishes if wish.state == "new"]
+        begun = [effect for effect in news if effect.key not in self._going_on]
+        self._going_on = frozenset(effect.key for effect in news)
+        if self.execute and begun:
+            for words in await self.execute(begun):
+                self.tell(Remark(words))
+
+    async def close(self) -> None:
+        """End the host."""
+        self._course = None
+        async with self._folding:
+            host, self._host = self._host, None
+        if host:
+            await host.close()
+
+
+def seen_by(insight: Insight, prev: Snapshot, curr: Snapshot, took: float, is_again: bool) -> Seen:
+    """What rules said, as it is told."""
+    effects, open_ = insight.verdict.effects, curr.effects.keys
+    passed = {effect.key for effect in through_survival(prev, curr, insight.verdict)} if effects else ()
+
+    def state(effect: Effect) -> str:
+        return "held" if effect.key not in passed else "open" if effect.key in open_ else "new"
+
+    return Seen(
+        curr,
+        insight.layers[::-1],
+        [Wish(effect, state(effect)) for effect in effects],
+        [fault for fault in insight.faults if fault.whose != DETERMINISM],
+        [fault.message for fault in insight.faults if fault.whose == DETERMINISM],
+        took,
+        is_again,
+    )
+
+
+async def saves(path: str) -> AsyncIterator[Collection[str]]:
+    """The files that were saved, from the tree on, each time that some were."""
+    from watchfiles import DefaultFilter, awatch  # costs 60 ms
+
+    async for changes in awatch(path, watch_filter=DefaultFilter(), debounce=50, step=10):
+        yield sorted({_within(path, changed) for _, changed in changes})
+
+
+def _within(path: str, file: str) -> str:
+    return relpath(file, path)

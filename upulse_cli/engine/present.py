@@ -1,0 +1,181 @@
+"""What rules would see at this moment: each tick beside a daemon that runs, or this machine alone."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Protocol
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.ipc.lock import holder
+from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.vitals_reader import TickRow, VitalsReader
+from pulse_core.model.event import Event
+from pulse_core.model.moment import Moment
+from pulse_core.model.vitals import WINDOW_US, Sample, Window
+from pulse_core.ports import Watcher
+from pulse_core.projections import Projected, Snapshot, fold
+from pulse_core.settings import Settings
+from upulse_cli.engine.past import Then, snapshot
+from upulse_cli.facts import checkpointed, facts_of, foldable, in_batches
+from upulse_cli.recorded import facts_at, seen_now
+from upulse_cli.standing import decided
+
+LOOK = 0.1
+"""Seconds between two looks for a new tick; the daemon writes them down once a second, and at once if one wished."""
+AT_ONCE = 100
+
+
+class Present(Protocol):
+    """Snapshots as they come. first: the one that a host begins with; words: where they come from."""
+
+    words: str
+    first: Snapshot
+
+    def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
+        """All events after a row, in batches."""
+        ...
+
+    def ticks(self) -> AsyncIterator[Then]:
+        """Each snapshot later than `first`, with what is new in the log; ends when there will be no more."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what it reads."""
+        ...
+
+
+async def history_of(home: Home, seq: int) -> AsyncIterator[Sequence[Event]]:
+    """All events after a row, in batches; none where there is no log yet."""
+    if not home.events.exists():
+        return
+    with LogReader(home.path) as log:
+        for batch in in_batches(log.events(Wanted(since_seq=seq))):
+            yield [foldable(row) for row in batch]
+
+
+class Beside:
+    """The ticks that a daemon records, read beside it. is_patient: goes on when the daemon ends, for the next one."""
+
+    def __init__(self, home: Home, is_patient: bool = False) -> None:
+        self.home, self.is_patient = home, is_patient
+        self.words = "beside the daemon, on its ticks"
+        self._open = ExitStack()
+        self._log = self._open.enter_context(LogReader(home.path))
+        self._vitals = self._open.enter_context(VitalsReader(home.path))
+        self._state, self._number = Projected(), 0
+        self._settings, self._digest = Settings(), ""
+        self._windows: dict[str, Window] = {}
+        self._sample = 0
+        self.first = self._begun()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._open.close()
+
+    def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
+        """All events after a row, in batches."""
+        return history_of(self.home, seq)
+
+    async def ticks(self) -> AsyncIterator[Then]:
+        """Each recorded tick, soon after it was."""
+        while True:
+            count = 0
+            for row in self._vitals.ticks_after(self._number, AT_ONCE):
+                if row.seq > self._log.head()[0]:
+                    break  # it has seen what is not recorded yet
+                count += 1
+                yield self._then(row)
+            if not count and not self.is_patient and holder(self.home.lock) is None:
+                return
+            if count < AT_ONCE:
+                await asyncio.sleep(LOOK)
+
+    def _begun(self) -> Snapshot:
+        """The last tick, so that a host has something to fold at once; what is known now if there was none."""
+        if not (rows := self._vitals.ticks(1)):
+            first = seen_now(self.home).snapshot
+            self._state, self._settings, self._windows = first.projected, first.settings, dict(first.windows)
+            return first
+        self._state = facts_at(self._log, rows[0].seq, (checkpointed(self.home, self._log),))
+        return self._then(rows[0]).snapshot
+
+    def _then(self, row: TickRow) -> Then:
+        news = self._news(row.seq)
+        self._number = row.tick
+        self._state = fold(self._state, news, row.seq) if news else self._state
+        if row.settings != self._digest:
+            self._digest = row.settings
+            self._settings = decided(self.home, self._state)[0]
+        self._sense(row)
+        return Then(snapshot(row, self._settings, self._windows, self._state), news, row.effects)
+
+    def _news(self, upto: int) -> list[Event]:
+        if upto <= self._state.seq:
+            return []
+        rows = self._log.events(Wanted(since_seq=self._state.seq), limit=upto - self._state.seq)
+        return [foldable(row) for row in rows]
+
+    def _sense(self, row: TickRow) -> None:
+        if (upto := max(row.samples, default=0)) <= self._sample:
+            return
+        moved = dict(self._windows)
+        for one in self._vitals.between(row.at - WINDOW_US, row.at):
+            if self._sample < one.id <= upto:
+                sample = Sample(one.id, one.key, Moment(one.at, one.boot, one.mono), one.data)
+                moved[one.key] = moved.get(one.key, Window()).plus(sample)
+        self._windows, self._sample = moved, upto
+
+
+class Alone:
+    """This machine's vital signs, sampled here and held in memory; nothing is recorded, and no process is looked for.
+
+    Ends when a daemon has begun.
+    """
+
+    def __init__(self, home: Home, sense: Watcher) -> None:
+        self.home, self.sense = home, sense
+        self.words = "alone on this machine's vital signs: no daemon runs"
+        self._clock = SystemClock()
+        facts = facts_of(home)
+        self.first = self._last = Snapshot(0, self._clock.now(), decided(home, facts)[0], {}, facts)
+
+    @classmethod
+    async def begun(cls, home: Home, sense: Watcher) -> "Alone":
+        """One that has sensed the machine once."""
+        alone = cls(home, sense)
+        alone.first = (await alone.sensed()).snapshot
+        return alone
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
+        """All events after a row, in batches."""
+        return history_of(self.home, seq)
+
+    async def ticks(self) -> AsyncIterator[Then]:
+        """A snapshot after each sample."""
+        while await self._rested():
+            yield await self.sensed()
+
+    async def _rested(self) -> bool:
+        """Wait until the next sample is due; whether nobody has begun meanwhile who does it better."""
+        now = asyncio.get_running_loop().time
+        until = now() + self.sense.interval
+        while now() < until:
+            if holder(self.home.lock):
+                return False
+            await asyncio.sleep(LOOK)
+        return True
+
+    async def sensed(self) -> Then:
+        """A snapshot with one sample more."""
+        reading, now, last = await self.sense.collect(), self._clock.now(), self._last
+        window = last.window(self.sense.key)
+        sample = Sample(window.last.id + 1 if window.last else 1, self.sense.key, now, reading.data)
+        windows: Mapping[str, Window] = {self.sense.key: window.plus(sample)}
+        news = [event async for batch in self.history(last.projected.seq) for event in batch]
+        state = fold(last.projected, news) if news else last.projected
+        self._last = Snapshot(last.tick + 1, now, last.settings, windows, state)
+        return Then(self._last, news, ())

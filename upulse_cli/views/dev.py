@@ -1,0 +1,119 @@
+"""`upulse dev` as lines, one an event: for pipes, and for programs as JSON."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pulse_core.model.moment import iso
+from upulse_cli.engine.dev import Began, News, Refused, Remark, Seen, Wish
+from upulse_cli.moments import local, took
+from upulse_cli.speech import count, one_line
+
+
+class Lines:
+    """Lines for people. What a rule wishes or notes tick after tick is said when it begins, errors every time."""
+
+    def __init__(self) -> None:
+        self._said: frozenset[tuple[str, str]] = frozenset()
+
+    def of(self, news: News) -> Iterator[str]:
+        """What there is to say."""
+        match news:
+            case Began():
+                self._said = frozenset()
+                yield f"loaded    {began(news)}"
+                yield from (f"warning   {one_line(words)}" for words in news.warnings)
+            case Refused():
+                yield f"refused   {one_line(news.words)}{'; the rules before go on' if news.goes_on else ''}"
+            case Seen():
+                yield from self._seen(news)
+            case Remark():
+                yield f"          {one_line(news.words)}"
+
+    def _seen(self, seen: Seen) -> Iterator[str]:
+        wishes = [("wish", f"{wished(wish)}") for wish in seen.wishes]
+        notes = [("note", f"{layer.rule}: {note}") for layer in seen.layers for note in layer.notes]
+        for what, words in (*wishes, *notes):
+            if (what, words) not in self._said:
+                yield f"{what:<9} {one_line(words)}"
+        self._said = frozenset((*wishes, *notes))
+        yield from (f"error     {one_line(f'{fault.whose}: {fault.message}')}" for fault in seen.faults)
+        yield from (f"warning   {one_line(words)}" for words in seen.warnings)
+        yield f"tick      {summary(seen)}"
+
+
+def began(news: Began) -> str:
+    """What was loaded, and how long that took."""
+    rules = ", ".join(news.loaded.rules) or "no rules"
+    return f"{one_line(rules)} in {took(news.took * 1e6)}"
+
+
+def wished(wish: Wish) -> str:
+    """A wish, with what would become of it."""
+    effect, state = (
+        wish.effect,
+        {"open": " (open already)", "held": " (held by survival)"}.get(wish.state, ""),
+    )
+    return f"{effect.key}{state} by {effect.rule}: {effect.reason}"
+
+
+def summary(seen: Seen) -> str:
+    """A tick in a few words."""
+    number = "the last one again" if seen.is_again else str(seen.snapshot.tick)
+    rules = count(len(seen.layers), "rule")
+    wishes, errors = count(len(seen.wishes), "effect"), count(len(seen.faults), "error")
+    return f"{number} at {local(iso(seen.snapshot.now.at))}: {rules} in {took(seen.took * 1e6)}, {wishes}, {errors}"
+
+
+def spelled(news: News) -> Mapping[str, Any]:
+    """The same as JSON values."""
+    match news:
+        case Began(loaded, files, seconds, warnings):
+            found = {"rules": list(loaded.rules), "projections": sorted(loaded.projections)}
+            return {
+                "what": "loaded",
+                **found,
+                "files": list(files),
+                "took_ms": _ms(seconds),
+                "warnings": warnings,
+            }
+        case Refused(words, files, goes_on):
+            return {"what": "refused", "why": words, "files": list(files), "goes_on": goes_on}
+        case Seen():
+            return _tick(news)
+        case Remark(words):
+            return {"what": "remark", "words": words}
+
+
+def _tick(seen: Seen) -> Mapping[str, Any]:
+    return {
+        "what": "tick",
+        "tick": seen.snapshot.tick,
+        "at": iso(seen.snapshot.now.at),
+        "again": seen.is_again,
+        "took_ms": _ms(seen.took),
+        "rules": [layer_of(layer) for layer in seen.layers],
+        "effects": [effect_of(wish) for wish in seen.wishes],
+        "errors": [fault._asdict() for fault in seen.faults],
+        "warnings": list(seen.warnings),
+    }
+
+
+def layer_of(layer: Any) -> Mapping[str, Any]:
+    """What a rule did."""
+    return {
+        "rule": layer.rule,
+        "outcome": layer.outcome,
+        "took_us": layer.took_us,
+        "notes": list(layer.notes),
+    }
+
+
+def effect_of(wish: Wish) -> Mapping[str, Any]:
+    """What a rule wishes."""
+    effect = wish.effect
+    whole = {name: getattr(effect, name) for name in ("key", "action", "rule", "reason", "params")}
+    return {**whole, "state": wish.state}
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

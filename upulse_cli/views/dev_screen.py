@@ -1,0 +1,80 @@
+"""`upulse dev` as a live screen: what is loaded, what each rule did last, its wishes, and what is wrong."""
+
+from collections import deque
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from upulse_cli.engine.dev import Began, News, Refused, Remark, Seen
+from upulse_cli.moments import took
+from upulse_cli.speech import one_line
+from upulse_cli.views.dev import began, summary, wished
+from upulse_cli.views.explain import COLOURS
+
+KEPT = 6
+STATES = {"new": "green", "open": "dim", "held": "yellow"}
+
+
+class Standing:
+    """What the screen knows, moved on by each news."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._began: Began | None = None
+        self._refused: Refused | None = None
+        self._seen: Seen | None = None
+        self._strays: dict[str, None] = {}
+        self._remarks: deque[str] = deque(maxlen=KEPT)
+
+    def take(self, news: News) -> None:
+        """One more thing to show."""
+        match news:
+            case Began():
+                self._began, self._refused, self._strays = news, None, dict.fromkeys(news.warnings)
+            case Refused():
+                self._refused = news
+            case Seen():
+                self._seen = news
+                self._strays.update(dict.fromkeys(news.warnings))
+            case Remark():
+                self._remarks.append(news.words)
+
+    def drawn(self) -> RenderableType:
+        """The whole screen."""
+        return Group(*self._head(), *self._tick(), *self._wrong())
+
+    def _head(self) -> Iterator[RenderableType]:
+        yield Text(f"{self.path}    q ends", style="bold")
+        if self._refused:
+            yield Text(f"refused  {one_line(self._refused.words)}", style="red")
+        if self._began:
+            yield Text(f"loaded   {began(self._began)}", style="dim" if self._refused else "")
+        yield Text()
+
+    def _tick(self) -> Iterator[RenderableType]:
+        if (seen := self._seen) is None:
+            return
+        yield Text(f"tick     {summary(seen)}")
+        yield rules(seen)
+        for wish in seen.wishes:
+            yield Text(f"wish     {one_line(wished(wish))}", style=STATES[wish.state])
+        for fault in seen.faults:
+            yield Text(f"error    {one_line(f'{fault.whose}: {fault.message}')}", style="red")
+
+    def _wrong(self) -> Iterator[RenderableType]:
+        yield from (Text(f"warning  {one_line(words)}", style="yellow") for words in self._strays)
+        yield from (Text(one_line(words), style="dim") for words in self._remarks)
+
+
+def rules(seen: Seen) -> Table:
+    """Each rule, outermost first: what it did, how long it took, and what it notes."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("rule", "outcome", "took", "notes"):
+        table.add_column(name, justify="right" if name == "took" else "left", no_wrap=name != "notes")
+    for layer in seen.layers:
+        outcome = Text(layer.outcome, style=COLOURS.get(layer.outcome, ""))
+        notes = Text(one_line("; ".join(layer.notes)))
+        table.add_row(Text(one_line(layer.rule)), outcome, Text(took(layer.took_us)), notes)
+    return table
