@@ -13,9 +13,15 @@ from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import Revisions
 from pulse_core.model.errors import PulseError
 
+KEPT, AGE_S = 20, 3_600.0
+"""Commits of main that stay laid out, and how long every other one does: somebody may just be trying it."""
+
 
 def _ensure(home: Path, commit: str) -> dict[str, Any]:
-    return {"path": str(Revisions(home).ensure(commit))}
+    revisions = Revisions(home)
+    path = revisions.ensure(commit)
+    revisions.sweep({commit, *(one.commit for one in Repository(home).log(KEPT))}, AGE_S)
+    return {"path": str(path)}
 
 
 def _point_main(home: Path, commit: str, expected: str) -> dict[str, Any]:

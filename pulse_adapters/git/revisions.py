@@ -27,8 +27,8 @@ class Revisions:
                 Repository(self.home).export(commit, path)
         return path
 
-    def sweep(self, keep: Collection[str]) -> tuple[str, ...]:
-        """Remove all but these commits, and what was left half-way; the commits that went."""
+    def sweep(self, keep: Collection[str], age_s: float = 0.0) -> tuple[str, ...]:
+        """Remove all but these commits and those laid out so lately, and what was left half-way; the commits that went."""
         if not self.folder.is_dir():
             return ()
         with alone(self.home):

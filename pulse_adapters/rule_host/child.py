@@ -10,7 +10,9 @@ import mmap
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -95,6 +97,8 @@ class Host:
         match request["do"]:
             case "fold":
                 return self._fold(request)
+            case "replay":
+                return self._replay(request["ticks"], request["seconds"])
             case "feed":
                 self.picture.take(request["events"])
             case "skip":
@@ -117,6 +121,16 @@ class Host:
         answer = self.folder.fold(prev, curr)
         answer["faults"], self.faults[:] = list(self.faults), []
         return answer
+
+    def _replay(self, ticks: Sequence[Message], seconds: float) -> Message:
+        """Many recorded ticks at once, each with a deadline of its own; told are those that were worth a word."""
+        told, outcomes = [], Counter[tuple[str, str]]()
+        for tick in ticks:
+            answer = self._fold({**tick, "until": time.monotonic() + seconds})
+            outcomes.update((rule, outcome) for rule, outcome, *_ in answer["layers"])
+            if answer["effects"] or answer["faults"]:
+                told.append((tick["tick"], {**answer, "layers": ()}))
+        return {"told": told, "outcomes": [(*both, times) for both, times in outcomes.items()]}
 
     def _history(self, request: Message) -> Message:
         """Fold what happened before into the authors' own projections; the last part goes up to the picture's row."""
@@ -153,9 +167,11 @@ def _less(message: Message) -> Message:
     sizes: dict[str, int] = {}
     for effect in message.get("effects", ()):
         sizes[effect.rule] = sizes.get(effect.rule, 0) + len(packed(effect))
-    rule = max(sizes, key=lambda name: sizes[name], default="")
-    words = f"the effects of all rules take more than {LARGEST_REPLY:,} bytes; most of them are this rule's"
-    fault = (f"rule:{rule}", words) if rule else ("engine", f"an answer of more than {LARGEST_REPLY:,} bytes")
+    for rule, _, notes, _ in message.get("layers", ()):
+        sizes[rule] = sizes.get(rule, 0) + len(packed(notes))
+    most = max(sizes, key=lambda name: sizes[name], default="")
+    words = f"what all rules say takes more than {LARGEST_REPLY:,} bytes; most of it is this rule's"
+    fault = (f"rule:{most}", words) if most else ("engine", f"an answer of more than {LARGEST_REPLY:,} bytes")
     left: Message = {"effects": [], "notes": [], "layers": [], "kept": None}
     return {**message, **{name: left[name] for name in left if name in message}, "faults": [fault]}
 

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
 LARGEST_REPLY = 1024 * 1024
@@ -20,8 +21,12 @@ def packed(message: Any) -> bytes:
     try:
         body = to_json(message, fallback=str)
     except ValueError:
-        body = json.dumps(message, default=str, ensure_ascii=False).encode("utf-8", "replace")
+        body = json.dumps(message, default=_plain, ensure_ascii=False).encode("utf-8", "replace")
     return len(body).to_bytes(_HEAD, "big") + body
+
+
+def _plain(thing: Any) -> Any:
+    return thing.model_dump(mode="json") if isinstance(thing, BaseModel) else str(thing)
 
 
 class Frames:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulse_adapters.rule_host.frames import packed
-from pulse_adapters.rule_host.insight import insight_of, kept_of
+from pulse_adapters.rule_host.insight import Replayed, insight_of, kept_of, replayed_of
 from pulse_adapters.rule_host.news import News
 from pulse_adapters.rule_host.places import Places, placed
 from pulse_adapters.rule_host.process import Process
@@ -22,7 +22,7 @@ GRACE = 0.02
 SLOW = 0.75
 """The part of a deadline after which the child is asked where it is."""
 _HELD = 500
-_LAST = 0.3
+_LAST, _STUCK = 0.3, 5.0
 _WORDS = 200
 
 Message = dict[str, Any]
@@ -91,8 +91,12 @@ class Child:
     def _bury(self, words: str, place: str = "") -> None:
         # Who has said what is garbled may be done by now, and somebody else under way.
         unit = None if self.process.garbled else self.process.unit()
-        whose, defined = self.units[unit] if unit is not None and unit < len(self.units) else ("engine", "")
-        self._epitaph = self._epitaph or Fault(whose, placed(words, place or defined))
+        if unit is None or unit >= len(self.units):
+            fault = Fault("engine", placed(words, "" if self.process.garbled else place))
+        else:
+            whose, defined = self.units[unit]
+            fault = Fault(whose, placed(words, place or defined))
+        self._epitaph = self._epitaph or fault
 
     async def epitaph(self) -> Fault:
         """Why it is no more, and whose fault that was."""
@@ -118,9 +122,10 @@ class Child:
         if self.alive:
             await asyncio.wait([self.process.reaped], timeout=_LAST)
         self.process.kill()
-        await self.process.reaped
-        self.process.close()
-        await self.scratch.remove()
+        await asyncio.wait([self.process.reaped], timeout=_STUCK)
+        if self.process.reaped.done():  # else the kernel does not let it go, and we can't either
+            self.process.close()
+            await self.scratch.remove()
 
 
 class ChildRuleHost:
@@ -167,6 +172,24 @@ class ChildRuleHost:
             self._child.spoil("nothing, but filled its scratch folder")
             insight = insight._replace(faults=(*insight.faults, await self._child.epitaph()))
         return insight
+
+    async def replay(self, ticks: Sequence[tuple[Sequence[Event], Snapshot]]) -> Replayed:
+        """Fold recorded ticks, each with what was new in the log. A host that dies of one has answered none of them."""
+        seconds = ticks[0][1].settings.engine.deadline / US
+        told = []
+        for events, snapshot in ticks:
+            self._news.hear(events)
+            told.append(self._news.of(snapshot))
+        answer = await self._child.ask(
+            {"do": "replay", "ticks": told, "seconds": seconds}, len(ticks) * seconds
+        )
+        if answer is None:
+            return Replayed({}, {}, await self._child.epitaph())
+        try:
+            return replayed_of(answer)
+        except ValueError as error:
+            self._child.spoil(f"what nobody understands ({error})")
+            return Replayed({}, {}, await self._child.epitaph())
 
     def quarantine(self, rules: Sequence[str]) -> None:
         self._child.tell({"do": "skip", "rules": list(rules)})

@@ -42,11 +42,7 @@ class ChildHosts:
         self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, Kept]
     ) -> ChildRuleHost:
         """A host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
-        try:
-            scratch = Scratch(self.scratch, self.user)
-            child = Child(_environment(scratch.path, self.plugins), scratch)
-        except OSError as error:
-            raise CannotLoad(f"no rule host can be started: {error}") from error
+        child = await self._child()
         try:
             answer = await self._begun(child, _real(revision.path), prev)
             await _Rebuilding(child, answer, prev, self.load).run(history, kept)
@@ -57,6 +53,17 @@ class ChildHosts:
         except BaseException:
             await child.close()
             raise
+
+    async def _child(self) -> Child:
+        try:
+            scratch = Scratch(self.scratch, self.user)
+        except OSError as error:
+            raise CannotLoad(f"no rule host can be started: {error}") from error
+        try:
+            return Child(_environment(scratch.path, self.plugins), scratch)
+        except OSError as error:
+            await scratch.remove()
+            raise CannotLoad(f"no rule host can be started: {error}") from error
 
     async def _begun(self, child: Child, root: str, prev: Snapshot) -> Mapping[str, Any]:
         child.places = Places({root: ""})
@@ -98,8 +105,6 @@ class _Rebuilding:
             async for events in history(first):
                 if batch := [event for event in events if event.seq <= self._row and self._wants(event)]:
                     await self._fold(batch, batch[-1].seq)
-                if events and events[-1].seq >= self._row:
-                    break
         await self._fold((), self._row)
 
     def _resumed(self, name: str, kept: Kept | None) -> int:

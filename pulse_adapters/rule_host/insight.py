@@ -1,7 +1,7 @@
 """What a child's replies say, believed only after it was checked. Raises ValueError for what no honest child sends."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
@@ -23,6 +23,25 @@ def insight_of(reply: Reply) -> Insight:
     )
     layers = tuple(_layer(one) for one in _list(reply, "layers"))
     return Insight(verdict, layers, faults_of(reply))
+
+
+class Replayed(NamedTuple):
+    """Of recorded ticks: what came of those that were worth a word, by tick; how often each rule did what; and the
+    end of the host, if it did not outlive them."""
+
+    insights: Mapping[int, Insight]
+    outcomes: Mapping[tuple[str, str], int]
+    end: Fault | None = None
+
+
+def replayed_of(reply: Reply) -> Replayed:
+    """What came of many ticks."""
+    told = [_row(one, 2) for one in _list(reply, "told")]
+    outcomes = [_row(one, 3) for one in _list(reply, "outcomes")]
+    return Replayed(
+        {_number(tick): insight_of(one) for tick, one in told},
+        {(_text(rule), _text(outcome)): _number(times) for rule, outcome, times in outcomes},
+    )
 
 
 def faults_of(reply: Reply) -> tuple[Fault, ...]:

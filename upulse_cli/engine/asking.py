@@ -35,7 +35,7 @@ def asked(home: Home, wish: Wish) -> tuple[Answer, Spelled | None]:
     request = append(home, wish)
     if not request.by_daemon:
         return request, None
-    events = follow(home, int(request.event["seq"]), ANSWERS)
+    events = follow(home, int(request.event["seq"]), ANSWERS, brief=True)
     return request, first(events, lambda event: event["cause"] == request.event["id"])
 
 

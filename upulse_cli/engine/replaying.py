@@ -1,16 +1,21 @@
 """What rules would have done: recorded ticks folded again, nothing executed, nothing recorded."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.rule_host.host import ChildRuleHost
+from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_adapters.rule_host.insight import Replayed
 from pulse_core.engine.apart import apart
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import iso
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import Hosts, Insight, Revision, RuleHost
+from pulse_core.ports import Insight, Revision
 from pulse_core.projections import Snapshot
 from pulse_core.rules import compose
 from pulse_core.rules.survival import SURVIVAL
@@ -18,7 +23,8 @@ from pulse_core.tick.folding import tamed
 from upulse_cli.engine.past import Past, Then
 from upulse_cli.explaining import run
 
-BATCH = 200
+BATCH = 100
+NOTHING = Insight()
 Progress = Callable[[int, int], None]
 
 
@@ -42,22 +48,24 @@ class Replay:
     wishes: list[Wished] = field(default_factory=list)
     rules: dict[str, Counter[str]] = field(default_factory=dict)
     faults: Counter[str] = field(default_factory=Counter)
-    missed: int = 0
-    surplus: int = 0
     _going_on: frozenset[str] = frozenset()
 
-    def take(self, then: Then, prev: Snapshot, insight: Insight) -> None:
-        """One more tick."""
-        self.ticks += 1
-        for layer in insight.layers:
-            self.rules.setdefault(layer.rule, Counter())[layer.outcome] += 1
+    def take(self, thens: Sequence[Then], found: Replayed) -> None:
+        """Some more ticks."""
+        self.ticks += len(thens) - 1
+        for (rule, outcome), times in found.outcomes.items():
+            self.rules.setdefault(rule, Counter())[outcome] += times
+        if found.end:
+            self.faults[f"{found.end.whose}: {found.end.message}"] += 1
+        for prev, then in pairwise(thens):
+            self._tick(prev.snapshot, then, found.insights.get(then.snapshot.tick, NOTHING))
+
+    def _tick(self, prev: Snapshot, then: Then, insight: Insight) -> None:
+        insight = apart(insight, then.snapshot)
         self.faults.update(f"{fault.whose}: {fault.message}" for fault in insight.faults)
         passed = through_survival(prev, then.snapshot, insight.verdict) if insight.verdict.effects else ()
         self.wishes += [wished(effect, then) for effect in passed if effect.key not in self._going_on]
         self._going_on = frozenset(effect.key for effect in passed)
-        keys = {effect.key for effect in passed} - then.snapshot.effects.keys.keys()
-        self.missed += len(set(then.emitted) - keys)
-        self.surplus += len(keys - set(then.emitted))
 
     def told(self) -> Mapping[str, Any]:
         """As JSON values."""
@@ -90,34 +98,37 @@ def through_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequen
 
 async def replayed(
     home: Home,
-    hosts: Hosts,
+    hosts: ChildHosts,
     since: int,
     revisions: Sequence[Revision],
     progress: Progress = lambda n, of: None,
 ) -> tuple[Sequence[Replay], Sequence[str]]:
     """Fold the ticks since a moment (UTC microseconds) through each revision; what each wished, and the caveats."""
     with Past(home, since) as past:
-        first = past.first
         replays = [Replay(revision) for revision in revisions]
-        runs = [await hosts.start(one, first, past.history, {}) for one in revisions]
+        runs = [await hosts.start(one, past.first, past.history, {}) for one in revisions]
         try:
-            prev = first
-            for count, then in enumerate(past.ticks(), 1):
-                for replay, host in zip(replays, runs, strict=True):
-                    replay.take(then, prev, await folded(host, prev, then))
-                prev = then.snapshot
-                if count % BATCH == 0:
-                    progress(count, len(past.rows))
+            before, count = Then(past.first, (), ()), 0
+            ticks = past.ticks()
+            thens = list(islice(ticks, BATCH))
+            while thens:
+                folding = asyncio.ensure_future(folded(runs, thens))
+                await asyncio.sleep(0)  # they begin; meanwhile the next ticks are read
+                later = list(islice(ticks, BATCH))
+                for replay, found in zip(replays, await folding, strict=True):
+                    replay.take((before, *thens), found)
+                before, count, thens = thens[-1], count + len(thens), later
+                progress(count, len(past.rows))
             return replays, past.caveats
         finally:
             for host in runs:
                 await host.close()
 
 
-async def folded(host: RuleHost, prev: Snapshot, then: Then) -> Insight:
-    """What a host says of a recorded tick."""
-    host.feed(then.news)
-    return apart(await host.fold(prev, then.snapshot), then.snapshot)
+async def folded(hosts: Sequence[ChildRuleHost], thens: Sequence[Then]) -> Sequence[Replayed]:
+    """What each host says of these ticks; they work side by side."""
+    ticks = [(then.news, then.snapshot) for then in thens]
+    return await asyncio.gather(*(host.replay(ticks) for host in hosts))
 
 
 class Difference(NamedTuple):

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from git_scene import ADA, FILES, edited, files, made, write
 
+from pulse_adapters.git import child as child_module
 from pulse_adapters.git.asking import GitChild
 from pulse_adapters.git.faults import MainMoved
+from pulse_adapters.git.revisions import Revisions
 from pulse_core.model.errors import PulseError
 
 
@@ -30,6 +32,19 @@ async def test_the_daemons_verbs_do_what_the_repositorys_do(tmp_path: Path) -> N
     assert repository.resolve(back.branch) == candidate
     assert await child.point_main(back.commit, candidate) == (back.commit, "", ())
     assert await child.head() == repository.head() == back.commit
+
+
+async def test_what_was_laid_out_long_ago_and_is_no_commit_of_main_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = made(tmp_path)
+    edited(repository)
+    tried = repository.candidate("tried", ADA)
+    old = Revisions(repository.home).ensure(tried)
+    monkeypatch.setattr(child_module, "AGE_S", 0.0)
+    child_module.answer([str(repository.home), "ensure", repository.head()])
+    assert not old.exists()
+    assert Revisions(repository.home).path(repository.head()).is_dir()
 
 
 async def test_its_errors_are_the_repositorys_own(tmp_path: Path) -> None:
