@@ -23,10 +23,12 @@ from upulse_cli.commands import (
     init,
     instances,
     new,
+    plugins,
     process,
     profile,
     promote,
     replay,
+    shadow,
     silence,
     state,
     status,
@@ -97,7 +99,9 @@ new.add_to(app)
 dev.add_to(app)
 promote.add_to(app)
 replay.add_to(app)
+app.add_typer(shadow.app, name="shadow")
 app.add_typer(engine.app, name="engine")
+plugins.add_to(app)
 app.add_typer(config.app, name="config")
 demo.add_to(app)
 completion.add_to(app)

@@ -8,19 +8,29 @@ from typing import Any
 
 from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
 from pulse_core.model.moment import Moment, iso
+from upulse_cli.moments import local
 
 BEGINS = {"process-died": "process", "condition-raised": "condition", "log-matched": "log", "error": "error"}
 ENDS = {"process-up": "process", "condition-cleared": "condition"}
 ABOUTS = ("process", "condition", "log", "error")
 SETTLED = ("effect-acked", "effect-failed", "effect-unknown", "effect-cancelled")
-KINDS = (*BEGINS, *ENDS, *SETTLED, "effect")
+STARTED = "daemon-started"
+KINDS = (*BEGINS, *ENDS, *SETTLED, "effect", STARTED)
 QUIET_US = 300_000_000
 """What comes again within five minutes belongs to the same story."""
+
+FADING = frozenset({"error", "log"})
+"""What nothing ends: it is over when it has not come again for long enough."""
+
+FADED_US = 3_600_000_000
 
 
 @dataclass
 class Incident:
-    """One episode of one thing: when it began and ended, what was seen last, and what was done about it."""
+    """One episode of one thing: when it began and ended, what was seen last, and what was done about it.
+
+    faded: nobody said that it is over, but it did not come again.
+    """
 
     about: str
     subject: str
@@ -28,6 +38,7 @@ class Incident:
     last: Moment
     seen: EventRow
     over: bool = False
+    faded: bool = False
     times: int = 1
     measures: dict[str, "Measure"] = field(default_factory=dict)
 
@@ -40,6 +51,7 @@ class Incident:
             "began": iso(self.began.at),
             "ended": iso(self.last.at) if self.over else None,
             "lasted_ms": self.last.since(self.began) / 1000 if self.over else None,
+            "faded": self.faded,
             "times": self.times,
             "evidence": evidence(self.seen),
             "measures": [measure.told() for measure in self.measures.values()],
@@ -85,18 +97,47 @@ class Chronicle:
             self._settled(measure, row)
         elif about := BEGINS.get(row.kind):
             self._began(about, row)
+        elif row.kind == STARTED:
+            self._forget_errors()
         elif (about := ENDS.get(row.kind)) and (story := self._open.get((about, row.subject))):
             story.last, story.over = moment_of(row), True
+
+    def heard(self, now: Moment) -> Sequence[Incident]:
+        """The incidents, after the last event: what did not come again for long is over."""
+        for story in self._open.values():
+            if story.about in FADING and now.since(story.last) > FADED_US:
+                self._fade(story)
+        return self.all
 
     def _began(self, about: str, row: EventRow) -> None:
         now = moment_of(row)
         before = self._open.get((about, row.subject))
-        if before and now.since(before.last) <= QUIET_US:
-            before.times, before.last, before.seen, before.over = before.times + 1, now, row, False
+        if before and self._goes_on(before, now):
+            before.times, before.last, before.over, before.faded = before.times + 1, now, False, False
+            before.seen = row if evidence(row) else before.seen  # of a storm, most are only counted
             return
+        if before:
+            self._fade(before)
         story = Incident(about, row.subject, now, now, row)
         self._open[about, row.subject] = story
         self.all.append(story)
+
+    @staticmethod
+    def _goes_on(story: Incident, now: Moment) -> bool:
+        """Whether what comes now is the same episode: it came soon, or nothing has ended what has an end."""
+        stands = not story.over and story.about not in FADING
+        return stands or now.since(story.last) <= QUIET_US
+
+    @staticmethod
+    def _fade(story: Incident) -> None:
+        story.faded = story.faded or not story.over
+        story.over = True
+
+    def _forget_errors(self) -> None:
+        """A daemon that starts says anew what is still wrong."""
+        for story in self._open.values():
+            if story.about == "error":
+                self._fade(story)
 
     def _wished(self, row: EventRow) -> None:
         data = decoded(row)
@@ -106,6 +147,8 @@ class Chronicle:
             measure.effect, measure.reason = row.id, str(data.get("reason", ""))
             measure.times += 1
             self._under_way[row.id] = measure
+            if story.about in FADING and data.get("params", {}).get("over"):
+                story.last, story.over, story.faded = moment_of(row), True, False
 
     @staticmethod
     def _settled(measure: Measure, row: EventRow) -> None:
@@ -145,12 +188,12 @@ def moment_of(row: EventRow) -> Moment:
     return Moment(row.at, row.boot, row.mono)
 
 
-def incidents(log: LogReader, wanted: Wanted) -> Sequence[Incident]:
-    """The incidents in these rows, oldest first."""
+def incidents(log: LogReader, wanted: Wanted, now: Moment) -> Sequence[Incident]:
+    """The incidents in these rows, oldest first, as they stand now."""
     told = Chronicle()
     for row in log.events(wanted._replace(kinds=KINDS)):
         told.hear(row)
-    return told.all
+    return told.heard(now)
 
 
 def rows_since(log: LogReader, at: int | None) -> Wanted:
@@ -164,6 +207,7 @@ def rows_since(log: LogReader, at: int | None) -> Wanted:
 def lines(told: Mapping[str, Any]) -> Iterator[str]:
     """One incident in words, for a person at three in the morning."""
     lasted = f", over after {told['lasted_ms'] / 1000:.1f} s" if told["ended"] else ", still so"
+    lasted = f", not seen again since {local(told['ended'])}" if told["faded"] else lasted
     again = f", {told['times']} times" if told["times"] > 1 else ""
     yield f"{told['about']} {told['subject']}: {told['evidence']}{again}{lasted}"
     for measure in told["measures"]:

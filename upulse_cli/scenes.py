@@ -1,5 +1,6 @@
 """Scenes that break something harmless in a home of their own, and what Pulse answers."""
 
+import asyncio
 import os
 import shutil
 import signal
@@ -13,6 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.proc import PROCESS
+from pulse_adapters.host.search import marked
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.sqlite.reader import LogReader, Wanted
 from pulse_core.model.errors import PulseError, UnknownName
@@ -43,8 +47,13 @@ class Scene:
 
 
 def kinds(*wanted: str) -> Seen:
-    """Whether events of these kinds have come, in any order."""
-    return lambda events: set(wanted) <= {event["kind"] for event in events}
+    """Whether events of these kinds have come, one after the other."""
+
+    def seen(events: Sequence[Told]) -> bool:
+        come = (event["kind"] for event in events)
+        return all(kind in come for kind in wanted)  # each search goes on behind what the last one found
+
+    return seen
 
 
 def pid_of(home: Home, name: str = "demo") -> int:
@@ -155,12 +164,20 @@ def stage(scene: Scene) -> Iterator[Home]:
         running.begin(home)
         yield home
     finally:
-        guarded = [one["pid"] for one in standing(home)["processes"] if one["pid"]]
-        running.end(home, PATIENCE)
-        for pid in guarded:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        shutil.rmtree(place, ignore_errors=True)
+        try:
+            running.end(home, PATIENCE)
+        finally:  # only now nothing more is started
+            until(lambda: not ended(home), "the end of what was started")
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def ended(home: Home) -> Sequence[int]:
+    """Kill what the home's daemons have started, with what that has started; the pids of those that lived."""
+    left = [one.pid for one in asyncio.run(marked(f"demo@{home.path}", PROCESS))]
+    for pid in left:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return left
 
 
 class Answer(NamedTuple):
@@ -182,12 +199,15 @@ def played(scene: Scene, home: Home) -> Answer:
     time.sleep(AFTERMATH)
     with LogReader(home.path) as log:
         wanted = Wanted(since_seq=since)
-        stories = [one.told() for one in incidents(log, wanted)]
+        stories = [one.told() for one in incidents(log, wanted, SystemClock().now())]
     return Answer(broken, events_since(home, since), stories)
 
 
 def ready(home: Home) -> bool:
-    """Whether everything guarded is up."""
+    """Whether everything guarded is up, and that is on disk already: the daemon knows it a moment earlier."""
+    with LogReader(home.path) as log:
+        if not any(log.events(Wanted(kinds=("process-up",)), limit=1)):
+            return False
     return all(one["state"] == "up" for one in standing(home)["processes"])
 
 

@@ -47,6 +47,7 @@ class MemoryLog:
     def forget_listeners(self) -> None:
         """Tell nobody any more, as when the listeners' process is dead."""
         self._listeners.clear()
+        self._listeners = []  # a commit that is under way has the old list, and tells nobody who comes later
 
     async def append(self, *drafts: Draft) -> Sequence[Event]:
         if self.deaf:
@@ -61,6 +62,7 @@ class MemoryLog:
         return await asyncio.shield(commit)
 
     async def _committed(self, drafts: Sequence[Draft], texts: Sequence[str]) -> Sequence[Event]:
+        told = self._listeners
         async with self._turn:
             known = [self._recorded(draft, text) for draft, text in zip(drafts, texts, strict=True)]
             if self.commit:
@@ -73,7 +75,7 @@ class MemoryLog:
             if self.committed:
                 await self.committed()
             fresh = [event for event, old in zip(events, known, strict=True) if old is None]
-            for listener in tuple(self._listeners) if fresh else ():
+            for listener in tuple(told) if fresh else ():
                 listener(fresh)
             return events
 

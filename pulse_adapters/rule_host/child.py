@@ -190,6 +190,7 @@ def _prepare() -> None:
     sys.dont_write_bytecode = True
     faulthandler.enable(WHERE, all_threads=False)
     faulthandler.register(signal.SIGUSR1, WHERE, all_threads=False)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGUSR1,))
     os.nice(5)
 
 

@@ -42,7 +42,12 @@ class ChildHosts:
         self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, Kept]
     ) -> ChildRuleHost:
         """A host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
-        child = await self._child()
+        return await self.entrusted(await self.child(), revision, prev, history, kept)
+
+    async def entrusted(
+        self, child: Child, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, Kept]
+    ) -> ChildRuleHost:
+        """The host that a child becomes which was begun before, and stood by. Raises CannotLoad."""
         try:
             answer = await self._begun(child, _real(revision.path), prev)
             await _Rebuilding(child, answer, prev, self.load).run(history, kept)
@@ -54,7 +59,8 @@ class ChildHosts:
             await child.close()
             raise
 
-    async def _child(self) -> Child:
+    async def child(self) -> Child:
+        """A child that has imported all but the authors' code, or soon will have. Raises CannotLoad."""
         try:
             scratch = Scratch(self.scratch, self.user)
         except OSError as error:

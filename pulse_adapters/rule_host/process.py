@@ -61,7 +61,7 @@ class Process:
                 env,
                 file_actions=[(os.POSIX_SPAWN_DUP2, one, place) for place, one in enumerate(given)],
                 setsid=True,
-                setsigmask=(),
+                setsigmask=(signal.SIGUSR1,),  # until it knows what to do about it
                 setsigdef=(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1),
             )
             self._handle = os.pidfd_open(self.pid)

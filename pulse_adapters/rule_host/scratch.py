@@ -1,14 +1,18 @@
 """The one folder in which a child may write, and how full it is."""
 
 import asyncio
+import fcntl
 import os
 import secrets
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count, islice
 
 MOST_BYTES, MOST_FILES = 64 * 1024 * 1024, 200
+_PREFIX = "pulse-rules-"
+_YOUNG = 60.0
 _AT_ONCE = 200
 """Files that are deleted before anybody else may go on."""
 
@@ -17,14 +21,15 @@ class Scratch:
     """A folder of its own for a child. user: whose it is, if not ours. Raises OSError."""
 
     def __init__(self, beneath: str | None, user: tuple[int, int] | None) -> None:
-        self.path = tempfile.mkdtemp(prefix="pulse-rules-", dir=beneath)
+        self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=beneath)
+        self._held = _held(self.path)
         if user:
             os.chown(self.path, *user)
         self._empty_at: int | None = None
 
     def is_over(self) -> bool:
         """Whether there is more in it than may be; nearly free while nobody writes there."""
-        changed = os.stat(self.path).st_mtime_ns
+        changed = os.fstat(self._held).st_mtime_ns
         if changed == self._empty_at:
             return False
         files = size = 0
@@ -36,22 +41,55 @@ class Scratch:
         return False
 
     async def remove(self) -> None:
-        """Delete it, however deep it is, a part at a time; what can't be deleted is left."""
-        prefix, names = secrets.token_hex(8), count()
-        with suppress(OSError):
-            while entries := _some(self.path):
-                for entry in entries:
-                    if not entry.is_dir(follow_symlinks=False):
-                        os.unlink(entry.path)
-                        continue
-                    os.chmod(entry.path, 0o700)
-                    inside = _some(entry.path)
-                    for one in inside:
-                        os.rename(one.path, os.path.join(self.path, f"{prefix}-{next(names)}"))
-                    if not inside:
-                        os.rmdir(entry.path)
-                await asyncio.sleep(0)
-            os.rmdir(self.path)
+        """Delete it, and those beside it that somebody left who was killed."""
+        await _deleted(self.path)
+        os.close(self._held)
+        for path in _left(os.path.dirname(self.path)):
+            with suppress(OSError):
+                held = _held(path)  # nobody holds it
+                try:
+                    await _deleted(path)
+                finally:
+                    os.close(held)
+
+
+def _held(path: str) -> int:
+    """A descriptor that holds a folder for as long as its process lives. Raises OSError if it is held already."""
+    held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        raise
+    return held
+
+
+def _left(beneath: str) -> list[str]:
+    """Scratch folders that are old enough not to be about to be held."""
+    with suppress(OSError), os.scandir(beneath) as entries:
+        old = time.time() - _YOUNG
+        ours = (entry for entry in entries if entry.name.startswith(_PREFIX))
+        return [entry.path for entry in ours if entry.stat(follow_symlinks=False).st_mtime < old]
+    return []
+
+
+async def _deleted(path: str) -> None:
+    """Delete a folder however deep it is, a part at a time; what can't be deleted is left."""
+    prefix, names = secrets.token_hex(8), count()
+    with suppress(OSError):
+        while entries := _some(path):
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.path)
+                    continue
+                os.chmod(entry.path, 0o700)
+                inside = _some(entry.path)
+                for one in inside:
+                    os.rename(one.path, os.path.join(path, f"{prefix}-{next(names)}"))
+                if not inside:
+                    os.rmdir(entry.path)
+            await asyncio.sleep(0)
+        os.rmdir(path)
 
 
 def _some(path: str) -> list["os.DirEntry[str]"]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from pulse_core.execute.gathering import held_back
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.payload import Json
 from pulse_core.ports import Watcher
@@ -49,7 +50,7 @@ def status(
         "processes": [process_status(process, snapshot) for process in settings.process],
         "effects": effect_counts(facts),
         "conditions": [condition_status(name, one) for name, one in facts.conditions.raised.items()],
-        "notices": notice_counts(facts),
+        "notices": {**notice_counts(facts), "held_back": held_back(facts, settings, now) or None},
         "tick": beat_status(beat),
         "vitals": {key: dict(data) for key, data in vitals.items()},
     }

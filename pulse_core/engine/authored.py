@@ -1,10 +1,15 @@
 """What the authors of an engine make besides rules."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from pulse_core.model.event import Event
+
+if TYPE_CHECKING:  # a host's child needs none of them to know what a plugin is
+    from pulse_core.ports.executor import Executor
+    from pulse_core.ports.watcher import Watcher
+    from pulse_core.rules.onion import Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +24,27 @@ class Projection:
     step: Callable[[Any, Event], Any]
     version: int = 1
     kinds: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """What a package adds to Pulse; an entry point of the group `pulse.plugins` names one.
+
+    Its rules stand between survival's and the engine's, the first one outermost, and run in the rule host.
+    """
+
+    name: str
+    rules: "Sequence[Rule]" = ()
+    projections: Mapping[str, Projection] = field(default_factory=dict)
+    watchers: "Sequence[Watcher]" = ()
+    executors: "Sequence[Executor]" = ()
+
+    @property
+    def RULES(self) -> "Sequence[Rule]":
+        """The rules under the name that they have in an engine's own module: what loads the one loads the other."""
+        return self.rules
+
+    @property
+    def PROJECTIONS(self) -> Mapping[str, Projection]:
+        """The projections, likewise."""
+        return self.projections

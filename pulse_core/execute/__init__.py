@@ -6,5 +6,6 @@ that was begun just disappear.
 
 from pulse_core.execute.loop import ExecutorLoop
 from pulse_core.execute.objection import objection
+from pulse_core.execute.roster import Roster
 
-__all__ = ["ExecutorLoop", "objection"]
+__all__ = ["ExecutorLoop", "Roster", "objection"]

@@ -1,6 +1,6 @@
 """Notices that go to people outside leave together: which of those that wait go out now, and when to look again.
 
-Until one leaves it is pending on disk, takes no slot, and nothing is tried in vain while the network is away.
+Until one leaves it is pending on disk, takes no slot, and nothing is tried in vain while the network is down.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,14 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.projections import Notices, OpenEffect, Phase, Projected
 from pulse_core.projections.notices import ACTION, HOUR
+from pulse_core.rules.survival.endpoint import host_of, is_address, is_here
+from pulse_core.rules.survival.outage import DOWN, NAME
+from pulse_core.rules.survival.state import rough
 from pulse_core.settings import Settings
 
 MOST = 30
 """Notices in one message; more go into the next one."""
 
-NETWORK = "network"
-AWAY = frozenset({"down", "dns-only"})
 SOON = 900 * US_PER_SECOND
 """How long a failed notice waits at most once another one has got through."""
 
@@ -60,11 +61,28 @@ def may_join(effect: OpenEffect, full_us: int, now: Moment) -> bool:
     return now.since(effect.moment) * 2 >= effect.retry_us if is_failed(effect) else not full_us
 
 
+def held_back(facts: Projected, settings: Settings, now: Moment) -> str:
+    """Why no new notice goes out at this moment, in words; nothing if one may."""
+    if is_away(facts, settings) and (condition := facts.conditions[NAME]):
+        return f"waits for the network, which is {condition.state} for {rough(now.since(condition.since))}"
+    if full := crowded(facts.notices, settings.notify.per_hour, now):
+        return f"waits for {rough(full)}: the messages of this hour are used up ([notify] per_hour)"
+    return ""
+
+
 def is_away(facts: Projected, settings: Settings) -> bool:
-    """Whether the network is known to be away; a condition that nobody watches any more says nothing."""
-    condition = facts.conditions[NETWORK]
+    """Whether the network is known to be down, and every address lies beyond it.
+
+    If anything answers, so may the address; and a condition that nobody watches any more says nothing.
+    """
+    condition = facts.conditions[NAME]
     watched = settings.network.dns or settings.network.http
-    return bool(watched) and condition is not None and condition.state in AWAY
+    down = bool(watched) and condition is not None and condition.state == DOWN
+    return down and not any(_may_be_near(url) for url in settings.notify.urls)
+
+
+def _may_be_near(url: str) -> bool:
+    return is_here(url) or is_address(host_of(url))
 
 
 def is_failed(effect: OpenEffect) -> bool:

@@ -126,7 +126,9 @@ class ExecutorLoop:
     def begin(self, ids: Sequence[str]) -> None:
         """Start those of them that were claimed."""
         open_ = self.facts().effects.open
-        for id_ in self._reserved.intersection(ids):
+        for id_ in filter(
+            self._reserved.__contains__, ids
+        ):  # in their order: a life must be the same when lived again
             # Without a group it is found as interrupted by the next start.
             if self._group is not None and (effect := open_.get(id_)):
                 self.workers.start(self._group, effect)
@@ -183,7 +185,7 @@ class ExecutorLoop:
         if why := objection(effect, facts, now):
             drafts.append(about(effect, EffectCancelled(why=why)))
             return 0
-        if facts.control.paused is not None:
+        if facts.control.paused is not None or self.workers.executors.awaits(effect.wish.action):
             return 0
         try:
             attempt = self.workers.attempt(effect)

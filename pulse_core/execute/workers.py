@@ -6,6 +6,7 @@ from random import Random
 
 from pulse_core.execute.attempt import Attempt
 from pulse_core.execute.objection import objection
+from pulse_core.execute.roster import Roster
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect, EffectCancelled, EffectExecuting, EffectFailed, EffectUnknown
@@ -17,6 +18,7 @@ from pulse_core.record.gate import parsed
 
 UNWRITTEN_PAUSE = 0.2
 PAUSED_LOOK = 0.5
+AWAITED_LOOK = 0.1
 
 
 class Workers:
@@ -34,7 +36,8 @@ class Workers:
         dice: Random,
         done: Callable[[], None],
     ) -> None:
-        self.journal, self.facts, self.executors = journal, facts, executors
+        self.journal, self.facts = journal, facts
+        self.executors = executors if isinstance(executors, Roster) else Roster(executors)
         self.clock, self.dice, self.done = clock, dice, done
         self._running: dict[str, asyncio.Task[None]] = {}
         self._resuming: set[str] = set()
@@ -101,6 +104,8 @@ class Workers:
         return effect.cancel if effect else ""
 
     async def _resume(self, effect: OpenEffect) -> None:
+        while self.executors.awaits(effect.wish.action):  # noqa: ASYNC110 - for a moment after the start
+            await asyncio.sleep(AWAITED_LOOK)
         try:
             outcome = await self.attempt(effect).recover()
         except PulseError as error:

@@ -33,12 +33,33 @@ class WatchLoop:
         answered: Callable[[], Awaitable[None]],
         pace: Callable[[Watcher], tuple[float, float]] = lambda watcher: (1.0, 0.0),
     ) -> None:
-        self.watchers = tuple(watchers)
+        self._own = tuple(watchers)
+        self._enlisted: tuple[Watcher, ...] = ()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._group: asyncio.TaskGroup | None = None
         self.pace = pace
         self.journal, self.vitals, self.clock = journal, vitals, clock
         self.wake, self.failed, self.answered = wake, failed, answered
         self.costs = Costs()
         self._windows: dict[str, Window] = {}
+
+    @property
+    def watchers(self) -> tuple[Watcher, ...]:
+        """All that are attended to."""
+        return (*self._own, *self._enlisted)
+
+    def enlist(self, watchers: Iterable[Watcher]) -> None:
+        """Attend to these besides the first ones, instead of those that were enlisted before.
+
+        The windows of keys that nobody fills any more are forgotten, so that no rule takes them for news.
+        """
+        for task in self._tasks:
+            task.cancel()
+        gone = {watcher.key for watcher in self._enlisted}
+        self._enlisted = tuple(watchers)
+        for key in gone - {watcher.key for watcher in self.watchers}:
+            self._windows.pop(key, None)
+        self._tasks = [self._begin(self._group, watcher) for watcher in self._enlisted] if self._group else []
 
     @property
     def windows(self) -> Mapping[str, Window]:
@@ -61,9 +82,17 @@ class WatchLoop:
     async def run(self) -> None:
         """Look for ever; ends by being cancelled."""
         with self.costs.counting_tasks():
-            async with asyncio.TaskGroup() as group:
-                for watcher in self.watchers:
-                    group.create_task(self._attend(watcher), name=f"watcher {watcher.name}")
+            try:
+                async with asyncio.TaskGroup() as self._group:
+                    for watcher in self._own:
+                        self._begin(self._group, watcher)
+                    self.enlist(self._enlisted)
+                    await asyncio.Event().wait()  # whoever is enlisted later is attended to in the same group
+            finally:
+                self._group = None
+
+    def _begin(self, group: asyncio.TaskGroup, watcher: Watcher) -> "asyncio.Task[None]":
+        return group.create_task(self._attend(watcher), name=f"watcher {watcher.name}")
 
     async def _attend(self, watcher: Watcher) -> None:
         failures = 0 if await self._look(watcher) else 1
@@ -95,7 +124,7 @@ class WatchLoop:
             self.failed(f"watcher:{watcher.name}", f"did not answer within {watcher.timeout:g} s")
             return False
         except Exception as error:  # noqa: BLE001 - a broken watcher must not disturb the others
-            self.failed(f"watcher:{watcher.name}", f"{type(error).__name__}: {error}")
+            self.failed(f"watcher:{watcher.name}", told(error))
             return False
         return await self._keep(watcher, reading)
 
@@ -115,3 +144,8 @@ class WatchLoop:
             self.failed(f"watcher:{watcher.name}", f"its conclusions could not be recorded: {error}")
             return False
         return True
+
+
+def told(error: Exception) -> str:
+    """An error in words: its own if it speaks to people, with its type if it is a bug."""
+    return str(error) if isinstance(error, PulseError) else f"{type(error).__name__}: {error}"

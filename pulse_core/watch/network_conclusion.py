@@ -14,6 +14,9 @@ from pulse_core.watch.lies import lie
 REACHED = frozenset({Trouble.TLS_EXPIRED, Trouble.TLS_UNTRUSTED, Trouble.STATUS})
 """Troubles of a page that show that the network reaches it."""
 
+TOLD = frozenset({Trouble.NXDOMAIN, Trouble.NO_ADDRESS})
+"""Troubles of a name that show that a DNS server answers."""
+
 NAMED = 5
 """Targets that are named in the evidence; more are counted."""
 
@@ -53,7 +56,8 @@ def state_of(seen: Sequence[Seen], slow_us: int) -> str | None:
     no_names = bool(names) and all(answer.trouble for answer in names)
     no_pages = bool(pages) and all(answer.trouble not in {None, *REACHED} for answer in pages)
     if (no_names or no_pages) and (no_names or not names) and (no_pages or not pages):
-        return DOWN
+        told = not pages and any(answer.trouble in TOLD for answer in names)
+        return DNS_ONLY if told else DOWN
     if no_names or no_pages:
         return DNS_ONLY if no_names else HTTP_ONLY
     if any(_is_slow(kind, slow_us) for kind in kinds):
@@ -96,6 +100,8 @@ def agreement(rounds: Sequence[str], needed: int, stands: str) -> str | None:
 def _head(state: str, settings: NetworkSettings) -> str:
     if state == SLOW:
         return f"every answer takes {spell_duration(settings.slow)} or longer"
+    if state == DNS_ONLY and not settings.http:
+        return "names do not resolve, but DNS answers"
     return {
         DOWN: "nothing that is asked answers",
         DNS_ONLY: "names do not resolve, but HTTP works",

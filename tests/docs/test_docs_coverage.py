@@ -9,6 +9,7 @@ from docs.generate import DOCS
 from pulse_adapters.metrics.families import OF_DISKS, OF_SYSTEM, OF_TARGETS, Seen, families
 from pulse_core.model.payload import KINDS
 from pulse_core.rules.survival.endpoint import PREFIX as LLM
+from pulse_core.rules.survival.keys import TOPICS
 from pulse_core.rules.survival.outage import NAME as NETWORK
 from pulse_core.watch.log_storm import PREFIX as LOG
 from pulse_core.watch.resources import KINDS as RESOURCES
@@ -23,6 +24,19 @@ def test_every_condition_is_in_the_runbook(name: str) -> None:
     """Of those that have a subject, with it: `disk:PATH`."""
     wanted = rf"`{re.escape(name)}[A-Za-z]+`" if name.endswith(":") else rf"`{re.escape(name)}`"
     assert re.search(wanted, OPERATIONS)
+
+
+def test_every_alarm_has_its_row_with_what_it_means_what_was_done_and_what_can_be() -> None:
+    """An alarm is the topic of a notice, as far as its first colon."""
+    rows = re.findall(
+        r"^\| `([a-z-]+)[^`]*` \| (.+) \| (.+) \| \[.+\]\((#.+)\) \|$", OPERATIONS, re.MULTILINE
+    )
+    assert {alarm for alarm, *_ in rows} >= TOPICS
+    headings = {
+        re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-")
+        for heading in re.findall(r"^#+ (.+)$", OPERATIONS, re.MULTILINE)
+    }
+    assert {where.removeprefix("#") for *_, where in rows} <= headings
 
 
 def test_every_kind_of_event_is_in_the_table() -> None:

@@ -28,7 +28,7 @@ def dev(
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
-    """Run the rules of staging as you edit them, and show what they would do.
+    """Run the rules of staging live, as you edit them.
 
     Each save is loaded at once, and folded with each tick of the daemon, or with this machine's vital signs while
     none runs. Shown are effects by rule, notes, errors with their line, times, and what would make a replay differ.

@@ -63,11 +63,12 @@ def show(effect: EffectId, as_json: AsJson = False, home: HomeDir = None) -> Non
 
     one = find(home, effect)
     events = [spelled(row) for row in (one.wish, *one.about)]
+    told = {**one.told(), "held_back": held_back(home, one) or None}
     if as_json:
-        return put_json({**one.told(), "events": events})
+        return put_json({**told, "events": events})
     from upulse_cli.views.effects import details
 
-    return console().print(details(one.told(), events))
+    return console().print(details(told, events))
 
 
 @app.command()
@@ -151,6 +152,25 @@ def find(option: str | None, name: str) -> "Life":
 
     with LogReader(found_home(option).path) as log:
         return life(log, effect_meant(log, name))
+
+
+def held_back(option: str | None, one: "Life") -> str:
+    """Why a notice that is open does not go out now, in words; nothing for any other effect."""
+    if not one.is_open or one.data.get("action") != "notify":
+        return ""
+    from pulse_adapters.host.clock import SystemClock
+    from pulse_core.execute import gathering
+    from upulse_cli.access import found_home
+    from upulse_cli.facts import facts_of
+    from upulse_cli.standing import decided
+
+    where = found_home(option)
+    facts = facts_of(where)
+    settings, _ = decided(where, facts)
+    is_new = one.phase.value == "pending"
+    if not settings.notify.urls or not (is_new or gathering.is_away(facts, settings)):
+        return ""
+    return gathering.held_back(facts, settings, SystemClock().now())
 
 
 def record(home: "Home", data: Mapping[str, Any], cause: str | None, wait: bool) -> None:

@@ -12,7 +12,10 @@ app = group("The user's rules: how they stand, and their history.")
 
 @app.command()
 def status(as_json: AsJson = False, home: HomeDir = None) -> None:
-    """Show what is in force, what waits in staging, and what is wrong."""
+    """Show how your own rules stand.
+
+    What is in force, what waits in staging, and what is wrong.
+    """
     from upulse_cli.access import found_home
     from upulse_cli.engine.standing import engine_standing
 
@@ -30,7 +33,10 @@ def log(
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
-    """List promotes and rollbacks: who, why, what changed, and how it went since."""
+    """List promotes and rollbacks.
+
+    Who, why, and how it went since.
+    """
     from upulse_cli.access import found_home
     from upulse_cli.engine.history import turns
 
@@ -50,9 +56,9 @@ def diff(
     new: Annotated[str, typer.Argument(metavar="NEW", help="Another one.")] = "staging",
     home: HomeDir = None,
 ) -> None:
-    """Show what differs between two revisions, by default between production and staging.
+    """Show what differs between two revisions.
 
-    Of staging only what is committed.
+    By default between production and staging; of staging only what is committed.
     """
     from pulse_adapters.git.repository import Repository
     from upulse_cli.access import found_home
@@ -67,7 +73,10 @@ def show(
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
-    """Show one promote or rollback with its gates, its reason and its files."""
+    """Show one promote or rollback.
+
+    With its gates, its reason and its files.
+    """
     from upulse_cli.access import found_home
     from upulse_cli.engine.history import turn
 

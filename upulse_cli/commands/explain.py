@@ -29,9 +29,10 @@ def explain(
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
-    """Fold a snapshot through the rules, executing nothing: survival's, then plugins' and your own.
+    """Fold a snapshot through the rules, executing nothing.
 
-    Shows rule by rule who passed, added or dropped what, and why not: which bound, streak, silence or budget.
+    The survival rules, and inside them plugins' and your own. Shows rule by rule who passed, added or dropped what,
+    and why not: which bound, streak, silence or budget.
     """
     from pulse_core.rules.survival import SURVIVAL
     from upulse_cli.access import found_home

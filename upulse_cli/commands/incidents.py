@@ -24,6 +24,7 @@ def incidents(
 
     One story an episode: what was seen, what Pulse did about it, and whether it helped.
     """
+    from pulse_adapters.host.clock import SystemClock
     from pulse_adapters.sqlite.reader import LogReader
     from upulse_cli import incidents as chronicle
     from upulse_cli.access import found_home
@@ -31,7 +32,7 @@ def incidents(
 
     with LogReader(found_home(home).path) as log:
         wanted = chronicle.rows_since(log, moment(since, "--since"))
-        told = [one.told() for one in chronicle.incidents(log, wanted)]
+        told = [one.told() for one in chronicle.incidents(log, wanted, SystemClock().now())]
     if as_json:
         return put_json(told)
     from upulse_cli.views.incidents import tree

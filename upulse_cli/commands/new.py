@@ -18,9 +18,9 @@ def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, as quiet-nights or quiet_nights.")],
     home: HomeDir = None,
 ) -> None:
-    """Begin a rule, projection, watcher or executor of your own, with its test, in staging.
+    """Begin something of your own in staging.
 
-    It is listed in engine.py, and in force once it is promoted.
+    A rule, projection, watcher or executor, with its test. It is listed in engine.py, and in force once it is promoted.
     """
     from pulse_adapters.git.repository import Repository
     from pulse_adapters.git.scaffold import scaffold

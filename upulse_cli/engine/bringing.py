@@ -26,7 +26,7 @@ def brought(entry: Entry) -> Told:
     """By part the names of what it brings; `error`: why nobody could tell, or None."""
     argv = (sys.executable, "-P", "-m", "upulse_cli.engine.bringing", entry.value)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    nothing: dict[str, Any] = dict.fromkeys(PARTS, [])
+    nothing: dict[str, Any] = {part: [] for part in PARTS}
     try:
         done = subprocess.run(
             argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False

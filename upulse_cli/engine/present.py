@@ -23,6 +23,8 @@ from upulse_cli.standing import decided
 
 LOOK = 0.1
 """Seconds between two looks for a new tick; the daemon writes them down once a second, and at once if one wished."""
+SELDOM = 1.0
+"""The same where nobody looks on."""
 AT_ONCE = 100
 
 
@@ -89,7 +91,7 @@ class Beside:
             if not count and not self.is_patient and holder(self.home.lock) is None:
                 return
             if count < AT_ONCE:
-                await asyncio.sleep(LOOK)
+                await asyncio.sleep(SELDOM if self.is_patient else LOOK)
 
     def _begun(self) -> Snapshot:
         """The last tick, so that a host has something to fold at once; what is known now if there was none."""

@@ -18,6 +18,11 @@ class WarmHosts:
         self._hosts = hosts
         self._spare: Child | None = None
 
+    @property
+    def spare(self) -> int | None:
+        """The process that stands by."""
+        return self._spare.process.pid if self._spare else None
+
     def warm(self) -> None:
         """Begin a child that waits for what it is to load; without one, the next start takes longer."""
         if self._spare is None or not self._spare.alive:

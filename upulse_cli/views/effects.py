@@ -63,6 +63,8 @@ def details(effect: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> R
     drawn.add_column(style="dim")
     drawn.add_column(overflow="fold")
     drawn.add_row("state", state(effect))
+    if held := effect.get("held_back"):
+        drawn.add_row("waiting", one_line(held))
     for name in ("id", "action", "key", "reason", "damaged", "rule", "tick", "actor", "cause"):
         if effect.get(name) not in ("", None):
             drawn.add_row(name, clean(effect[name]) if name == "reason" else one_line(effect[name]))

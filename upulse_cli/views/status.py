@@ -36,7 +36,10 @@ def overview(standing: Standing) -> RenderableType:
         parts.append(Text("no process is guarded"))
     if engine := standing.get("engine"):
         parts.append(engine_line(engine))
-    return Group(*parts, effects_line(standing["effects"]), tick_line(standing["tick"]))
+    parts.append(effects_line(standing["effects"]))
+    if held := held_notices(standing.get("notices", {})):
+        parts.append(held)
+    return Group(*parts, tick_line(standing["tick"]))
 
 
 def banners(standing: Standing) -> Iterator[Text]:
@@ -115,6 +118,14 @@ def effects_line(effects: Mapping[str, int]) -> Text:
         bad = count and name in ("failed", "unknown")
         text.append(f"{count} {name}  ", style="red" if bad else "" if count else "dim")
     return text
+
+
+def held_notices(notices: Mapping[str, Any]) -> Text | None:
+    """Why notices wait, if any does and there is a reason."""
+    if not notices.get("waiting") or not notices.get("held_back"):
+        return None
+    words = f"notices   {notices['waiting']} not delivered: {notices['held_back']}"
+    return Text(one_line(words), style="yellow")
 
 
 def tick_line(tick: Mapping[str, Any]) -> Text:

@@ -57,7 +57,7 @@ def step(name: str, condition: Condition, curr: Snapshot) -> Step:
     """The next step against this condition, which stands."""
     actions = plan(name, curr)
     if not actions:
-        return Step(why="nothing may be done about it", vain=None)
+        return Step(why="nothing may be done about it")
     tried, patience = tried_against(name, curr), curr.settings.resources.patience
     action = actions[len(tried) % len(actions)]
     keys = tuple(keys_of(action, name))
@@ -85,7 +85,8 @@ def tried_against(name: str, curr: Snapshot) -> list[Measure]:
         else ()
     )
     standing = (curr.conditions[one] for one in names)
-    return sorted((m for one in standing if one for m in one.measures), key=lambda m: m.wished.at)
+    measures = [measure for one in standing if one for measure in one.measures]
+    return sorted(measures, key=lambda measure: curr.now.since(measure.wished), reverse=True)
 
 
 def keys_of(action: str, name: str) -> Iterator[str]:
@@ -139,7 +140,7 @@ def _stop(
     if waits[slot] > 0:
         words = f"budget: {STOPS} stops in {rough(BUDGET)} are spent; the next one in {rough(waits[slot])}"
         return Step(None, waits[slot], words, vain)
-    since = max((then for then in (*settled.values(), condition.since) if then), key=lambda then: then.at)
+    since = min((then for then in (*settled.values(), condition.since) if then), key=curr.now.since)
     look = curr.settings.watch.system_interval
     sample = curr.window(SENSE).last
     if sample is None or curr.now.since(sample.moment) > min(FRESH * look, curr.now.since(since)):

@@ -34,7 +34,7 @@ def _still_up(process: ProcessSettings, stop: Intent, curr: Snapshot) -> Conditi
         return Condition(State.STOPPING, why=f"{wanted}, and Pulse is paused by {curr.control.by}")
     if process.name in curr.projected.processes.stopping.values():
         return Condition(State.STOPPING, why=f"{wanted}; its stop is under way")
-    if not stop.tries or stop.tried is None:
+    if stop.tried is None:
         return Condition(State.STOPPING, why=wanted, stop=True)
     story = (
         f"{wanted}, and it is still up after {_times(stop.tries)}{f' ({stop.error})' if stop.error else ''}"

@@ -11,7 +11,7 @@ from cli_home import ALLOW, CliHome, Inside, sleeper
 def quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Inside:
     """A new home without a daemon."""
     home = Inside(tmp_path / "home", capsys)
-    home.upulse("init")
+    home.upulse("init", "--no-engine")
     home.configure(sleeper("demo", 86_399), ALLOW)
     return home
 
@@ -20,7 +20,7 @@ def quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Inside:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliHome]:
     """A home whose daemon runs, and with it one guarded process."""
     home = CliHome(tmp_path_factory.mktemp("served") / "home")
-    home.upulse("init")
+    home.upulse("init", "--no-engine")
     home.configure(sleeper("demo", 86_398), ALLOW)
     home.upulse("daemon", "start")
     try:

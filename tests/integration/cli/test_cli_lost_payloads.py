@@ -1,6 +1,7 @@
 """A large payload is lost: the daemon says so and does not start, until a person accepts that."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,15 +11,22 @@ from cli_home import ALLOW, CliHome
 LARGE = f"argv={json.dumps(['true', 'x' * 40_000])}"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[CliHome]:
-    """A home with three effects, the second too large for its row, and its daemon, if any, ended afterwards."""
-    home = CliHome(tmp_path / "home")
-    home.upulse("init")
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with three effects, the second too large for its row."""
+    home = CliHome(tmp_path_factory.mktemp("prepared") / "home")
+    home.upulse("init", "--no-engine")
     home.configure(ALLOW)
     home.upulse("effect", "add", "run-command", "--key", "a", "--param", 'argv=["true"]')
     home.upulse("effect", "add", "run-command", "--key", "b", "--param", LARGE)
     home.upulse("effect", "add", "run-command", "--key", "c", "--param", 'argv=["true"]')
+    return home.path
+
+
+@pytest.fixture
+def home(prepared: Path, tmp_path: Path) -> Iterator[CliHome]:
+    """A copy of that home; its daemon, if any, is ended afterwards."""
+    home = CliHome(Path(shutil.copytree(prepared, tmp_path / "home")))
     yield home
     home.end_everything()
 

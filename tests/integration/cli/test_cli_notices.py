@@ -36,6 +36,20 @@ def told(home: CliHome, name: str) -> str:
     return home.upulse("effect", "add", "notify", "--key", name, "--param", f"title={name}").out.strip()
 
 
+def test_it_is_said_why_a_notice_waits(telling: CliHome) -> None:
+    network = '[network]\nhttp = ["http://127.0.0.1:9/"]\ninterval = "100ms"\n'
+    telling.configure('[notify]\nurls = ["json://far.example"]\n', network)
+    telling.upulse("daemon", "reload")
+    eventually(lambda: telling.status()["notices"]["held_back"], "the network to be found down")
+    id_ = told(telling, "gateway down")
+    why = "waits for the network, which is down for "
+    assert telling.upulse("effect", "show", id_, "--json").json["held_back"].startswith(why)
+    assert why in telling.upulse("effect", "show", id_).out
+    assert f"not delivered: {why}" in telling.upulse("status").out
+    telling.upulse("daemon", "stop")
+    assert why in telling.upulse("status").out
+
+
 def test_notices_leave_together_and_the_daemon_stays_small(
     telling: CliHome, box: Postbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
-from pulse_core.ports import History, Insight, Kept, Revision
+from pulse_core.ports import History, Hosts, Insight, Kept, Revision
 from pulse_core.projections import Projected, Snapshot, fold
 from pulse_core.settings import Settings
 
@@ -78,8 +78,9 @@ async def hosting(
     hosts: ChildHosts | None = None,
 ) -> AsyncIterator[ChildRuleHost]:
     """A host that has loaded the revision."""
-    start = (hosts or ChildHosts()).start
-    host = await start(revision, prev or at(1), history_of(events), kept or {})
+    port: Hosts = hosts or ChildHosts()
+    host = await port.start(revision, prev or at(1), history_of(events), kept or {})
+    assert isinstance(host, ChildRuleHost)
     try:
         yield host
     finally:

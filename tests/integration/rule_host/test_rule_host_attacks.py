@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_core.ports import CannotLoad
+from pulse_adapters.rule_host.scratch import Scratch
+from pulse_core.ports import CannotLoad, Fault
 from tests.integration.rule_host.rule_host_attacks import AT_IMPORT, ATTACKS, Attack
 from tests.integration.rule_host.rule_host_engines import (
     DEADLINE,
@@ -77,8 +78,27 @@ async def test_an_engine_that_attacks_at_import_is_not_loaded(name: str, tmp_pat
     source, words = AT_IMPORT[name]
     revision = written(tmp_path, source, "from rules.own import x\nRULES = []\n")
     with pytest.raises(CannotLoad) as caught:
-        await ChildHosts(load=1.0).start(revision, at(1), history_of(()), {})
+        await ChildHosts(load=3.0 if name.startswith("spins") else 30.0).start(
+            revision, at(1), history_of(()), {}
+        )
     assert words in str(caught.value)
+
+
+async def test_a_scratch_folder_that_is_filled_costs_the_host(tmp_path: Path) -> None:
+    fills = rule(
+        """
+        for number in range(25):
+            open(os.path.join(os.environ["TMPDIR"], f"{curr.tick}-{number}"), "w").close()
+        return Verdict()
+        """,
+        before="import os",
+    )
+    async with hosting(written(tmp_path, fills)) as host:
+        tick = 1
+        while host.alive:
+            assert tick < 20
+            insight = await folded(host, tick := tick + 1)
+        assert insight.faults == (Fault("engine", "its host said nothing, but filled its scratch folder"),)
 
 
 async def test_nothing_is_left_of_a_host(tmp_path: Path) -> None:
@@ -86,11 +106,36 @@ async def test_nothing_is_left_of_a_host(tmp_path: Path) -> None:
     scratch.mkdir()
     before = set(os.listdir("/proc/self/fd"))
     litter = rule(
-        "os.makedirs(os.environ['TMPDIR'] + '/a/b')\nopen(os.environ['TMPDIR'] + '/a/b/c', 'w').close()\nreturn Verdict()",
+        """
+        os.chdir(os.environ["TMPDIR"])
+        open("c", "w").close()
+        for _ in range(150):
+            os.mkdir("deep" * 30)
+            os.chdir("deep" * 30)
+        os.mkdir("closed", 0)
+        return Verdict()
+        """,
         before="import os",
     )
     async with hosting(written(tmp_path / "engine", litter), hosts=ChildHosts(scratch=str(scratch))) as host:
         assert not (await folded(host, 2)).faults
-        assert list(scratch.rglob("c"))
+        assert (next(scratch.iterdir()) / "c").exists()
     assert not list(scratch.iterdir())
     assert set(os.listdir("/proc/self/fd")) == before
+
+
+async def test_what_a_killed_daemon_left_is_deleted_but_nothing_that_is_held(tmp_path: Path) -> None:
+    left, young, foreign = (tmp_path / name for name in ("pulse-rules-left", "pulse-rules-young", "foreign"))
+    for folder in (left, young, foreign):
+        (folder / "deep").mkdir(parents=True)
+    held = Scratch(str(tmp_path), None)
+    long_ago = time.time() - 3600
+    for path in (left, foreign, held.path):
+        os.utime(path, (long_ago, long_ago))
+    await Scratch(str(tmp_path), None).remove()
+    assert {path.name for path in tmp_path.iterdir()} == {
+        young.name,
+        foreign.name,
+        os.path.basename(held.path),
+    }
+    await held.remove()

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,12 +17,13 @@ from hypothesis import strategies as st
 from pulse_adapters.rule_host.frames import packed
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.news import News
+from pulse_adapters.rule_host.output import Output
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, ErrorReported
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.ports import Insight
+from pulse_core.ports import Fault, Insight
 from pulse_core.projections import BUILT_IN, Projected, Snapshot, fold
 from pulse_core.rules import Inner, compose
 from pulse_core.settings import Settings
@@ -286,3 +288,45 @@ async def ended(host: ChildRuleHost) -> None:
     async with asyncio.timeout(5):
         while host.alive:
             await asyncio.sleep(0.005)
+
+
+async def test_when_all_together_say_too_much_the_loudest_is_named(tmp_path: Path) -> None:
+    says = (
+        "return (await inner(prev, curr)).plus(Effect(action='note', key='{0}', params={{'x': '{0}' * {1}}}))"
+    )
+    source = rule(says.format("a", 400_000), "a") + rule(says.format("b", 450_000), "b")
+    async with hosting(written(tmp_path, source + rule(says.format("c", 400_000), "c"))) as host:
+        insight = await folded(host, 2)
+        assert insight.verdict.effects == ()
+        assert [fault.whose for fault in insight.faults] == ["rule:b"]
+        assert "more than 1,048,576 bytes" in insight.faults[0].message
+        assert host.alive
+
+
+async def test_a_host_that_ends_is_quoted(tmp_path: Path) -> None:
+    ends = rule("print('the last', file=sys.stderr)\nprint('words')\nos._exit(3)", before="import os, sys")
+    async with hosting(written(tmp_path, ends)) as host:
+        insight = await folded(host, 2)
+    assert insight.faults == (
+        Fault("rule:bad", "its host ended with status 3; it printed: the last words (rules/own.py:4)"),
+    )
+
+
+async def test_of_a_flood_the_end_is_kept_and_the_rest_is_counted() -> None:
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    output, sent = Output(read), 0
+    try:
+        while output.dropped < 200_000:
+            with suppress(BlockingIOError):
+                sent += os.write(write, b"x" * 10_000)
+            await asyncio.sleep(0)
+        for _ in range(50):
+            with suppress(BlockingIOError):
+                sent += os.write(write, b"x" * 10_000)
+            await asyncio.sleep(0)
+        assert output.words() == "x" * 4096
+        assert output.dropped <= 256 * 1024 + 65_536 < sent, "nobody reads on for ever"
+    finally:
+        output.close()
+        os.close(write)

@@ -44,7 +44,7 @@ ACTS = {
     "read users": 'open("/etc/passwd").read()',
     "read the machine's id": 'open("/etc/machine-id").read()',
     "list temporary files": 'os.listdir("/tmp")',
-    "write a temporary file": 'open("/tmp/pulse-attack", "w")',
+    "write beside the home": 'open(HOME + "-attack", "w")',
     "write to shared memory": 'open("/dev/shm/pulse-attack", "w")',
     "write to the terminal": 'open("/dev/tty", "w")',
     "TCP": "socket.create_connection(('127.0.0.1', PORT), 1)",
@@ -159,7 +159,7 @@ async def test_every_act_is_refused(notes: dict[str, str], home: Path) -> None:
     assert notes.keys() == ACTS.keys()
     assert {name: note for name, note in notes.items() if not note.startswith("refused")} == {}
     assert (home / "config.toml").read_text() == "secret = 1"
-    assert not Path("/tmp/pulse-attack").exists()
+    assert not Path(f"{home}-attack").exists()
 
 
 async def loaded(tmp_path: Path, hosts: ChildHosts, body: str) -> tuple[Loaded, tuple[str, ...], list[str]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.execute.gathering import MOST, Gathered, gathered
+from pulse_core.execute.gathering import MOST, Gathered, gathered, held_back
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     ConditionCleared,
@@ -61,6 +61,10 @@ class Post:
         now = Moment(10**15 + mono, "boot", mono)
         return gathered(tuple(facts.effects.open.values()), facts, self.settings, now)
 
+    def why(self, seconds: float) -> str:
+        facts, mono = fold(Projected(), self.events), round(seconds * SECOND)
+        return held_back(facts, self.settings, Moment(10**15 + mono, "boot", mono))
+
     def leaving(self, seconds: float) -> list[str]:
         return [effect.event.subject.removeprefix("notify:") for effect in self.at(seconds).effects]
 
@@ -83,13 +87,43 @@ def test_nothing_waits_for_nothing() -> None:
     assert Post().at(1) == Gathered()
 
 
-@pytest.mark.parametrize(("state", "leaves"), [("down", []), ("dns-only", []), ("slow", ["a"]), ("", ["a"])])
-def test_while_the_network_is_away_nothing_is_tried(state: str, leaves: list[str]) -> None:
+@pytest.mark.parametrize(("state", "leaves"), [("down", []), ("dns-only", ["a"]), ("slow", ["a"]), ("", ["a"])])
+def test_while_the_network_is_down_nothing_is_tried(state: str, leaves: list[str]) -> None:
     post = Post()
     post.network(1, "down")
     post.network(2, state)
     post.wish(10, "a")
     assert post.leaving(1_000) == leaves
+
+
+@pytest.mark.parametrize(
+    ("url", "leaves"),
+    [
+        ("json://127.0.0.1:9/x", ["a"]),
+        ("json://localhost", ["a"]),
+        ("ntfy://u:secret@192.168.1.5/alarms", ["a"]),
+        ("json://[::1]:9", ["a"]),
+        ("json://far.example", []),
+        ("env:PULSE_URL", []),
+    ],
+)
+def test_while_the_network_is_down_only_what_may_lie_this_side_of_it_is_tried(
+    url: str, leaves: list[str]
+) -> None:
+    post = Post(urls=["json://far.example", url])
+    post.network(1, "down")
+    post.wish(10, "a")
+    assert post.leaving(1_000) == leaves
+
+
+def test_why_a_notice_waits_is_said() -> None:
+    post = Post(per_hour=1)
+    assert post.why(10) == ""
+    post.network(10, "down")
+    assert post.why(310) == "waits for the network, which is down for 5m"
+    post.network(320, "")
+    post.deliver(400, post.wish(390, "a"))
+    assert post.why(1_000) == "waits for 50m: the messages of this hour are used up ([notify] per_hour)"
 
 
 def test_a_condition_that_nobody_watches_any_more_holds_nothing_back() -> None:

@@ -83,6 +83,11 @@ def test_a_try_is_not_a_microsecond_early() -> None:
     assert judged(history, 101).state is State.DUE
 
 
+def test_a_pause_begins_with_the_last_try_if_that_was_after_its_death() -> None:
+    condition = judged(DEAD._replace(attempts=(at(105),)), 105.25)
+    assert (condition.state, condition.wait_us) == (State.BACKING_OFF, 0.75 * SECOND)
+
+
 def test_what_lies_a_whole_window_back_spends_no_budget() -> None:
     restart = RestartSettings.model_validate({"max": 2, "within": "10m"})
     assert exhausted(restart, [at(0), at(600)]) is None
@@ -118,6 +123,11 @@ def test_a_started_process_has_its_grace() -> None:
     history = DEAD._replace(attempts=(at(101),), starting=at(101))
     assert judged(history, 110.9).state is State.STARTING
     assert judged(history, 111).state is State.DUE
+
+
+def test_a_grace_lasts_to_the_microsecond() -> None:
+    history = DEAD._replace(attempts=(at(101),), starting=at(101))
+    assert judged(history, 111 - 1 / SECOND).wait_us == 1
 
 
 def test_a_stop_outlasts_everything_but_its_expiry() -> None:
@@ -160,7 +170,16 @@ def test_a_first_start_is_not_charged_to_the_budget(stage: Stage) -> None:
 
 @pytest.mark.parametrize(
     ("microseconds", "words"),
-    [(5, "a moment"), (400_000, "400ms"), (3 * SECOND, "3s"), (90 * SECOND, "2m"), (7_300 * SECOND, "2h")],
+    [
+        (5, "a moment"),
+        (99_999, "a moment"),
+        (100_000, "100ms"),
+        (400_000, "400ms"),
+        (2_400_000, "2s"),
+        (3 * SECOND, "3s"),
+        (90 * SECOND, "2m"),
+        (7_300 * SECOND, "2h"),
+    ],
 )
 def test_durations_are_told_roughly(microseconds: int, words: str) -> None:
     assert rough(microseconds) == words

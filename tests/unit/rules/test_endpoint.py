@@ -3,7 +3,7 @@
 import pytest
 
 from pulse_core.model.kinds import Effect, ProcessUp
-from pulse_core.rules.survival.endpoint import begun, excuse, is_here, is_spared, process_of
+from pulse_core.rules.survival.endpoint import begun, excuse, host_of, is_here, is_spared, process_of
 from pulse_core.settings import LlmSettings
 from pulse_core.testing import Story, given
 
@@ -89,3 +89,16 @@ def test_a_failure_of_before_its_process_was_ready_is_spared(ago: int, spared: b
 )
 def test_what_is_on_this_machine_is_told_from_what_is_not(url: str, here: bool) -> None:
     assert is_here(url) is here
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://One.Example:80/x", "one.example"),
+        ("http://[::1]:4000/", "::1"),
+        ("/x", ""),
+        ("http://[x/", ""),
+    ],
+)
+def test_a_host_that_cannot_be_told_is_none(url: str, host: str) -> None:
+    assert host_of(url) == host

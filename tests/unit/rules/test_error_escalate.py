@@ -217,6 +217,29 @@ def test_long_lines_are_cut() -> None:
     assert told.emitted[0].params["text"] == "x" * 300
 
 
+def test_what_is_new_after_the_end_is_told_at_once_even_in_the_same_moment() -> None:
+    told = say(story(), "WARN one", severity="warning")
+    assert tick(told) == [f"warnings in {APP}"]
+    assert tick(told.after("10m")) == [f"resolved: warnings in {APP}"]
+    assert tick(say(told, "WARN one", severity="warning")) == [f"warnings in {APP}"]
+
+
+def test_the_turn_of_other_lines_is_not_overslept() -> None:
+    told = say(story(), "first")
+    tick(told)
+    tick(say(told.after("100s"), "second"))
+    assert told.verdict.tick_ms <= 1_001  # a fresh error: looked at closely
+    told.after("100s").tick()
+    assert told.verdict.tick_ms == 100_001
+
+
+def test_a_reminder_repeats_what_lasts() -> None:
+    told = say(story(notify={"remind": "5m"}), "WARN slow", severity="warning")
+    tick(told)
+    assert tick(say(told.after("5m"), "WARN slow", severity="warning")) == [f"still: warnings in {APP}"]
+    assert told.emitted[0].params["text"] == "WARN slow (2 times)"
+
+
 # Looking closer
 
 
@@ -249,6 +272,14 @@ def test_a_storm_is_told_at_once_though_the_source_was_just_told_of() -> None:
     assert titles(told, "1m", 30) == []
     told.cleared(f"log:{APP}")
     assert tick(told) == [f"resolved: errors in {APP}"]
+
+
+def test_in_a_storm_that_was_told_other_lines_wait_for_their_turn() -> None:
+    told = say(story(), "ERROR one")
+    told.raised(f"log:{APP}", "storm", "5600 lines within a minute")
+    assert tick(told) == [f"storm in {APP}"]
+    assert tick(say(told.after("10s"), "ERROR two")) == []
+    told.expect_note("again in 5m")
 
 
 def test_a_storm_of_what_journald_suppressed_is_told_without_a_line() -> None:
@@ -317,6 +348,12 @@ def test_a_process_that_lives_on_is_told_of_a_second_later() -> None:
     assert tick(told.after("1s")) == [f"errors in {OWN}"]
 
 
+def test_whether_it_dies_of_it_is_not_overslept() -> None:
+    told = say(up(story(**GATEWAY)).after("1h"), "WARN", source=OWN, severity="warning")
+    assert tick(told.after("400ms")) == []
+    assert told.verdict.tick_ms == 601
+
+
 def test_the_journal_of_a_guarded_unit_is_its_process_s() -> None:
     told = story(process=[{"name": "agent", "systemd_unit": "agent.service"}])
     up(told, "agent").after("1h")
@@ -350,6 +387,25 @@ def test_a_log_is_known_by_its_unit_or_its_place(
     assert (found.name if found else None) == ("agent" if its else None)
 
 
+def test_a_stop_that_has_expired_explains_nothing() -> None:
+    told = up(story(**GATEWAY)).after("1h")
+    told.event(ProcessStopRequested(expires_us=60_000_000), "gateway", actor="ada")
+    say(told.after("1m"), "ERROR", source=OWN)
+    assert tick(told.after("1s")) == [f"errors in {OWN}"]
+
+
+def test_what_was_never_restarted_did_not_come_up_again() -> None:
+    told = up(say(story(**GATEWAY), "ERROR", source=OWN).after("1s"))
+    assert tick(told.after("1s")) == [f"errors in {OWN}"]
+
+
+def test_what_is_well_again_explains_no_lines_about_something_else() -> None:
+    told = story()
+    told.raised("memory")
+    told.cleared("memory")
+    assert tick(say(told, "ERROR: connection refused")) == [f"errors in {APP}"]
+
+
 def test_its_last_words_may_bear_the_moment_in_which_it_came_up_again() -> None:
     told = die(up(story(**GATEWAY)).after("1h"))
     told.event(RESTART, RESTART.key)
@@ -375,7 +431,7 @@ def test_an_outage_has_an_aftermath(later: int, muted: bool) -> None:
     assert bool(tick(say(told, "ERROR: connection refused"))) is not muted
 
 
-@pytest.mark.parametrize("first", ["network", "memory"])
+@pytest.mark.parametrize("first", ["network", "disk:/", "memory"])
 def test_of_two_causes_the_one_that_is_wider_is_named(first: str) -> None:
     told = story()
     for condition in ("llm:http://127.0.0.1:4000/", "memory", "disk:/", "network"):
@@ -406,6 +462,7 @@ def test_the_lines_of_what_is_stopped_on_purpose_page_nobody() -> None:
         ("disk:/", "", "ERROR: connection refused", False),
         ("inodes:/", "", "No space left on device", True),
         ("memory", "", "MemoryError: cannot allocate memory", True),
+        ("swap", "", "MemoryError: cannot allocate memory", True),
         ("llm:http://127.0.0.1:4000/", "down", "litellm.exceptions.ServiceUnavailableError", True),
         ("llm:http://127.0.0.1:4000/", "down", "ERROR: index out of range", False),
     ],

@@ -16,7 +16,8 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.projections import Condition, Measure
 from pulse_core.rules.survival import SURVIVAL
-from pulse_core.rules.survival.llm_watchdog import attempts, llm_watchdog
+from pulse_core.rules.survival.llm_watchdog import Plight, attempts, llm_watchdog, quiet_for
+from pulse_core.rules.survival.llm_watchdog import story as story_of
 from pulse_core.testing import Story, given
 
 MINUTE = 60_000_000
@@ -329,6 +330,51 @@ def test_a_restart_that_did_not_help_is_told_with_what_was_tried() -> None:
     story.expect_nothing("notify")
 
 
+def test_when_the_next_restart_is_due_at_once_it_is_told_all_the_same() -> None:
+    story = a_story()
+    story.tick()
+    tried(story)
+    ill(story.after("11m")).tick()
+    story.expect("restart-process", key=KEY)
+    text = str(story.expect("notify", key=TOPIC).params["text"])
+    assert text == (
+        "no answer, 3 questions in a row, for 11m; litellm was restarted once, last 11m ago; restarting litellm"
+    )
+
+
+def test_a_restart_of_which_nothing_is_known_yet_has_not_failed() -> None:
+    told = a_story()
+    condition = told.snapshot.conditions[NAME]
+    assert condition is not None
+    open_ = condition._replace(measures=(Measure("restart-process", told.now),) * 2)
+    words = story_of("litellm", open_, Plight("no more"), told.snapshot)
+    assert words.endswith("litellm was restarted 2 times, last a moment ago; no more")
+
+
+def test_when_it_was_last_settled_is_forgotten_the_last_wish_counts() -> None:
+    story = a_story()
+    wished = story.now
+    story.after("3m")
+    assert quiet_for("litellm", [wished.plus(-MINUTE), wished], story.snapshot) == 3 * MINUTE
+
+
+def test_what_others_tell_is_not_called_off() -> None:
+    story = a_story()
+    notice = Effect(action="notify", key="notify:resource:disk:/", params={"title": "x"}, survival=True)
+    story.event(notice, notice.key)
+    story.acked(notice.key)
+    story.cleared(NAME)
+    story.tick()
+    story.expect_nothing()
+
+
+def test_without_any_sample_nothing_is_proven() -> None:
+    story = a_story().restart()
+    story.tick()
+    story.expect_nothing()
+    story.expect_note("not yet proven")
+
+
 def test_a_restart_that_failed_is_told_with_its_error() -> None:
     story = a_story()
     story.tick()
@@ -401,10 +447,13 @@ def test_a_short_recovery_gives_none() -> None:
     story = a_story()
     restarts_of(story, 1)
     story.cleared(NAME)
+    story.tick()
+    story.acked(TOPIC)
     ill(story.after("2m")).raised(NAME, "down")
     story.tick()
     story.expect_nothing("restart-process")
     story.expect_note("its budget is spent")
+    story.expect("notify", key=TOPIC, title=f"{URL} gives no good answer")
 
 
 def test_a_short_recovery_gives_none_however_long_it_is_ago() -> None:

@@ -30,6 +30,7 @@ def settle(story: Story) -> None:
         ("http-only", "notify:network", "names resolve, but no page can be fetched"),
         ("slow", "notify:network:quality", "the network is slow"),
         ("degraded", "notify:network:quality", "a target on the network is in trouble"),
+        ("of-tomorrow", "notify:network:quality", "the network is not as it should be"),
     ],
 )
 def test_each_way_of_being_wrong_is_told_once(state: str, key: str, title: str) -> None:

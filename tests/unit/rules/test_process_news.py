@@ -44,7 +44,7 @@ def flapping() -> Story:
     come_up(story)
     die(story)
     story.tick()
-    story.expect("notify", key=DOWN, title="gateway stays down")
+    assert told(story) == ["gateway stays down"]
     story.acked(DOWN)
     return story
 
@@ -231,4 +231,18 @@ def test_what_its_manager_is_bringing_back_has_not_stayed_down() -> None:
     story.event(ProcessStopRequested(expires_us=DAY_US), "gateway")
     story.event(ProcessDied(pid=1, evidence="gone", healthy=False, recovering=True), "gateway")
     story.after("61s").tick()
+    assert told(story) == []
+
+
+def test_that_it_does_not_stay_down_is_over_when_that_wish_expires() -> None:
+    story = unwanted()
+    story.after("24h").tick()
+    assert story.expect("notify", key=UP, over=True).params["text"] == "nobody wants gateway down any more"
+
+
+def test_what_is_up_and_is_to_go_down_is_not_called_well() -> None:
+    story = flapping()
+    come_up(story)
+    story.event(ProcessStopRequested(expires_us=DAY_US), "gateway")
+    story.after("3m").tick()
     assert told(story) == []

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.model.kinds import ConditionCleared, ConditionRaised
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect
 from pulse_core.rules.survival.resource_guard import course, intentions, resource_guard, share, title_of
 from pulse_core.testing import Story, given
 
@@ -94,6 +94,11 @@ def test_what_is_no_shortage_is_none_of_its_business() -> None:
             {"clean": [], "sessions": None},
             "Pulse does nothing about it: [resources] has neither clean nor sessions.",
         ),
+        (
+            "disk:/",
+            {"clean": [], "sessions": None},
+            "Pulse does nothing about it: [resources] has neither clean nor sessions.",
+        ),
         ("memory", {}, "If it lasts for 1m, Pulse stops the worst of batch, train."),
         ("swap", {"stop": []}, "Pulse does nothing about it: [resources] allows to stop nobody."),
         ("pressure:io", {}, "Pulse does nothing about it."),
@@ -131,6 +136,22 @@ def test_the_next_step_is_not_overslept() -> None:
     story.after("20s").tick()
     assert story.verdict.tick_ms == 40_001
     assert keys(story.after("40s")) == ["archive-sessions"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "wish"),
+    [("disk:/", "disk:/srv", "archive-sessions"), ("memory", "swap", "stop-process")],
+)
+def test_who_archives_or_stops_is_alone_with_that(first: str, second: str, wish: str) -> None:
+    story = short(a_machine(clean=[]), first).after("1m")
+    measured(story, consumers=[consumer(7, 2)]).tick()
+    key = story.expect(wish).key
+    story.cleared(first)
+    story.after("1s").raised(second)
+    measured(story.after("2m"), consumers=[consumer(7, 2)]).tick()
+    assert key in story.snapshot.effects.keys
+    story.expect_nothing(wish)
+    story.expect_note(f"{second}: {wish} is under way")
 
 
 def round_over(story: Story, *, fail: bool = False) -> None:
@@ -187,6 +208,13 @@ def test_that_nobody_could_be_stopped_is_told_with_the_reason() -> None:
     assert notice.params["text"].startswith(
         "Nothing could be tried: nobody who may be stopped holds much. It lasts for 1m; it was 93.0%"
     )
+
+
+def test_nobody_is_stopped_who_was_not_looked_at() -> None:
+    story = short(a_machine(), "memory").after("1m")
+    assert keys(story) == ["notify:resource:memory"]
+    story.expect_note("memory: waits for a fresh look at who uses memory")
+    assert story.verdict.tick_ms == 5_001
 
 
 def consumer(pid: int, rss: float, swap: float = 0.0) -> dict[str, Any]:
@@ -322,3 +350,37 @@ def test_a_restart_in_between_repeats_nothing_and_forgets_no_end() -> None:
     assert keys(story.restart()) == []
     story.event(ConditionCleared(evidence="well"), "memory")
     assert keys(story.restart()) == ["notify:resource:memory"]
+
+
+def test_an_end_that_waited_for_its_beginning_to_be_told_is_told_without_what_was_done() -> None:
+    story = short(a_machine(), DISK)
+    story.tick()
+    story.acked("clean-paths:/")
+    story.cleared(DISK)
+    assert keys(story) == []  # the first notice is still on its way
+    story.acked(TOPIC)
+    story.tick()
+    assert story.expect("notify", key=TOPIC, over=True).params["text"] == "It is over."
+
+
+def told_of(topic: str) -> Story:
+    story = a_machine()
+    story.event(
+        Effect(action="notify", key=f"notify:{topic}", params={"title": "x"}, survival=True),
+        f"notify:{topic}",
+    )
+    story.acked(f"notify:{topic}")
+    return story
+
+
+@pytest.mark.parametrize(
+    "topic", ["llm:http://127.0.0.1:4000/", "network", "engine:rollback", "log:/var/log/x"]
+)
+def test_what_others_tell_is_not_called_off(topic: str) -> None:
+    assert keys(told_of(topic)) == []
+
+
+def test_a_shortage_that_has_no_name_any_more_is_called_off_all_the_same() -> None:
+    story = told_of("resource:of-yesterday")
+    story.tick()
+    story.expect("notify", over=True, title="resolved: of-yesterday")

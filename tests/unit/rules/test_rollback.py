@@ -218,12 +218,24 @@ def test_after_the_wish_people_are_told_in_time_and_what_is_inside_speaks_again(
     err(story, 3)
     story.tick()
     assert [effect.key for effect in story.emitted] == [KEY]
-    assert story.emitted[0].reason == "bad is taken back: its rules raised 3 errors while it was watched"
-    assert story.layers[-1].outcome == "passed"
+    why = "its rules raised 3 errors while it was watched"
+    assert story.emitted[0].reason == f"bad is taken back: {why}"
+    assert [(layer.outcome, layer.notes) for layer in story.layers] == [
+        ("bypassed", (why,)),
+        ("passed", ()),
+    ]
     story.failed(KEY)
     story.after("1s").tick()
     story.expect("note")
     assert story.verdict.tick_ms == 120_000
+    story.expect_note("its rules raised 3 errors while it was watched")
+
+
+def test_why_it_was_to_be_taken_back_is_noted_even_after_the_watch() -> None:
+    story = promoted()
+    err(story, 3)
+    story.tick()
+    story.after("1h").tick()
     story.expect_note("its rules raised 3 errors while it was watched")
 
 

@@ -9,7 +9,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections import Condition, Conditions, Effects, Measure, Projected, Snapshot
 from pulse_core.rules.survival.resource_guard import title_of
-from pulse_core.rules.survival.shortage import ARCHIVE, CLEAN, SENSE, STOP, Step, plan, step
+from pulse_core.rules.survival.shortage import ARCHIVE, CLEAN, SENSE, STOP, Step, consumers, plan, step
 from pulse_core.settings import Settings
 
 SECOND, MINUTE, HOUR = 1_000_000, 60, 3_600
@@ -135,6 +135,52 @@ def test_what_was_tried_against_its_inodes_counts_for_a_disk() -> None:
     assert case.at(120).wait_us == 50 * SECOND
 
 
+def test_what_was_tried_against_its_disk_counts_for_inodes() -> None:
+    case = Case("inodes:/")
+    case.others = {"disk:/": case.condition._replace(measures=(done(CLEAN, 110),))}
+    assert case.at(120).wait_us == 50 * SECOND
+    assert action(case.at(170)) == ARCHIVE
+
+
+def set_back(measure: Measure) -> Measure:
+    """The same, with a wall clock that was set back by a day before it."""
+    assert measure.settled is not None
+    earlier = [then._replace(at=then.at - 86_400 * SECOND) for then in (measure.wished, measure.settled)]
+    return measure._replace(wished=earlier[0], settled=earlier[1])
+
+
+@pytest.mark.parametrize("order", [("disk:/", "inodes:/"), ("inodes:/", "disk:/")])
+def test_a_clock_that_is_set_back_does_not_change_what_was_tried_last(order: tuple[str, str]) -> None:
+    case = Case(order[0], [done(CLEAN, 110)])
+    archived = case.condition._replace(measures=(set_back(done(ARCHIVE, 180)),))
+    case.others = {order[1]: archived}
+    assert case.at(200).vain is None
+    assert case.at(200).wait_us == 580 * SECOND
+    assert action(case.at(780)) == CLEAN
+
+
+def test_a_clock_that_is_set_back_makes_no_look_fresh_that_is_older_than_the_last_stop() -> None:
+    stopped = set_back(done(STOP, 200))
+    case = Case("memory", [stopped], patience="2s")
+    assert stopped.settled is not None
+    case.settled, case.sampled = {"stop-process:worst:1": stopped.settled}, 199
+    assert case.at(203).why == "waits for a fresh look at who uses memory"
+
+
+STOPPED = [done(STOP, 200), done(STOP, 300), done(STOP, 400)]
+
+
+def test_since_when_all_is_known_to_be_in_vain_is_not_forgotten_by_another_round() -> None:
+    case = Case("memory", STOPPED)
+    case.settled = {f"stop-process:worst:{slot}": at(100 + 100 * slot) for slot in (1, 2, 3)}
+    assert (case.at(459).vain, case.at(460).vain) == (None, at(460))
+    again = case.at(1_000)
+    assert (action(again), again.vain) == (STOP, at(460))
+    case.consumers = []
+    nobody = case.at(1_000)
+    assert (nobody.wish, nobody.vain) == (None, at(460))
+
+
 @pytest.mark.parametrize("name", ["memory", "swap", "pressure:memory"])
 def test_a_stop_waits_for_a_person_first(name: str) -> None:
     case = Case(name)
@@ -168,7 +214,8 @@ def test_a_budget_that_is_spent_is_free_again_slot_by_slot() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "sampled", "fresh"), [(170, 160, True), (170, 154, False), (170, 99, False), (900, 880, False)]
+    ("now", "sampled", "fresh"),
+    [(170, 160, True), (170, 155, True), (170, 154.999999, False), (170, 99, False), (900, 880, False)],
 )
 def test_who_is_stopped_was_looked_at_a_moment_ago(now: float, sampled: float, fresh: bool) -> None:
     case = Case("memory")
@@ -189,6 +236,38 @@ def test_only_who_holds_a_hundredth_of_all_memory_is_worth_stopping() -> None:
     assert (nobody.wish, nobody.vain) == (None, at(160))
     case.consumers = [held(7, 0.17)]
     assert case.at(160).wish is not None
+
+
+def test_the_next_measure_is_not_a_microsecond_early() -> None:
+    waiting = Case("disk:/", ROUND[:1]).at(170 - 1 / SECOND)
+    assert (waiting.wish, waiting.wait_us) == (None, 1)
+    case = Case("memory")
+    case.settled = {f"stop-process:worst:{slot}": at(100 + 100 * slot) for slot in (1, 2, 3)}
+    assert case.at(800 - 1 / SECOND).wait_us == 1
+
+
+@pytest.mark.parametrize(("worked", "pid"), [(True, 7), (False, 8)])
+def test_who_could_not_be_stopped_is_followed_by_the_next_worst(worked: bool, pid: int) -> None:
+    case = Case("memory", [done(STOP, 200, worked)])
+    case.settled = {"stop-process:worst:1": at(200)}
+    case.consumers = [held(7, 3), held(8, 2)]
+    wish = case.at(300).wish
+    assert wish is not None
+    assert wish.params["consumer"]["pid"] == pid
+
+
+@pytest.mark.parametrize(("name", "pids"), [("memory", [7, 9, 8]), ("swap", [8, 7, 9])])
+def test_the_worst_holds_most_of_what_is_short(name: str, pids: list[int]) -> None:
+    sample = {"memory_total": 16 * GIB, "consumers": [held(9, 2), held(8, 1, 3), held(7, 2)]}
+    assert [one["pid"] for one in consumers(name, sample)] == pids
+
+
+def test_a_hundredth_of_all_memory_is_enough() -> None:
+    sizes = ((1, 0, 1), (2, 1, 0), (3, 0, 0))
+    held_by = [{"pid": pid, "rss": rss, "swap": swap} for pid, rss, swap in sizes]
+    found = consumers("memory", {"memory_total": 100, "consumers": held_by})
+    assert [one["pid"] for one in found] == [2, 1]
+    assert consumers("memory", {"memory_total": 100}) == []
 
 
 def test_odd_paths_make_no_odd_keys() -> None:

@@ -112,6 +112,14 @@ def test_of_several_the_one_that_holds_longest_is_named() -> None:
     assert story.verdict.tick_ms == 3_600_001  # when the first of them ends
 
 
+@pytest.mark.parametrize(("wide", "narrow"), [(1, 5), (5, 1)])
+def test_how_a_pattern_is_written_does_not_decide_which_is_named(wide: int, narrow: int) -> None:
+    story = silenced("*", hours=wide)
+    story.event(SilenceAdded(expires_us=narrow * HOUR_US), "restart-process:gateway", actor="bob")
+    story.tick()
+    assert "for another 5h" in story.expect_note("restart-process:gateway is")
+
+
 def test_the_watchdog_is_held_back_and_acts_when_the_silence_ends() -> None:
     gateway = {"process": [{"name": "gateway", "start": ["g"]}]}
     story = given(silence, process_watchdog, settings=gateway)
@@ -220,3 +228,12 @@ def test_a_recurring_silence_of_the_settings_holds_back_like_another() -> None:
     assert story.verdict.tick_ms == 3_600_001
     story.after("1h")
     assert emitted(story) == [KEYS[0], KEYS[1]]
+
+
+def test_a_recurring_silence_holds_to_its_last_microsecond() -> None:
+    windows = [{"match": "*", "at": "22:30", "for": "1h"}]
+    story = given(silence, busy, settings={"silence": windows}, at=moment("2027-01-15T23:30") - 1)
+    assert emitted(story) == []
+    assert story.verdict.tick_ms == 1
+    story.now = story.now.plus(1)
+    assert emitted(story) == list(KEYS)

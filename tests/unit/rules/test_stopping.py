@@ -58,6 +58,13 @@ def test_each_further_stop_waits_twice_as_long(tries: int, pause: int) -> None:
     assert judged(tried(tries), 200 + pause)[3:] == (False, True)
 
 
+def test_a_stop_is_not_a_microsecond_early() -> None:
+    waiting = judged(tried(1), 210 - 1 / SECOND)
+    assert (waiting.wait_us, waiting.stop) == (1, False)
+    assert waiting.why == ("ada wants it down, and it is still up after 1 stop; looked at again in a moment")
+    assert judged(tried(2), 220).why == "ada wants it down, and it is still up after 2 stops"
+
+
 def test_the_look_that_follows_a_stop_has_its_turn() -> None:
     assert not judged(tried(1), 260, look="1m").stop
     assert judged(tried(1), 265, look="1m").stop
@@ -97,3 +104,9 @@ def test_what_somebody_starts_while_it_is_wanted_down_is_let_live_and_told() -> 
 def test_with_its_expiry_all_of_it_is_over() -> None:
     for history in (tried(STOP_TRIES), UP._replace(stop=WANTED._replace(worked=True))):
         assert judged(history, 100 + DAY) == Condition(State.UP, why="process 1 is alive")
+
+
+def test_what_was_down_and_is_being_started_by_somebody_is_not_stopped_in_advance() -> None:
+    stopped = DOWN._replace(starting=at(4000), stop=WANTED._replace(tries=1, tried=at(105), worked=True))
+    condition = judged(stopped, 4001)
+    assert (condition.state, condition.stop) == (State.STOPPED, False)

@@ -135,6 +135,12 @@ def test_no_topic_or_text_is_too_odd_to_be_told() -> None:
     assert named("disk:/") == "disk:/"
 
 
+def test_what_is_too_long_is_cut_and_not_more_than_that() -> None:
+    (notice,) = tell("t" * 401, "x" * 451, "y" * 10_001, given().snapshot)
+    assert notice.key == "notify:" + "t" * 400
+    assert notice.params == {"title": "x" * 450, "text": "y" * 10_000}
+
+
 def test_a_notice_by_hand_under_a_key_of_its_own_is_no_rules_topic() -> None:
     story = full()
     story.event(Effect(action="notify", key="disk", params={"title": "x"}), "disk")

@@ -17,6 +17,7 @@ SLOW = 2_000_000
 GOOD = Answer(took_ms=10)
 LATE = Answer(took_ms=2_000)
 DEAD = Answer(Trouble.TIMEOUT, "nobody answered")
+WRONG = Answer(Trouble.NXDOMAIN, "there is no such name")
 EXPIRED = Answer(Trouble.TLS_EXPIRED, "its certificate has expired")
 ILL = Answer(Trouble.STATUS, "it answered 503", status=503)
 STALLED = Answer(Trouble.STALLED, "it took the connection, but did not answer within 5 s")
@@ -35,6 +36,8 @@ def seen(dns: tuple[Answer, ...] = (), http: tuple[Answer, ...] = ()) -> list[Se
         ((), (GOOD,), ""),
         ((DEAD, DEAD), (DEAD,), "down"),
         ((DEAD,), (), "down"),
+        ((WRONG, DEAD), (), "dns-only"),
+        ((WRONG, WRONG), (DEAD,), "down"),
         ((), (DEAD, STALLED), "down"),
         ((DEAD, DEAD), (GOOD, DEAD), "dns-only"),
         ((DEAD,), (EXPIRED,), "dns-only"),

@@ -1,0 +1,87 @@
+"""A home whose staging holds one file of rules, and an author who reads what `upulse dev` makes of it."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.git.repository import Repository
+from pulse_adapters.git.template import shipped
+from tests.integration.cli.cli_home import CliHome
+from tests.integration.rule_host.rule_host_engines import written
+from upulse_cli.engine.dev import News
+from upulse_cli.engine.trial import Trial, go_on
+
+ADA = "Ada Lovelace <ada@example.org>"
+PATIENCE = 30.0
+T = TypeVar("T", bound=News)
+
+CALM = "async def calm(prev, curr, inner):\n    return await inner(prev, curr)\n"
+WISHING = """
+async def wishing(prev, curr, inner):
+    wish = Effect(action="run-command", key="my:wish", params={"argv": ["/bin/true"]}, reason="it is time")
+    return (await inner(prev, curr)).plus(wish)
+"""
+
+
+def new_home(path: Path, source: str = CALM, config: str = "") -> CliHome:
+    """A home whose engine is one file of rules, in production and in staging."""
+    home = Home(path)
+    home.create()
+    home.config.write_text(config)
+    template = path / "template"
+    shutil.copytree(shipped(), template, ignore=shutil.ignore_patterns("tests", "__pycache__"))
+    written(template, source)
+    Repository.create(path, template, ADA)
+    return CliHome(path)
+
+
+def save(home: CliHome, source: str) -> None:
+    """Other rules in staging."""
+    written(home.path / "staging", source)
+
+
+def spoil(home: CliHome) -> None:
+    """Leave something in staging that is no Python, in the second line of its rules."""
+    (home.path / "staging" / "rules" / "own.py").write_text("# half a thought\ndef (\n")
+
+
+class Ear:
+    """Hears what is told, and waits for what is to come."""
+
+    def __init__(self) -> None:
+        self.heard: list[News] = []
+        self._news = asyncio.Event()
+
+    def hear(self, news: News) -> None:
+        self.heard.append(news)
+        self._news.set()
+
+    async def next(self, kind: type[T], fits: Callable[[T], bool] = lambda news: True) -> T:
+        """The next news of a kind that was not taken yet; what came before it is passed over."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                while self.heard:
+                    news = self.heard.pop(0)
+                    if isinstance(news, kind) and fits(news):
+                        return news
+                self._news.clear()
+                await self._news.wait()
+
+
+@asynccontextmanager
+async def author(home: CliHome) -> AsyncIterator[Ear]:
+    """`upulse dev` at work in this process."""
+    ear = Ear()
+    trial = Trial(Home(home.path), str(home.path / "staging"), ear.hear)
+    work = asyncio.create_task(go_on(trial), name="dev")
+    try:
+        yield ear
+    finally:
+        work.cancel()
+        await asyncio.wait([work])
+        if not work.cancelled():
+            work.result()

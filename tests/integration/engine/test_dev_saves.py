@@ -1,0 +1,141 @@
+"""`upulse dev` without a daemon: what an author hears after each save."""
+
+import re
+import sqlite3
+from pathlib import Path
+
+from tests.integration.engine.engine_home import CALM, WISHING, author, new_home, save, spoil
+from tests.integration.rule_host.rule_host_engines import place_of, rule
+from upulse_cli.engine.dev import Began, Refused, Remark, Seen
+
+QUICK = '[watch]\nsystem_interval = "100ms"\n'
+FAILING = rule("return 1 / 0  # here", "failing")
+
+
+async def test_a_save_is_live_at_once_and_says_what_it_wishes(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home")
+    async with author(home) as ear:
+        assert (await ear.next(Began)).loaded.rules == ("calm",)
+        save(home, WISHING)
+        began = await ear.next(Began)
+        assert began.loaded.rules == ("wishing",)
+        assert "rules/own.py" in began.files
+        seen = await ear.next(Seen)
+        assert seen.is_again
+        (wish,) = seen.wishes
+        assert (wish.effect.key, wish.effect.rule, wish.effect.reason) == ("my:wish", "wishing", "it is time")
+        assert wish.state == "new"
+
+
+async def test_rules_that_do_not_load_are_refused_with_their_line_and_the_old_ones_go_on(
+    tmp_path: Path,
+) -> None:
+    home = new_home(tmp_path / "home", WISHING, QUICK)
+    async with author(home) as ear:
+        await ear.next(Began)
+        spoil(home)
+        refused = await ear.next(Refused)
+        assert "rules/own.py:2" in refused.words
+        assert refused.goes_on
+        seen = await ear.next(Seen, lambda seen: not seen.is_again)
+        assert [layer.rule for layer in seen.layers] == ["wishing"]
+
+
+async def test_rules_that_never_loaded_are_live_as_soon_as_they_are_mended(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home")
+    spoil(home)
+    async with author(home) as ear:
+        assert not (await ear.next(Refused)).goes_on
+        save(home, CALM)
+        assert (await ear.next(Began)).loaded.rules == ("calm",)
+
+
+async def test_an_error_names_its_rule_and_line(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home", FAILING)
+    async with author(home) as ear:
+        (fault,) = (await ear.next(Seen)).faults
+        assert fault.whose == "rule:failing"
+        assert "ZeroDivisionError" in fault.message
+        assert place_of(FAILING) in fault.message
+
+
+async def test_what_makes_a_replay_differ_is_told_at_the_save_and_when_it_is_called(tmp_path: Path) -> None:
+    source = rule("time.time()  # here\nreturn await inner(prev, curr)", "late", before="import time")
+    home = new_home(tmp_path / "home", source)
+    async with author(home) as ear:
+        began, seen = await ear.next(Began), await ear.next(Seen)
+        assert [place_of(source) in words for words in began.warnings] == [True]
+        assert [place_of(source) in words for words in seen.warnings] == [True]
+        assert not seen.faults
+
+
+async def test_rules_that_end_their_host_are_tried_again_at_the_next_tick(tmp_path: Path) -> None:
+    source = rule("os._exit(3)", "leaving", before="import os")
+    home = new_home(tmp_path / "home", source, QUICK)
+    async with author(home) as ear:
+        await ear.next(Began)
+        (fault,) = (await ear.next(Seen)).faults
+        assert "rule:leaving" in fault.whose
+        assert "status 3" in fault.message
+        await ear.next(Began)
+        save(home, CALM)
+        await ear.next(Began, lambda began: began.loaded.rules == ("calm",))
+        assert not (await ear.next(Seen)).faults
+
+
+async def test_rules_that_take_for_ever_to_load_hold_up_nobody(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home", CALM, QUICK)
+    async with author(home) as ear:
+        await ear.next(Began)
+        save(home, f"while True:\n    pass\n{CALM}")
+        for _ in range(3):
+            assert (await ear.next(Seen, lambda seen: not seen.is_again)).layers
+        refused = await ear.next(Refused)
+        assert "too long" in refused.words
+        assert "rules/own.py" in refused.words
+
+
+async def test_alone_it_senses_the_machine_and_records_nothing(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home", WISHING, QUICK)
+    before = {path.name for path in home.path.iterdir()}
+    async with author(home) as ear:
+        assert "no daemon runs" in (await ear.next(Remark)).words
+        first = await ear.next(Seen, lambda seen: not seen.is_again)
+        second = await ear.next(Seen)
+        assert second.snapshot.tick == first.snapshot.tick + 1
+        window = second.snapshot.window("system-resource")
+        assert window.last is not None
+        assert 0 <= window.last.data["memory"] <= 1
+        assert len(window.samples) >= 2
+    assert {path.name for path in home.path.iterdir()} == before
+    assert not home.path.joinpath("events.db").exists() or no_rows(home.path)
+
+
+def no_rows(home: Path) -> bool:
+    """Whether the log is empty."""
+    with sqlite3.connect(home / "events.db") as log:
+        return not log.execute("SELECT 1 FROM event LIMIT 1").fetchall()
+
+
+def test_once_says_by_its_exit_code_whether_anything_is_wrong(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home", WISHING)
+    fine = home.upulse("dev", "--once")
+    assert "wish      my:wish by wishing: it is time" in fine.out
+    save(home, FAILING)
+    wrong = home.upulse("dev", "--once", code=1)
+    assert re.search(rf"error     rule:failing: ZeroDivisionError.*{place_of(FAILING)}", wrong.out)
+    spoil(home)
+    assert "refused" in home.upulse("dev", "--once", code=1).out
+
+
+def test_each_news_is_a_line_of_json_for_programs(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home", WISHING)
+    said = home.upulse("dev", "--once", "--json").lines
+    assert [one["what"] for one in said] == ["remark", "loaded", "tick"]
+    assert said[2]["effects"][0]["key"] == "my:wish"
+    assert said[2]["effects"][0]["state"] == "new"
+
+
+def test_executing_needs_a_daemon(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home", WISHING)
+    assert "no daemon runs" in home.upulse("dev", "--execute", code=1).err

@@ -1,0 +1,92 @@
+"""What an author reads: lines that say what is new, and a screen that shows what stands."""
+
+from dataclasses import replace
+from typing import Any
+
+from rich.console import Console
+
+from pulse_core.model.kinds import Effect
+from pulse_core.model.tick import LayerOutcome
+from pulse_core.model.verdict import Verdict
+from pulse_core.ports import Fault, Insight, Loaded
+from tests.integration.rule_host.rule_host_engines import at
+from upulse_cli.engine.dev import Began, News, Refused, Remark, Seen, Wish, seen_by
+from upulse_cli.views.dev import Lines
+from upulse_cli.views.dev_screen import Standing
+
+WISH = Wish(Effect(action="notify", key="my:wish", rule="own", reason="it is time"), "new")
+LAYER = LayerOutcome("own", "added", ("a note",), 1_500)
+FAULT = Fault("rule:own", "ValueError: no (rules/own.py:3)")
+BEGAN = Began(Loaded(rules=("own",)), (), 0.12, ["time.time makes a replay differ (rules/own.py:2)"])
+
+
+def seen(tick: int, **more: Any) -> Seen:
+    return Seen(at(tick), (LAYER,), (WISH,), (), (), 0.002, False)._replace(**more)
+
+
+def kinds(lines: Lines, news: News) -> list[str]:
+    return [line.split()[0] for line in lines.of(news)]
+
+
+def test_what_goes_on_is_said_once_and_again_after_a_save() -> None:
+    lines = Lines()
+    assert kinds(lines, seen(1)) == ["wish", "note", "tick"]
+    assert kinds(lines, seen(2)) == ["tick"]
+    assert kinds(lines, seen(3, wishes=())) == ["tick"]
+    assert kinds(lines, seen(4)) == ["wish", "tick"]
+    assert kinds(lines, BEGAN) == ["loaded", "warning"]
+    assert kinds(lines, seen(5)) == ["wish", "note", "tick"]
+
+
+def test_errors_are_said_every_time() -> None:
+    lines = Lines()
+    for tick in (1, 2):
+        assert "error" in kinds(lines, seen(tick, faults=(FAULT,)))
+
+
+def test_what_a_rule_says_forges_no_line() -> None:
+    forged = seen(1, layers=(replace(LAYER, notes=("one\nloaded    two\x1b[2J",)),))
+    lines = list(Lines().of(forged))
+    assert not any("\n" in line or "\x1b" in line for line in lines)
+
+
+def drawn(standing: Standing) -> str:
+    page = Console(width=120)
+    with page.capture() as captured:
+        page.print(standing.drawn())
+    return captured.get()
+
+
+def test_the_screen_shows_what_is_loaded_what_is_wished_and_what_is_wrong() -> None:
+    standing = Standing("/home/staging")
+    for news in (
+        Remark("beside the daemon"),
+        BEGAN,
+        seen(7, faults=(FAULT,)),
+        Refused("no (own.py:1)", (), True),
+    ):
+        standing.take(news)
+    page = drawn(standing)
+    for words in (
+        "/home/staging",
+        "own in 120.0 ms",
+        "a note",
+        "my:wish by own: it is time",
+        FAULT.message,
+        "own.py:1",
+    ):
+        assert words in page
+    standing.take(BEGAN)
+    assert "refused" not in drawn(standing)
+
+
+def test_a_wish_is_held_while_everything_is_paused_and_else_it_is_new() -> None:
+    curr = at(1)
+    paused = replace(
+        curr, projected=replace(curr.projected, control=replace(curr.projected.control, paused=curr.now))
+    )
+    insight = Insight(Verdict((WISH.effect,)), (LAYER,), (Fault("determinism", "time.time"),))
+    found = seen_by(insight, paused, paused, 0.1, False)
+    assert [wish.state for wish in found.wishes] == ["held"]
+    assert (found.faults, found.warnings) == ([], ["time.time"])
+    assert [wish.state for wish in seen_by(insight, curr, curr, 0.1, False).wishes] == ["new"]

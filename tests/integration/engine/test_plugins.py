@@ -1,0 +1,123 @@
+"""Plugins: found without being imported, listed, and folded between the survival rules and the engine's."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from tests.integration.cli.cli_home import UPULSE, CliHome, Said, eventually
+from tests.integration.engine.engine_home import CALM, WISHING, new_home
+from tests.integration.engine.plugin_site import install, made
+from upulse_cli.engine.plugins import GROUP, entries
+
+BROUGHT = """
+from pulse_core import Projection
+from pulse_core.engine.authored import Plugin
+async def one(prev, curr, inner): return await inner(prev, curr)
+async def two(prev, curr, inner): return await inner(prev, curr)
+class Sense: name = "sense"
+class Hand: action = "wave"
+print("what a plugin prints is no answer")
+PLUGIN = Plugin("full", [one, two], {"sum": Projection(0, lambda value, event: value)}, [Sense()], [Hand()])
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for packages, where Python looks for them."""
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    return site
+
+
+def upulse(*words: str) -> Said:
+    done = subprocess.run([*UPULSE, *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def test_plugins_are_listed_with_their_version_and_what_they_bring(site: Path) -> None:
+    install(site)
+    (found,) = upulse("plugins", "--json").json
+    assert (found["name"], found["package"], found["version"]) == ("sample", "pulse_sample", "1.2.3")
+    assert found["rules"] == ["sample_counts"]
+    assert found["error"] is None
+    assert "rules: sample_counts" in upulse("plugins").out
+
+
+def test_everything_that_a_plugin_brings_is_named(site: Path, tmp_path: Path) -> None:
+    install(site, made(tmp_path, "full", BROUGHT))
+    (found,) = upulse("plugins", "--json").json
+    assert found["rules"] == ["one", "two"]
+    assert (found["projections"], found["watchers"], found["executors"]) == (["sum"], ["sense"], ["wave"])
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("PLUGIN = 1 / 0", "ZeroDivisionError"),
+        ("import os\nos._exit(7)", "exit 7"),
+        ("raise SystemExit(3)", "exit 3"),
+        ("x = 1", "PLUGIN"),
+    ],
+)
+def test_a_plugin_that_can_not_be_imported_is_listed_with_the_reason(
+    site: Path, tmp_path: Path, module: str, words: str
+) -> None:
+    install(site, made(tmp_path, "broken", module))
+    (found,) = upulse("plugins", "--json").json
+    assert words in found["error"]
+    assert found["rules"] == []
+
+
+def test_without_plugins_it_is_said_what_one_is(site: Path) -> None:
+    said = upulse("plugins")
+    assert said.out == ""
+    assert "pulse.plugins" in said.err
+
+
+def test_what_is_found_is_what_python_itself_finds(site: Path, tmp_path: Path) -> None:
+    install(site)
+    install(site, made(tmp_path, "other", ""))
+    code = "import json, sys; from importlib.metadata import entry_points as all_of; "
+    code += "print(json.dumps(sorted((one.name, one.value) for one in all_of(group=sys.argv[1]))))"
+    known = subprocess.run(
+        [sys.executable, "-c", code, GROUP], capture_output=True, text=True, check=True
+    ).stdout
+    found = [(entry.name, entry.value) for entry in entries([str(site)])]
+    assert found == [("other", "other:PLUGIN"), ("sample", "pulse_sample.plugin:PLUGIN")]
+    assert [tuple(pair) for pair in json.loads(known)] == found
+    assert not entry_points(group=GROUP)  # this process has not got that folder
+
+
+def test_a_plugins_rules_stand_inside_survivals_and_around_the_engines(site: Path, tmp_path: Path) -> None:
+    install(site)
+    told = new_home(tmp_path / "home", WISHING).upulse("explain", "--json").json
+    assert [layer["rule"] for layer in told["rules"]][-3:] == ["error_escalate", "sample_counts", "wishing"]
+    assert told["rules"][-2]["notes"] == ["1 effects from inside"]
+
+
+def test_a_daemon_folds_a_plugins_rules(site: Path, tmp_path: Path) -> None:
+    install(site)
+    home = new_home(tmp_path / "home", CALM, "[daemon]\ntick_ms = 200\n")
+    home.upulse("daemon", "start")
+    try:
+        layers = eventually(lambda: of_a_whole_tick(home), "a tick with the rules inside")
+    finally:
+        os.kill(home.status()["daemon"]["pid"], signal.SIGKILL)
+    assert [layer[0] for layer in layers][:3] == ["calm", "sample_counts", "error_escalate"]
+    assert layers[1][2] == ["0 effects from inside"]
+
+
+def of_a_whole_tick(home: CliHome) -> list[list[object]]:
+    """The layers, innermost first, of the newest tick that a rule host has folded too."""
+    with VitalsReader(home.path) as vitals:
+        wholes = (tick.layers for tick in vitals.ticks(10) if tick.layers[0][0] == "calm")
+        return next(wholes, [])

@@ -1,0 +1,168 @@
+"""`upulse shadow`: other rules on a real daemon's ticks, of which nothing comes."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulse_adapters.config.home import Home
+from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
+from tests.integration.engine.engine_home import CALM, WISHING, new_home, save, spoil
+from tests.integration.rule_host.rule_host_engines import rule
+from upulse_cli.engine import shadow
+from upulse_cli.engine.diary import Diary, lines, older
+
+OFTEN = f'[daemon]\ntick_ms = 200\n[engine]\nrepeat = "1s"\n{ALLOW}'
+LEAVING = rule(
+    "if curr.tick % 4 == 0:\n    os._exit(3)  # here\nreturn await inner(prev, curr)",
+    "leaving",
+    before="import os",
+)
+
+
+@pytest.fixture
+def homes(tmp_path: Path) -> Iterator["Homes"]:
+    made = Homes(tmp_path)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+class Homes:
+    """Makes a home whose daemon runs, and ends that daemon and its shadow."""
+
+    def __init__(self, beneath: Path) -> None:
+        self.home = CliHome(beneath / "home")
+
+    def served(self, source: str) -> CliHome:
+        new_home(self.home.path, source, OFTEN).upulse("daemon", "start")
+        eventually(lambda: self.home.status()["engine"]["commit"], "the first commit to be in force")
+        return self.home
+
+    def end(self) -> None:
+        if found := shadow.running(Home(self.home.path)):
+            with suppress(ProcessLookupError):
+                os.kill(found.pid, signal.SIGKILL)
+        self.home.end_everything()
+
+
+def reported(home: CliHome) -> dict[str, Any]:
+    return dict(shadow.report(Home(home.path)))
+
+
+def wishes_of(home: CliHome, whose: str, least: int) -> bool:
+    return bool(reported(home)["wishes"][whose] >= least)
+
+
+def test_what_a_shadow_wishes_is_reported_and_never_recorded(homes: Homes) -> None:
+    home = homes.served(CALM)
+    save(home, WISHING)
+    home.upulse("shadow", "start")
+    eventually(lambda: wishes_of(home, "shadow", 1), "a wish of the shadow")
+    eventually(lambda: reported(home)["ticks"] >= 5, "some ticks more")
+    home.upulse("shadow", "stop")
+    told = home.upulse("shadow", "report", "--json", code=3).json
+    (one,) = told["differences"]  # what is wished tick after tick is one wish
+    assert (one["only"], one["key"], one["rule"], one["reason"]) == (
+        "shadow",
+        "my:wish",
+        "wishing",
+        "it is time",
+    )
+    assert told["rules"] == ["wishing"]
+    assert not told["running"]
+    assert not home.upulse("events", "--kind", "effect", "--json").out
+    assert "+ " in home.upulse("shadow", "report", code=3).out
+
+
+def test_a_shadow_of_what_is_in_force_differs_in_nothing(homes: Homes) -> None:
+    home = homes.served(WISHING)
+    home.upulse("shadow", "start", "main")
+    eventually(lambda: wishes_of(home, "main", 3), "three wishes of production")
+    home.upulse("shadow", "stop")
+    told = home.upulse("shadow", "report", "--json").json
+    assert told["differences"] == []
+    assert told["wishes"]["shadow"] == told["wishes"]["main"] >= 3
+
+
+def test_what_production_wishes_and_the_shadow_does_not_is_a_difference_too(homes: Homes) -> None:
+    home = homes.served(WISHING)
+    save(home, CALM)
+    home.upulse("shadow", "start")
+    eventually(lambda: wishes_of(home, "main", 1), "a wish of production")
+    assert {one["only"] for one in reported(home)["differences"]} == {"main"}
+
+
+def test_a_shadow_that_fails_is_started_again_and_its_faults_are_told(homes: Homes) -> None:
+    home = homes.served(CALM)
+    save(home, LEAVING)
+    home.upulse("shadow", "start")
+    eventually(lambda: reported(home)["errors"] >= 2, "two failures")
+    faults = reported(home)["faults"]
+    assert any("rule:leaving" in fault["words"] and "status 3" in fault["words"] for fault in faults)
+    assert home.status()["engine"]["restarts"] == 0
+
+
+def test_rules_that_do_not_load_cast_no_shadow(homes: Homes) -> None:
+    home = homes.served(CALM)
+    spoil(home)
+    assert "rules/own.py:2" in home.upulse("shadow", "start", code=1).err
+    assert shadow.running(Home(home.path)) is None
+
+
+def test_there_is_one_shadow_at_a_time_and_it_ends_when_told(homes: Homes) -> None:
+    home = homes.served(CALM)
+    pid = int(home.upulse("shadow", "start").out)
+    found = shadow.running(Home(home.path))
+    assert found is not None
+    assert found.pid == pid
+    assert f"process {pid}" in home.upulse("shadow", "start", code=1).err
+    home.upulse("shadow", "stop")
+    assert shadow.running(Home(home.path)) is None
+    assert "no shadow runs" in home.upulse("shadow", "stop", code=1).err
+    assert reported(home)["ended"] == "it was stopped"
+
+
+def test_without_a_daemon_there_is_nothing_to_shadow(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home")
+    assert "no daemon runs" in home.upulse("shadow", "start", code=1).err
+    assert "no shadow yet" in home.upulse("shadow", "report", code=1).err
+
+
+def test_a_diary_is_two_files_at_most_and_knows_how_its_shadow_began(tmp_path: Path) -> None:
+    diary = Diary(tmp_path, largest=2_000)
+    diary.begin(revision="first")
+    diary.begin(revision="second")
+    for tick in range(100):
+        diary.write("wish", tick=tick)
+    said = list(lines(tmp_path))
+    assert said[0]["revision"] == "second"
+    assert said[-1]["tick"] == 99
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["shadow.jsonl", "shadow.jsonl.1"]
+    assert max(path.stat().st_size for path in tmp_path.iterdir()) <= 2_000
+
+
+def test_a_line_that_was_broken_off_is_passed_over(tmp_path: Path) -> None:
+    diary = Diary(tmp_path)
+    diary.begin(revision="first")
+    with diary.path.open("a") as file:
+        file.write('{"what": "wi\n')
+    diary.write("wish", tick=1)
+    assert [line["what"] for line in lines(tmp_path)] == ["begun", "wish"]
+    assert not older(diary.path).exists()
+
+
+def wish(key: str, tick: int, second: int) -> dict[str, Any]:
+    return {"key": key, "tick": tick, "at": f"2026-01-01T00:00:{second:02}Z"}
+
+
+def test_wishes_of_one_key_near_each_other_are_the_same() -> None:
+    theirs = [wish("a", 1, 0), wish("a", 30, 30), wish("b", 1, 0)]
+    ours = [wish("a", 2, 1), wish("a", 40, 40), wish("c", 1, 0)]
+    found = [(one["only"], one["key"], one["tick"]) for one in shadow.differences(theirs, ours)]
+    assert found == [("shadow", "b", 1), ("main", "c", 1), ("shadow", "a", 30), ("main", "a", 40)]

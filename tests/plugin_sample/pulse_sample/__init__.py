@@ -1,0 +1,1 @@
+"""A plugin of Pulse, as small as one can be."""

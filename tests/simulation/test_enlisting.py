@@ -1,0 +1,162 @@
+"""Watchers and executors of an engine come and go while the loops run, and what they left open waits for them."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from pulse_adapters.memory import MemoryExecutor
+from pulse_core.execute import ExecutorLoop, Roster
+from pulse_core.model.errors import UnknownName
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import Effect, EffectExecuting
+from pulse_core.ports import Policy, Safety
+from pulse_core.projections import Projected, fold
+from pulse_core.record import Gate, Journal
+from pulse_core.record.view import View
+from tests.simulation.test_senses import Probe
+from tests.simulation.world import World, simulate
+
+BEEP = Effect(action="beep", key="beep")
+
+
+def test_an_enlisted_watcher_is_attended_to_until_others_are() -> None:
+    first, second = Probe("first", lambda: 1), Probe("second", lambda: 2)
+
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        daemon.watch.enlist([first])
+        await asyncio.sleep(21)
+        assert len(first.looks) == 5
+        assert daemon.watch.windows["first"].values("value") == (1,) * 5
+        daemon.watch.enlist([second])
+        await asyncio.sleep(21)
+        assert (len(first.looks), len(second.looks)) == (5, 5)
+        assert "first" not in daemon.watch.windows
+        told = [one["name"] for one in daemon.report()["watchers"]]
+        assert (told[0], told[-1], len(told)) == ("process-alive", "second", 2)
+
+    simulate(story, {})
+
+
+def test_a_window_goes_on_when_its_next_watcher_has_the_same_key() -> None:
+    old, new = Probe("queue", lambda: "old"), Probe("queue", lambda: "new")
+
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        daemon.watch.enlist([old])
+        await asyncio.sleep(7)
+        daemon.watch.enlist([new])
+        await asyncio.sleep(1)
+        assert daemon.watch.windows["queue"].values("value") == ("old", "old", "new")
+
+    simulate(story, {})
+
+
+def test_a_look_under_way_is_broken_off_when_others_are_enlisted() -> None:
+    slow = Probe("slow", lambda: asyncio.sleep(1.5))
+
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        daemon.watch.enlist([slow])
+        await asyncio.sleep(1)
+        daemon.watch.enlist([])
+        await asyncio.sleep(5)
+        assert "slow" not in daemon.watch.windows
+        assert not world.events("error")
+
+    simulate(story, {})
+
+
+def test_nobody_takes_the_place_of_pulses_own_executors() -> None:
+    own, other = MemoryExecutor("notify"), MemoryExecutor("notify")
+    roster = Roster({"notify": own})
+    roster.enlist({"notify": other, "beep": other})
+    assert roster["notify"] is own
+    assert sorted(roster) == ["beep", "notify"]
+    roster.enlist({})
+    assert list(roster) == ["notify"]
+
+
+def test_only_an_incomplete_roster_awaits_anybody() -> None:
+    roster = Roster({"notify": MemoryExecutor("notify")}, is_complete=False)
+    assert roster.awaits("beep")
+    assert not roster.awaits("notify")
+    roster.enlist({})
+    assert not roster.awaits("beep")
+
+
+def wished(world: World, *more: Draft) -> Projected:
+    """What the log says when `beep` was wished in an earlier life, and whatever came of it."""
+    return fold(Projected(), [world.log._row(draft, draft.payload.model_dump_json()) for draft in more])
+
+
+async def second_life(world: World, roster: Roster, view: View) -> ExecutorLoop:
+    """An executor loop that finds what an earlier one left."""
+    journal = Journal(world.log, world.clock, world.new_id)
+    world.log.listen(view.hear)
+    return ExecutorLoop(journal, view, lambda: world.settings, roster, world.clock, Random(0))
+
+
+def left(world: World, *, begun: bool) -> View:
+    """A view of a log in which `beep` is open, and was begun by an earlier daemon or not."""
+    drafts = [Draft(BEEP, subject="beep", id="wish")]
+    if begun:
+        drafts.append(Draft(EffectExecuting(), subject="wish", cause="wish"))
+    return View(wished(world, *drafts))
+
+
+def settled(world: World) -> list[Event]:
+    return world.events("effect-acked", "effect-failed", "effect-unknown")
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["interrupted", "pending"])
+def test_what_was_left_open_waits_for_its_executor(begun: bool) -> None:
+    beep = MemoryExecutor("beep", Policy(Safety.IDEMPOTENT))
+
+    async def story(world: World) -> None:
+        view = left(world, begun=begun)
+        loop = await second_life(world, roster := Roster({}, is_complete=False), view)
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(loop.run())
+            await asyncio.sleep(30)
+            assert not settled(world)
+            roster.enlist({"beep": beep})
+            await asyncio.sleep(2)
+            assert [event.kind for event in settled(world)] == ["effect-acked"]
+            assert beep.began == ["wish"]
+            loop.stop()
+            await running
+
+    simulate(story, {})
+
+
+@pytest.mark.parametrize(("begun", "end"), [(True, "effect-unknown"), (False, "effect-failed")])
+def test_what_nobody_will_carry_out_any_more_is_settled(begun: bool, end: str) -> None:
+    async def story(world: World) -> None:
+        view = left(world, begun=begun)
+        loop = await second_life(world, roster := Roster({}, is_complete=False), view)
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(loop.run())
+            await asyncio.sleep(1)
+            roster.enlist({})
+            await asyncio.sleep(2)
+            assert [event.kind for event in settled(world)] == [end]
+            loop.stop()
+            await running
+
+    simulate(story, {})
+
+
+def test_the_gate_knows_who_is_enlisted() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        roster = Roster(daemon.executors)
+        gate = Gate(daemon.journal, daemon.parts.view, daemon.parts.decisions, roster)
+        roster.enlist({"beep": MemoryExecutor("beep")})
+        await gate.append(BEEP.by, "person", [Draft(BEEP)])
+        roster.enlist({})
+        with pytest.raises(UnknownName, match="no executor 'beep'"):
+            await gate.append(BEEP.by, "person", [Draft(Effect(action="beep", key="again"))])
+
+    simulate(story, {})
