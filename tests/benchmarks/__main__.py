@@ -9,7 +9,21 @@ import sys
 
 from tests.benchmarks.table import Row, markdown
 
-NAMES = ("reflex", "poll", "appends", "effects", "tick", "start", "idle", "cli", "logs", "tools", "peers")
+NAMES = (
+    "reflex",
+    "poll",
+    "appends",
+    "effects",
+    "tick",
+    "engine",
+    "promote",
+    "start",
+    "idle",
+    "cli",
+    "logs",
+    "tools",
+    "peers",
+)
 
 
 def rows(name: str) -> list[Row]:

@@ -35,7 +35,8 @@ def replay(
 ) -> None:
     """Show what rules would have done.
 
-    Folds what was recorded through them again, executing nothing; shows what they would have wished, and where that differs from other rules. Exit code 3 says that it differs.
+    Folds what was recorded through them again, executing nothing; shows what they would have wished, and where that
+    differs from other rules. Exit code 3 says that it differs.
     """
     from upulse_cli.access import found_home
     from upulse_cli.engine.comparing import compared
