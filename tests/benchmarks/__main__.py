@@ -9,21 +9,9 @@ import sys
 
 from tests.benchmarks.table import Row, markdown
 
-NAMES = (
-    "reflex",
-    "poll",
-    "appends",
-    "effects",
-    "tick",
-    "engine",
-    "promote",
-    "start",
-    "idle",
-    "cli",
-    "logs",
-    "tools",
-    "peers",
-)
+QUICK = ("reflex", "poll", "appends", "effects", "tick", "cli", "logs", "tools", "peers")
+SLOW = ("engine", "promote", "start", "idle")
+NAMES = (*QUICK, *SLOW)
 
 
 def rows(name: str) -> list[Row]:
