@@ -104,6 +104,8 @@ def _driven(rule: Rule, prev: Snapshot, curr: Snapshot, inner: Inner) -> Any:
 
 def _checked(verdict: Verdict, known: dict[int, Effect]) -> Verdict:
     """The verdict made of nothing but plain values. Raises Excess, or what is wrong with an effect."""
+    if type(verdict) is Verdict and not verdict.effects and not verdict.notes and _is_plain(verdict.tick_ms):
+        return verdict  # as nearly always
     if len(verdict.effects) > MOST_EFFECTS:
         raise Excess(f"{len(verdict.effects):,} effects; a verdict may hold {MOST_EFFECTS:,}")
     if len(verdict.notes) > _NOTES:
@@ -118,6 +120,10 @@ def _checked(verdict: Verdict, known: dict[int, Effect]) -> Verdict:
         effects.append(effect)
     notes = tuple(note[:_NOTE] for note in verdict.notes)
     return Verdict(tuple(effects), max(0, min(int(verdict.tick_ms), NEVER_MS)), notes)
+
+
+def _is_plain(tick_ms: int) -> bool:
+    return type(tick_ms) is int and 0 <= tick_ms <= NEVER_MS
 
 
 def _plain(effect: Effect) -> tuple[Effect, int]:

@@ -15,7 +15,8 @@ from pulse_core.settings import ProcessSettings
 class Look(NamedTuple):
     """One look: at what, what was seen, what the log knew, failed probes in a row before it, and when.
 
-    proven: the process last known to be it was seen dying through its pidfd.
+    proven: the process last known to be it was seen dying through its pidfd; before: the one that was known at the
+    look before, if it was.
     """
 
     process: ProcessSettings
@@ -25,6 +26,7 @@ class Look(NamedTuple):
     now: Moment
     expires_us: int
     proven: bool = False
+    before: Found | None = None
 
 
 class Conclusion(NamedTuple):
@@ -91,6 +93,9 @@ def _missed(look: Look) -> Conclusion:
     if look.proven:
         ended = look.sight.ended or "died"
         return Conclusion((_died(look, f"process {look.history.pid} {ended} (seen through its pidfd)"),))
+    if look.before and look.history.pid not in (None, look.before.pid):  # its restart was acked meanwhile
+        words = f"process {look.before.pid} died, replaced by process {look.history.pid}"
+        return Conclusion((_died(look, words, pid=look.before.pid),))
     if not look.sight.known and look.history.pid is not None:
         return Conclusion((_died(look, f"process {look.history.pid} {look.sight.ended or 'is gone'}"),))
     streak = look.streak + 1
@@ -131,13 +136,12 @@ def _up(look: Look, found: Found | None) -> Draft:
     return _about(look, ProcessUp(pid=pid, started=started, evidence=evidence))
 
 
-def _died(look: Look, evidence: str, recovering: bool = False) -> Draft:
+def _died(look: Look, evidence: str, recovering: bool = False, pid: int | None = None) -> Draft:
     up = look.history.up
     first = up is None and look.history.down is None and look.history.starting is None
     healthy = first or (up is not None and look.now.since(up) >= look.process.restart.healthy_after)
-    return _about(
-        look, ProcessDied(pid=look.history.pid, evidence=evidence, healthy=healthy, recovering=recovering)
-    )
+    pid = look.history.pid if pid is None else pid
+    return _about(look, ProcessDied(pid=pid, evidence=evidence, healthy=healthy, recovering=recovering))
 
 
 def _about(look: Look, payload: Payload) -> Draft:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from pulse_core.model.event import Draft, Event
-from pulse_core.model.kinds import EffectAcked
+from pulse_core.model.kinds import EffectAcked, ProcessDied
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.payload import Json
 from pulse_core.model.vitals import Reading, Window
@@ -16,6 +16,7 @@ from pulse_core.watch.conclusion import Look, conclude, identity, is_up
 
 CLOSER_LOOK = 0.5
 STARTING_LOOK = 0.1
+STIRRING = frozenset({EffectAcked.kind, ProcessDied.kind})
 
 
 class ProcessAlive:
@@ -34,6 +35,7 @@ class ProcessAlive:
         self.nudge = asyncio.Event()
         self._streaks: dict[str, int] = {}
         self._proofs: set[Found] = set()
+        self._stood: Mapping[str, Found] = {}
         self._starting = False
 
     @property
@@ -45,8 +47,8 @@ class ProcessAlive:
         return min(usual, CLOSER_LOOK) if any(self._streaks.values()) else usual
 
     def hear(self, events: Sequence[Event]) -> None:
-        """Look at once after a restart; a listener of the log."""
-        if any(event.kind == EffectAcked.kind for event in events):
+        """Look at once after a restart, or when the death of what was replaced is known; a listener of the log."""
+        if any(event.kind in STIRRING for event in events):
             histories = self.facts().processes.of.values()
             if any(history.starting for history in histories):
                 self.nudge.set()
@@ -60,11 +62,14 @@ class ProcessAlive:
         processes = self.settings().process
         histories = {process.name: self.facts().processes[process.name] for process in processes}
         proofs, self._proofs = self._proofs, set()
-        sights = await self.table.look(processes, self._known(histories))
+        stood, self._stood = self._stood, self._known(histories)
+        sights = await self.table.look(processes, self._stood)
         drafts: list[Draft] = []
         streaks: dict[str, int] = {}
         for process in processes:
             look = self._look(process, sights[process.name], histories[process.name], proofs)
+            if (before := stood.get(process.name)) in proofs:
+                look = look._replace(before=before)
             conclusion = conclude(look)
             drafts += conclusion.drafts
             streaks[process.name] = conclusion.streak

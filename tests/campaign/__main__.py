@@ -1,4 +1,4 @@
-"""`make campaign`: lives of bad luck from many seeds, hundreds of kills, thousands of flipped bits."""
+"""`make campaign`: lives of bad luck from many seeds, hundreds of kills, thousands of flipped bits, and mutants."""
 
 import argparse
 import os
@@ -35,6 +35,10 @@ def main() -> int:
     parser.add_argument(
         "--hours", type=int, default=24, help="hours lived to see memory and descriptors stay"
     )
+    parser.add_argument(
+        "--mutants", type=int, default=1, metavar="STRIDE",
+        help="try every so many-th small change of the survival rules against their tests; 0: none",
+    )  # fmt: skip
     options = parser.parse_args()
     sound = [
         simulations(options.first, options.seeds),
@@ -43,6 +47,7 @@ def main() -> int:
         heals(options.heals, options.first),
         breaks(options.broken_off),
         days(options.hours, options.first),
+        mutants(options.mutants),
     ]
     return 0 if all(sound) else 1
 
@@ -133,6 +138,14 @@ def days(hours: int, seed: int) -> bool:
     told = day.run(hours, seed)
     print(f"day: {told}{'' if day.holds(told) else ', which is too much'}", flush=True)
     return day.holds(told)
+
+
+def mutants(stride: int) -> bool:
+    """Change the survival rules; every change fails a test, or is judged. In a process without the rules in memory."""
+    if not stride:
+        return True
+    argv = [sys.executable, "-m", "tests.campaign.mutants", "--stride", str(stride)]
+    return subprocess.run(argv, check=False).returncode == 0
 
 
 if __name__ == "__main__":

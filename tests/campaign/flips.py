@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import select
 import shutil
 import signal
 import sqlite3
@@ -14,7 +15,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import closing, redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,6 +29,24 @@ from upulse_cli.__main__ import main
 
 FILES = ("events.db", "events.db-wal")
 DEEP_CHECK = 30.0
+WARM = """
+import os, signal, sys
+from upulse_cli import serve
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for line in iter(sys.stdin.readline, ""):
+    if pid := os.fork():
+        print(pid, flush=True)
+        continue
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    home = line.strip()
+    said = os.open(f"{home}/daemon.out", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for ours, theirs in ((0, nothing), (1, said), (2, said)):
+        os.dup2(theirs, ours)
+    sys.argv = ["serve", "--home", home]
+    sys.exit(serve.main())
+"""
+"""Has imported what a daemon needs, and becomes one for each home that it is told: that spares most of a start."""
 
 
 def upulse(home: Path, *words: str) -> tuple[int, str]:
@@ -37,25 +57,51 @@ def upulse(home: Path, *words: str) -> tuple[int, str]:
     return code, said.getvalue()
 
 
-def start(home: Path) -> subprocess.Popen[bytes] | None:
-    """A daemon that answers, or None if it refuses to start."""
-    log = (home / "daemon.out").open("ab")
-    argv = [sys.executable, "-m", "upulse_cli.serve", "--home", str(home)]
-    daemon = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    log.close()
-    while daemon.poll() is None:
+class Daemons:
+    """Starts daemons and ends them; each is known by its pidfd."""
+
+    def __init__(self, warm: "subprocess.Popen[str]") -> None:
+        self._warm = warm
+
+    def start(self, home: Path) -> int | None:
+        """A daemon that answers, or None if it refuses to start."""
+        assert self._warm.stdin
+        assert self._warm.stdout
+        self._warm.stdin.write(f"{home}\n")
+        self._warm.stdin.flush()
+        pid = int(self._warm.stdout.readline())
         try:
-            with Client(Home(home).socket, timeout=5) as client:
-                client.ask("status")
-            return daemon
-        except PulseError:
-            time.sleep(0.01)
-    return None
+            daemon = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return None
+        while not ended(daemon):
+            try:
+                with Client(Home(home).socket, timeout=5) as client:
+                    client.ask("status")
+                return daemon
+            except PulseError:
+                time.sleep(0.01)
+        os.close(daemon)
+        return None
 
 
-def end(daemon: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    daemon.send_signal(number)
-    daemon.wait(30)
+@contextmanager
+def daemons() -> Iterator[Daemons]:
+    """What starts daemons; it leaves none that was not ended."""
+    argv = [sys.executable, "-c", WARM]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as warm:
+        yield Daemons(warm)
+
+
+def ended(daemon: int, patience: float = 0.0) -> bool:
+    """Whether it is over, or so within this time."""
+    return bool(select.select([daemon], [], [], patience)[0])
+
+
+def end(daemon: int, number: signal.Signals) -> None:
+    signal.pidfd_send_signal(daemon, number)
+    assert ended(daemon, 30)
+    os.close(daemon)
 
 
 def ids(home: Path) -> list[str]:
@@ -70,19 +116,19 @@ def ids(home: Path) -> list[str]:
     return found
 
 
-def left_behind(place: Path) -> tuple[Path, Path]:
+def left_behind(served: Daemons, place: Path) -> tuple[Path, Path]:
     """A home whose daemon was killed, with rows in events.db and in its -wal; and a backup of its first rows."""
     home = place / "home"
-    upulse(home, "init")
+    upulse(home, "init", "--no-engine")
     (home / "config.toml").write_text("")
-    daemon = start(home)
-    assert daemon
+    daemon = served.start(home)
+    assert daemon is not None
     append(home, 150)
     assert upulse(home, "backup", str(place / "backup"))[0] == 0
     append(home, 150)
     end(daemon, signal.SIGTERM)  # moves all of them into events.db
-    daemon = start(home)
-    assert daemon
+    daemon = served.start(home)
+    assert daemon is not None
     append(home, 100)
     end(daemon, signal.SIGKILL)
     return home, place / "backup"
@@ -115,7 +161,12 @@ def digests(home: Path) -> dict[str, str]:
 
 def campaign(place: Path, count: int, seed: int) -> Counter[str]:
     """Flip so many bits, each in a copy; what was seen. Raises AssertionError for the first lie."""
-    original, backup = left_behind(place)
+    with daemons() as served:
+        return flipped(served, place, count, seed)
+
+
+def flipped(served: Daemons, place: Path, count: int, seed: int) -> Counter[str]:
+    original, backup = left_behind(served, place)
     rows, dice, seen = ids(original), Random(seed), Counter[str]()
     for turn in range(count):
         home = place / "flipped"
@@ -124,7 +175,7 @@ def campaign(place: Path, count: int, seed: int) -> Counter[str]:
         where, bit = dice.randrange(path.stat().st_size), dice.randrange(8)
         flip(path, where, bit)
         try:
-            seen[one(home, backup, rows)] += 1
+            seen[one(served, home, backup, rows)] += 1
         except AssertionError as error:
             raise AssertionError(f"turn {turn}: bit {bit} of byte {where} of {path.name}: {error}") from error
         finally:
@@ -134,7 +185,7 @@ def campaign(place: Path, count: int, seed: int) -> Counter[str]:
     return seen
 
 
-def one(home: Path, backup: Path, rows: list[str]) -> str:
+def one(served: Daemons, home: Path, backup: Path, rows: list[str]) -> str:
     """One flipped home: what became of it, in a word."""
     flipped = digests(home)
     verified, words = upulse(home, "verify", "--json")
@@ -144,14 +195,14 @@ def one(home: Path, backup: Path, rows: list[str]) -> str:
     assert (verified == 0) == (log["level"] != "fail"), f"verify says {words}, and the doctor {log['words']}"
     assert looked == 1 or log["level"] != "fail"
     assert verified or ids(home) == rows, "rows are lost, and nobody says so"
-    what = started(home, rows, bool(verified))
+    what = started(served, home, rows, bool(verified))
     healed(home, backup, rows)
     return what
 
 
-def started(home: Path, rows: list[str], damaged: bool) -> str:
+def started(served: Daemons, home: Path, rows: list[str], damaged: bool) -> str:
     """What a daemon makes of it: it refuses, or finds the damage when it reads the log, or there is none."""
-    daemon = start(home)
+    daemon = served.start(home)
     if daemon is None:
         assert damaged, (home / "daemon.out").read_text()
         assert upulse(home, "verify")[0] == 1, "a start that was refused has hidden the damage"

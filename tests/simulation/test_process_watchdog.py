@@ -2,15 +2,18 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
-from pulse_adapters.memory import MemoryCheckpoints
+from pulse_adapters.memory import MemoryCheckpoints, MemoryHost, MemoryRestart
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import Paused, ProcessStartRequested, ProcessStopRequested, Resumed
+from pulse_core.model.kinds import Effect, Paused, ProcessStartRequested, ProcessStopRequested, Resumed
+from pulse_core.model.payload import Json
+from pulse_core.ports import Sight
 from pulse_core.settings import Settings
 from tests.simulation.world import World, simulate
 
@@ -450,3 +453,51 @@ def test_a_manager_at_work_has_its_grace_and_hides_no_death() -> None:
         assert starts(world) == 2
 
     simulate(story, ONE)
+
+
+class SlowEyes(MemoryHost):
+    """A machine that is looked at for so many seconds; what is seen is what was there at first."""
+
+    seconds = 0.0
+
+    async def look(self, *what: Any) -> Mapping[str, Sight]:
+        sights = await super().look(*what)
+        await asyncio.sleep(self.seconds)
+        return sights
+
+
+class SlowRestart(MemoryRestart):
+    """A restart with a while between the end of the old one and the start of the new one."""
+
+    async def outcome(self, effect: Effect) -> dict[str, Json]:
+        self.host.kill("gateway")
+        await asyncio.sleep(self.seconds)
+        return await super().outcome(effect)
+
+
+@pytest.mark.parametrize(("restart_s", "look_s"), [(0.0, 0.0), (0.01, 0.0), (0.01, 0.03)])
+def test_what_is_restarted_by_hand_while_it_lives_is_looked_at_closely_until_it_answers(
+    restart_s: float, look_s: float
+) -> None:
+    guarded = {**PORT["process"][0], "restart": {"grace": "10s"}}
+
+    async def story(world: World) -> None:
+        eyes = SlowEyes()
+        world.host = eyes
+        world.executors["restart-process"] = SlowRestart(host=eyes, seconds=restart_s)
+        await world.start()
+        await asyncio.sleep(100)
+        eyes.mute.add("gateway")
+        eyes.seconds = look_s
+        wish = Effect(action="restart-process", key="by-hand", params={"process": "gateway"})
+        await world.ask(wish, "by-hand")
+        await asyncio.sleep(1)
+        assert [event.kind for event in world.events("process-died", "process-up")][-1] == "process-died"
+        eyes.mute.clear()
+        eyes.bodies["gateway"].answering = True
+        await asyncio.sleep(0.2)
+        assert states(world) == {"gateway": "up"}
+        await asyncio.sleep(120)
+        assert starts(world) == 2
+
+    simulate(story, {"watch": {"process_interval": "40s"}, "process": [guarded]})

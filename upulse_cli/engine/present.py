@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Protocol
 
 from pulse_adapters.config.home import Home
@@ -96,7 +97,7 @@ class Beside:
     def _begun(self) -> Snapshot:
         """The last tick, so that a host has something to fold at once; what is known now if there was none."""
         if not (rows := self._vitals.ticks(1)):
-            first = seen_now(self.home).snapshot
+            first = replace(seen_now(self.home).snapshot, tick=0)
             self._state, self._settings, self._windows = first.projected, first.settings, dict(first.windows)
             return first
         self._state = facts_at(self._log, rows[0].seq, (checkpointed(self.home, self._log),))

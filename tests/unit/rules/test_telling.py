@@ -31,6 +31,7 @@ def titles(story: Story) -> list[str]:
 def full(**notify: object) -> Story:
     story = given(worried, settings={"notify": notify})
     story.sample("system-resource", memory=0.5)
+    story.sample("network", state="")
     story.raised("disk")
     return story
 
@@ -41,6 +42,7 @@ def test_a_notice_is_told_once_with_what_it_stands_on() -> None:
     notice = story.expect("notify", key=KEY, title="the disk is full", text="95 % in use")
     assert notice.survival
     assert notice.samples == (1,)
+    assert notice.reason == "95 % in use"
     story.acked(KEY)
     assert story.ticks(every="10m", times=20) == []
 
