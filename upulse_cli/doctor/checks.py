@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from upulse_cli.doctor import kernel, machine, place, service, software, stores
+from upulse_cli.doctor import engine, kernel, machine, place, service, software, stores
 from upulse_cli.doctor.findings import Check
 
 CHECKS: Sequence[Check] = (
@@ -28,6 +28,7 @@ CHECKS: Sequence[Check] = (
     stores.backup,
     stores.vitals,
     stores.aside,
+    engine.engine,
     service.settings,
     service.environment,
     service.daemon,

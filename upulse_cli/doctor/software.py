@@ -11,7 +11,9 @@ from importlib.util import find_spec
 from pulse_core import __version__
 from upulse_cli.doctor.findings import FAIL, OK, Finding, Ground
 
-PACKAGES = ("aiosqlite", "dnspython", "httpx", "psutil", "pydantic", "rich", "typer", "uuid-utils")
+PACKAGES = (
+    "aiosqlite", "dnspython", "GitPython", "httpx", "psutil", "pydantic", "rich", "typer", "uuid-utils", "watchfiles"
+)  # fmt: skip
 WAL_RESET_FIXED = (3, 51, 3)
 OTLP = "opentelemetry.exporter.otlp.proto.http"
 OLDEST_SQLITE = (3, 38, 0)
