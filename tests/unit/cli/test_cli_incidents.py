@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pulse_adapters.sqlite.reader import EventRow
+from pulse_adapters.sqlite.references import damaged
 from pulse_core.model.kinds import (
     ConditionCleared,
     ConditionRaised,
@@ -75,6 +76,13 @@ def test_a_log_is_quiet_when_its_notice_is_called_off_or_after_an_hour_without_l
 def test_a_storm_is_told_by_a_line_of_it_though_most_are_only_counted() -> None:
     (one,) = told(MINUTE, (0, LINES, LOG), (SECOND, COUNTED, LOG), (2 * SECOND, COUNTED, LOG))
     assert (one["evidence"], one["times"]) == ("ERROR no answer", 3)
+
+
+def test_evidence_that_was_altered_on_the_disk_is_said_to_be() -> None:
+    chronicle = Chronicle()
+    row = EventRow(*event(1, LINES, LOG))
+    chronicle.hear(row._replace(data=damaged("it was altered")))
+    assert chronicle.all[0].told()["evidence"] == "(damaged: it was altered)"
 
 
 def test_what_has_an_end_is_one_story_until_then() -> None:

@@ -55,6 +55,12 @@ def standing(processes: int, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ["effect-acked", "effect-attempt-failed", "process-up", "log-matched"])
+def test_an_event_without_what_its_kind_says_is_told_all_the_same(kind: str) -> None:
+    odd = {"seq": 7, "at": AT, "kind": kind, "subject": "x", "actor": "pulse", "id": ID, "data": {"kex": "y"}}
+    assert "kex=y" in line(odd)
+
+
 @pytest.mark.parametrize("processes", [0, 1, 3, 50])
 @pytest.mark.parametrize("paused", [None, {"since": AT, "by": "root", "why": ""}])
 def test_the_live_screen_fits_into_80_by_24(processes: int, paused: object) -> None:

@@ -110,7 +110,7 @@ at = "2:30"
         ("resources", 'clean = ["/usr//."]', "clean[1]: '/usr//.' holds far more"),
         ("resources", 'clean = ["/home/me/"]', "clean[1]: '/home/me/' holds far more"),
         ("resources", 'clean = ["/tmp/../etc"]', "clean[1]: '/tmp/../etc' goes up again; write it without '..'"),
-        ("resources", 'stop = ["x*"]', "stop[1]: 'x*' is found in every command line; name what may be stopped"),
+        ("resources", 'stop = ["x*"]', "stop[1]: 'x*' is found in '/usr/lib/systemd/systemd --user', "),
         ("resources", 'sessions = { root = "/" }', "sessions.root: '/' holds far more"),
         ("resources", 'sessions = { root = "/a/b", archive = "/a/b/old" }', "sessions.archive: archive lies in root"),
         ("network", 'http = ["http://a/", "http://a/"]', "http: 'http://a/' is there twice; take one out"),
@@ -127,6 +127,10 @@ at = "2:30"
         ("metrics", 'listen = "9464"', "listen: '9464' is no address; write host:port, as '127.0.0.1:9464'"),
         ("metrics", 'otlp = "127.0.0.1:4318"', "otlp: '127.0.0.1:4318' is no URL"),
         ("metrics", 'textfile = "pulse.prom"', "textfile: 'pulse.prom' is no absolute path"),
+        ("metrics", 'textfile = "/etc/passwd"', "textfile: '/etc/passwd' does not end with '.prom'; "),
+        ("network", 'timeout = "1s"\nslow = "2s"', "network: slow is longer than timeout; lower slow or raise timeout"),
+        ("network", 'timeout = "-1s"', "timeout: "),
+        ("network", "timeout = 1", "timeout: 1 has no unit"),
     ],
 )  # fmt: skip
 def test_what_could_not_work_or_would_do_harm_is_refused(
@@ -195,3 +199,45 @@ def test_the_process_of_an_endpoint_is_missed_even_where_processes_are_faulty(tm
         'write url = "http://127.0.0.1:4000/health/liveliness"',
         "6: llm[1].restart: there is no [[process]] 'a' (there are: b)",
     ]
+
+
+@pytest.mark.parametrize("pattern", [".", ".+", "/", "[a-z]", "^", r"\w", " ", "d", "$", "(?i)[A-Z]", "-"])
+def test_a_pattern_that_finds_whatever_runs_is_no_choice_of_what_may_be_stopped(
+    tmp_path: Path, pattern: str
+) -> None:
+    (said,) = refused(tmp_path, f"[resources]\nstop = ['{pattern}']\n")
+    assert "that is no choice; name what may be stopped" in said
+
+
+@pytest.mark.parametrize("pattern", ["batch-worker", "^python3 worker", "chrom(e|ium)", "node ", "sh"])
+def test_a_pattern_that_names_something_says_what_may_be_stopped(tmp_path: Path, pattern: str) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(f"[resources]\nstop = ['{pattern}']\n")
+    assert load(path).resources.stop == (pattern,)
+
+
+def test_a_short_timeout_needs_no_word_about_slow(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[network]\ntimeout = "1s"\n')
+    assert load(path).network.slow == 1_000_000
+    path.write_text('[network]\ntimeout = "10s"\n')
+    assert load(path).network.slow == 2_000_000
+
+
+@pytest.mark.parametrize("place", ["{home}", "{home}/", "{home}/logs", "{home}/..", "{home}/../x"])
+def test_in_its_own_home_pulse_deletes_nothing(tmp_path: Path, place: str) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    place = place.format(home=home)
+    for row in (f'clean = ["{place}"]', f'sessions = {{ root = "{place}" }}'):
+        (said,) = refused(home, f"[resources]\n{row}\n")
+        assert ("goes up again" if ".." in place else f"holds Pulse's own files ({home})") in said
+    (said,) = refused(home, f'[resources]\nclean = ["{tmp_path}"]\n')
+    assert said.startswith("2: ")
+
+
+def test_a_directory_beside_the_home_may_be_cleaned(tmp_path: Path) -> None:
+    path = tmp_path / "home" / "config.toml"
+    path.parent.mkdir()
+    path.write_text(f'[resources]\nclean = ["{tmp_path}/home2"]\n')
+    assert load(path).resources.clean == (f"{tmp_path}/home2",)

@@ -1,0 +1,38 @@
+"""What a scene of `upulse demo` waits for, and that it leaves nothing running."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.config.home import Home
+from upulse_cli.scenes import ended, kinds
+
+
+@pytest.mark.parametrize(
+    ("come", "answered"),
+    [
+        (["process-died"], False),
+        (["process-up", "process-died"], False),
+        (["process-up", "process-died", "effect", "process-up"], True),
+    ],
+)
+def test_what_answers_comes_after_what_went_wrong(come: Sequence[str], answered: bool) -> None:
+    events = [{"kind": kind} for kind in come]
+    assert kinds("process-died", "process-up")(events) is answered
+
+
+def test_what_a_scene_has_started_ends_with_it_and_nothing_else(tmp_path: Path) -> None:
+    home, other = Home(tmp_path / "home"), Home(tmp_path / "other")
+    wait = [sys.executable, "-c", "input()"]
+    children = [
+        subprocess.Popen(wait, stdin=subprocess.PIPE, env={"PULSE_PROCESS": f"demo@{one.path}"})
+        for one in (home, other)
+    ]
+    with children[0] as mine, children[1] as theirs:
+        assert ended(home) == [mine.pid]
+        assert mine.wait(10) == -9
+        assert ended(home) == []
+        assert theirs.poll() is None
