@@ -127,7 +127,10 @@ class Story:
         return Snapshot(self._ticks + 1, self.now, self.settings, dict(self._windows), self._state, own)
 
     def tick(self) -> Verdict:
-        """Fold a snapshot; the effects whose key is not open are recorded, and are `emitted` now."""
+        """Fold a snapshot; the effects whose key is not open are recorded, and are `emitted` now.
+
+        Raises AssertionError if a rule raised: the daemon would pass over it, and a test must not.
+        """
         curr, trace = self.snapshot, list[LayerOutcome]()
         self.verdict = _finished(compose(self.rules, trace=trace)(self._prev or curr, curr))
         self.layers, self._prev = tuple(trace), curr
@@ -140,6 +143,9 @@ class Story:
         )
         for effect in self.emitted:
             self.event(effect, effect.key)
+        for layer in self.layers:
+            if layer.outcome == "error":
+                raise AssertionError(f"the rule {layer.rule} raised {layer.notes[0]}")
         return self.verdict
 
     def ticks(self, *, every: str, times: int) -> list[Effect]:

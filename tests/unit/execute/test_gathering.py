@@ -87,7 +87,9 @@ def test_nothing_waits_for_nothing() -> None:
     assert Post().at(1) == Gathered()
 
 
-@pytest.mark.parametrize(("state", "leaves"), [("down", []), ("dns-only", ["a"]), ("slow", ["a"]), ("", ["a"])])
+@pytest.mark.parametrize(
+    ("state", "leaves"), [("down", []), ("dns-only", ["a"]), ("slow", ["a"]), ("", ["a"])]
+)
 def test_while_the_network_is_down_nothing_is_tried(state: str, leaves: list[str]) -> None:
     post = Post()
     post.network(1, "down")

@@ -1,9 +1,12 @@
 """The harness for rule authors: what it lets through, and what it says when an expectation fails."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from pulse_core import Event, Projection
+from pulse_core.model.errors import Refused
 from pulse_core.model.kinds import Effect, ProcessDied, ProcessUp
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
@@ -113,3 +116,28 @@ def test_a_wrong_expectation_says_what_came_instead(expectation: object, words: 
 def test_a_rule_that_waits_for_the_world_is_told_so() -> None:
     with pytest.raises(AssertionError, match="may await nothing but inner"):
         given(waits).tick()
+
+
+async def _raises(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    raise ValueError("no")
+
+
+def test_a_rule_that_raises_fails_its_test() -> None:
+    with pytest.raises(AssertionError, match="the rule _raises raised ValueError: no"):
+        given(_raises).tick()
+
+
+def test_own_projections_are_found_in_the_snapshot_as_json_has_them() -> None:
+    def counted(state: Any, event: Event) -> Any:
+        return {**state, event.subject: state.get(event.subject, 0) + 1}
+
+    deaths = Projection(start={}, step=counted, kinds=frozenset({"process-died"}))
+    story = given(projections={"deaths": deaths})
+    story.happened("process-died", "gateway", pid=7, evidence="gone", healthy=True)
+    story.happened("paused")
+    assert story.snapshot.own == {"deaths": {"gateway": 1}}
+
+
+def test_what_a_kind_does_not_say_cannot_have_happened() -> None:
+    with pytest.raises(Refused, match="evidence"):
+        given().happened("process-died", "gateway", pid=7)
