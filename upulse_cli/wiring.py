@@ -181,7 +181,11 @@ async def real_daemon(
         error_log = ErrorLog(logs, ground.clock, ground.decisions, ground.view, vitals.newest)
         daemon = Daemon(
             replace(
-                parts, watchers=(system, error_log, *network), services=services, news=(*news, *torn(log))
+                parts,
+                watchers=(system, error_log, *network),
+                services=services,
+                news=(*news, *torn(log)),
+                engine=engine_of(ground, lambda: daemon.watch.windows, failed),
             )
         )
         daemon.journal.listen_once(acting.notify.hear)
@@ -237,20 +241,24 @@ def parts_of(ground: Ground, acting: Hands, log: SqliteEventLog, vitals: SqliteV
         pid=os.getpid(),
         version=__version__,
         sweep=broom_of(ground, vitals),
-        engine=engine_of(ground.home),
     )
 
 
-def engine_of(home: Home) -> EngineParts | None:
-    """The user's rules, if the home has a repository for them."""
-    if not (home.path / "engine" / ".git").exists():
+def engine_of(
+    ground: Ground, windows: Callable[[], Mapping[str, Window]], failed: Failed
+) -> EngineParts | None:
+    """The user's rules, if the home has a repository for them. windows: of every sense, as they are now."""
+    home = ground.home.path
+    if not (home / "engine" / ".git").exists():
         return None
     # Imported only where there is an engine: the others need not bear it in memory.
     from pulse_adapters.git.asking import GitChild
+    from pulse_adapters.hands_host.hosts import HandsHost
     from pulse_adapters.rule_host.hosts import ChildHosts
     from upulse_cli.engine.revisions import GitRevisions
 
-    return EngineParts(GitRevisions(GitChild(home.path), home.path / "revisions"), ChildHosts())
+    hands = HandsHost(ground.clock, windows, lambda fault: failed(*fault))
+    return EngineParts(GitRevisions(GitChild(home), home / "revisions"), ChildHosts(), hands)
 
 
 def broom_of(ground: Ground, vitals: SqliteVitals) -> Broom:

@@ -2,22 +2,37 @@
 
 import grp
 import json
+import os
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from pulse_adapters.config.home import expanded
 from pulse_core.model.errors import hint
 from pulse_core.settings import Settings
 from pulse_core.settings.durations import AS_WRITTEN
+from pulse_core.settings.resources import TREE_CHECK
 from pulse_core.settings.settings import GROUP_CHECK
 
 
-def validate(data: dict[str, Any], *, demand_groups: bool = True) -> Settings:
+def validate(data: dict[str, Any], *, demand_groups: bool = True, home: Path | None = None) -> Settings:
     """Check as JSON, where a list may become a tuple but no text a number; raises pydantic's ValidationError.
 
-    demand_groups: whether the groups that are named must be there on this machine.
+    demand_groups: whether the groups that are named must be there on this machine; home: Pulse's own directory, in
+    which nothing may be deleted, if it is known.
     """
     text = json.dumps(data, default=lambda _: [None])  # a date or time, which no setting takes
     context = {**AS_WRITTEN, GROUP_CHECK: demand_group if demand_groups else None}
+    if home is not None:
+        context[TREE_CHECK] = partial(demand_elsewhere, os.path.realpath(home))
     return Settings.model_validate_json(text, strict=True, context=context)
+
+
+def demand_elsewhere(home: str, tree: str) -> None:
+    """Raise ValueError for a directory that is Pulse's home, lies in it, or holds it."""
+    place = os.path.normpath(expanded(tree))
+    if f"{place}/".startswith(f"{home}/") or f"{home}/".startswith(f"{place}/"):
+        raise ValueError(f"{tree!r} holds Pulse's own files ({home}); name another directory")
 
 
 def demand_group(name: str) -> None:

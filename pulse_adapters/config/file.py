@@ -13,6 +13,9 @@ from pulse_adapters.config.faults import faults
 from pulse_core.model.errors import NoHome, SettingsRefused
 from pulse_core.settings import Settings
 
+NAME = "config.toml"
+"""The name of the file in a home: it lies beside what must not be deleted."""
+
 LARGEST = 1 << 20
 OWNER_ALONE = "until that is mended and the daemon restarted, the socket is for its owner alone"
 """What it means that the socket's group is gone."""
@@ -29,7 +32,7 @@ def load(path: Path) -> Settings:
     text = _read(path)
     data = _parse(path, text)
     try:
-        return validate(data)
+        return validate(data, home=path.parent if path.name == NAME else None)
     except ValidationError as error:
         raise SettingsRefused(
             [f"{path}:{line}: {words}" for line, words in faults(text, data, error)]

@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from typing import Any
 
 NO_APPRISE = "the package apprise is not installed; install it with: pip install 'upulse[notify]'"
+NOT_UNDERSTOOD = "Apprise does not understand this URL"
 NOT_ACCEPTED = "it was not accepted"
 SECRET = 6
 """Characters from which on a part of an URL might be one."""
@@ -79,7 +80,7 @@ def sent(letter: Mapping[str, Any]) -> str:
         return NO_APPRISE
     postman = apprise.Apprise(asset=apprise.AppriseAsset(app_id="Pulse", async_mode=False))
     if not postman.add(letter["url"]):
-        return "Apprise does not understand this URL"
+        return NOT_UNDERSTOOD
     if "overflow=" not in letter["url"]:
         for service in postman:
             service.overflow_mode = apprise.OverflowMode.SPLIT  # what is too long for a service is not lost

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pydantic import ValidationError
 
 from pulse_adapters.notify.addresses import faults, resolved
+from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
 from pulse_adapters.notify.letters import letter
 from pulse_adapters.notify.message import Message
 from pulse_adapters.notify.notice import Notice, NoticeParams, line
@@ -57,6 +58,7 @@ class Notify:
         self._said: dict[str, None] = {}
         self._reached: dict[str, set[str]] = {}
         self._faults: Sequence[str] = ()
+        self._strange: set[str] = set()
         self._message: Message | None = None
 
     def policy(self, params: NoticeParams) -> Policy:
@@ -74,6 +76,7 @@ class Notify:
         """Say new notices, and what is wrong with new settings; a listener of the log."""
         for event in events:
             if event.kind == SettingsLoaded.kind:
+                self._strange.clear()
                 self._complain()
             elif event.kind == Effect.kind and f'"{self.action}"' in event.data:
                 self._hear(event)
@@ -113,11 +116,19 @@ class Notify:
         self._reached.pop(id_, None)
 
     def _failure(self, effect: Effect, event: Event, error: str) -> PulseError:
+        if self._reached_all_but_strange(event.id):
+            self._forget(event.id)
+            return GivenUp(f"{error}; no other attempt would do better")
         if self._clock.now().since(event.moment) < KEPT_US:
             return PulseError(error)
         self._failed("notify", f"the notice {effect.key!r} is given up after 7 days: {error}")
         self._forget(event.id)
         return GivenUp(f"{error}; given up after 7 days")
+
+    def _reached_all_but_strange(self, id_: str) -> bool:
+        """Whether every address has it, but those that no service knows."""
+        reached = self._reached.get(id_, set())
+        return reached | self._strange >= set(self._settings().notify.urls)
 
     async def _send(self, notices: Sequence[Notice]) -> Mapping[str, str]:
         """Send the notices, to each address those that it has not got; why each did not arrive everywhere."""
@@ -133,6 +144,11 @@ class Notify:
         for address, error in wrong.items():
             if not error:
                 self._arrived(address, notices)
+            elif error == NOT_UNDERSTOOD and address not in self._strange:
+                self._strange.add(address)
+                self._failed(
+                    "notify", f"no notices go to {hidden(address)}: {error}; see upulse config check"
+                )
         return {notice.id: self._missing(notice, addresses, wrong) for notice in notices}
 
     def _letter(self, address: str, notices: Sequence[Notice]) -> Letter | None:

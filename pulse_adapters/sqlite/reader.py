@@ -1,5 +1,6 @@
 """The event log for the command line: synchronous, read-only, quick to import, good beside a running daemon."""
 
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +15,10 @@ from pulse_adapters.sqlite.references import REDACTED, damaged, is_reference
 from pulse_core.model.errors import Ambiguous, LogUnavailable, NoHome, PulseError, UnknownName
 
 _BATCH = 1_000
+_ROW = f"{COLUMNS}, json_valid(data)"
+_ALTERED = (
+    "what it said can't be read, it was altered on the disk; see upulse verify, and restore it from a backup"
+)
 
 
 class EventRow(NamedTuple):
@@ -102,7 +107,7 @@ class LogReader:
         condition, values = wanted.condition()
         order = "DESC" if newest_first else "ASC"
         low, high = wanted.since_seq, (1 << 63) - 1
-        sql = f"SELECT {COLUMNS} FROM event WHERE seq > ? AND seq < ?{condition} ORDER BY seq {order} LIMIT ?"
+        sql = f"SELECT {_ROW} FROM event WHERE seq > ? AND seq < ?{condition} ORDER BY seq {order} LIMIT ?"
         left = limit if limit is not None else high
         while left > 0:
             count = min(left, _BATCH)
@@ -130,7 +135,7 @@ class LogReader:
 
     def event(self, name: str) -> EventRow:
         """The event of this id, or of the only id that begins so. Raises UnknownName or Ambiguous."""
-        sql = f"SELECT {COLUMNS} FROM event WHERE id >= ? AND id < ? ORDER BY id LIMIT 4"
+        sql = f"SELECT {_ROW} FROM event WHERE id >= ? AND id < ? ORDER BY id LIMIT 4"
         rows = self._rows(sql, (name, name + "\x7f")) if name else []
         exact = [row for row in rows if row[1] == name]
         if not rows:
@@ -143,12 +148,17 @@ class LogReader:
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
+            if _no_text(error) and self._connection.text_factory is str:
+                self._connection.text_factory = _legible  # slower, so only once it is needed
+                return self._rows(sql, values)
             raise unreadable(error, self._path) from error
 
     def _whole(self, row: tuple[Any, ...]) -> EventRow:
-        event = EventRow._make(row)
+        event = EventRow._make(row[:11])
         if row[10] is None:
             return event._replace(data=REDACTED)
+        if not (row[11] and self._connection.text_factory is str) and not _is_json(event.data):
+            return event._replace(data=damaged(_ALTERED))
         return event._replace(data=self._large(event)) if is_reference(event.data) else event
 
     def _large(self, event: EventRow) -> str:
@@ -157,6 +167,25 @@ class LogReader:
             return payload_in(self._objects, event.data)
         except Lost as lost:
             return damaged(f"its payload is lost: {lost}; restore it from a backup")
+
+
+def _no_text(error: sqlite3.Error) -> bool:
+    """Whether SQLite has met bytes that are no text."""
+    return "decode" in str(error)
+
+
+def _legible(raw: bytes) -> str:
+    """Bytes that are no text as `\\x` and two digits, which is no JSON."""
+    return raw.decode(errors="backslashreplace")
+
+
+def _is_json(text: str) -> bool:
+    """Whether Python reads it as JSON, which takes a little more than SQLite does."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def unreadable(error: sqlite3.Error, path: Path) -> PulseError:

@@ -7,7 +7,7 @@ SIZE = 4 * 1024 * 1024
 
 
 class Reserve:
-    """A file of 4 MiB that is given up when a commit finds no space; made again at the next start."""
+    """A file of 4 MiB that is given up when a commit finds no space; made again when there is room."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -16,13 +16,14 @@ from pulse_core.engine.keeper import Keeper
 from pulse_core.engine.rollback_engine import RollbackEngine
 from pulse_core.engine.surroundings import EngineParts, Surroundings
 from pulse_core.execute import ExecutorLoop
+from pulse_core.execute.roster import Roster
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import DaemonStarted, DaemonStopped, ReloadRequested
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.model.payload import Json
 from pulse_core.model.vitals import WINDOW_US
-from pulse_core.ports import Executor
+from pulse_core.ports import Executor, Taken, Watcher
 from pulse_core.projections import Snapshot
 from pulse_core.record import Gate, Journal
 from pulse_core.rules.survival import SURVIVAL
@@ -36,10 +37,10 @@ class Daemon:
 
     def __init__(self, parts: Parts) -> None:
         self.parts = p = parts
-        self.journal = Journal(p.log, p.clock, p.new_id)
+        self.journal = Journal(p.log, p.clock, p.new_id, lambda words: self.reporter("log", words))
         self.reporter = Reporter(self.journal)
         self.keeper = self._keeper(p.engine) if p.engine else None
-        self.executors = {**p.executors, **rolling_back(self.keeper)}
+        self.executors = Roster({**p.executors, **rolling_back(self.keeper)}, is_complete=not self.keeper)
         self.gate = Gate(self.journal, p.view, p.decisions, self.executors)
         self.executor = ExecutorLoop(self.journal, p.view, p.decisions, self.executors, p.clock, p.dice)
         self.processes = ProcessAlive(p.table, p.clock, p.decisions, p.view)
@@ -74,8 +75,26 @@ class Daemon:
 
     def _keeper(self, engine: EngineParts) -> Keeper:
         p = self.parts
-        around = Surroundings(self.journal, p.checkpoints, p.view, p.decisions, self._standing, self.reporter)
+        own = (ProcessAlive.name, *(one.name for one in p.watchers))
+        keys = (ProcessAlive.key, *(one.key for one in p.watchers))
+        taken = Taken(own, keys, (*p.executors, RollbackEngine.action))
+        around = Surroundings(
+            self.journal,
+            p.checkpoints,
+            p.view,
+            p.decisions,
+            self._standing,
+            self.reporter,
+            self._enlist,
+            taken,
+        )
         return Keeper(engine, around)
+
+    def _enlist(self, watchers: Sequence[Watcher], executors: Mapping[str, Executor]) -> None:
+        """Have the engine's own watchers and executors at work, instead of those of before."""
+        self.watch.enlist(watchers)
+        self.executors.enlist(executors)
+        self.executor.nudge()
 
     def _standing(self) -> Snapshot:
         """The last snapshot that the whole onion has seen; if it saw what is only supposed, what is recorded now."""

@@ -10,7 +10,7 @@ from pulse_core.engine.tally import Tally
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import RuleQuarantined
-from pulse_core.ports import Insight, Revision
+from pulse_core.ports import Hands, Insight, Loaded, Revision
 from pulse_core.projections import Engine, Snapshot
 
 
@@ -23,6 +23,7 @@ class Hosting:
         self.health = Health()
         self.ended = asyncio.Event()
         self._tally = Tally()
+        self._former: list[Hands] = []
         self._late: list[Event] | None = None
 
     @property
@@ -85,7 +86,22 @@ class Hosting:
         host = await self.parts.hosts.start(revision, prev, self.around.log.since, kept)
         engine = self._engine
         host.quarantine(tuple(engine.quarantined) if revision.commit == engine.commit else ())
-        return Running(host, revision.commit, prev.projected.seq)
+        try:
+            hands = await self._hands(revision, host.loaded)
+        except BaseException:
+            await host.close()
+            raise
+        return Running(host, revision.commit, prev.projected.seq, hands)
+
+    async def _hands(self, revision: Revision, loaded: Loaded) -> Hands | None:
+        """What of the revision senses and acts, in a process of its own; none if nothing does."""
+        if self.parts.hands is None or not (loaded.watchers or loaded.executors):
+            return None
+        memory = self.around.settings().engine.memory
+        hands = await self.parts.hands.start(revision, memory, self.around.taken)
+        for fault in hands.faults:
+            self.around.failed(*fault)
+        return hands
 
     async def take(self, running: Running) -> None:
         """Tell a new host what it has missed, let it fold from now on, and end the old one: no tick is missed."""
@@ -95,18 +111,34 @@ class Hosting:
                 running.host.feed(events)
                 seq = events[-1].seq
             running.host.feed([event for event in self._late if event.seq > seq])
+            self._enlist(running.hands)  # first: the new rules may wish for what only these hands do
             old, self.running = self.running, running
         finally:
             self._late = None
         self.health.began = now()
         if old:
+            if old.hands:
+                self._former.append(old.hands)
+                old.hands.retire()
             await old.close()
 
     async def retire(self) -> None:
         """End the host at work."""
         running, self.running = self.running, None
+        self._enlist(None)
         if running:
             await running.close()
+            if running.hands:
+                await running.hands.close()
+
+    async def end(self) -> None:
+        """End everything, also what was retired and is not done yet."""
+        await self.retire()
+        for hands in self._former:
+            await hands.close()
+
+    def _enlist(self, hands: Hands | None) -> None:
+        self.around.enlist(hands.watchers if hands else (), hands.executors if hands else {})
 
     async def keep(self) -> None:
         """Keep the projections that the engine's authors wrote, as they stand."""

@@ -61,7 +61,7 @@ class Keeper:
                 await self._pause()
         finally:
             await self.hosting.keep()
-            await self.hosting.retire()
+            await self.hosting.end()
 
     async def _round(self) -> None:
         self._woken.clear()
@@ -111,6 +111,7 @@ class Keeper:
                 continue
             await self._say_loaded(wanted, running, why, round((now() - began) * 1000))
             return
+        await self.hosting.retire()  # so that what was wished of its hands does not wait for ever
         raise PulseError(f"no revision of the engine can be loaded, nor {wanted[:12]}: {why}")
 
     async def _say_loaded(self, wanted: str, running: Running, why: str, took_ms: int) -> None:
@@ -172,6 +173,8 @@ class Keeper:
             await self.around.log.append(Draft(what, subject=running.commit, cause=cause))
         except BaseException:
             await running.close()
+            if running.hands:
+                await running.hands.close()
             raise
         await self.hosting.take(running)
         self.instead_of, self._told = "", (running.commit, running.commit)
@@ -209,6 +212,8 @@ class Keeper:
             "runs": running.commit if running and running.host.alive else None,
             "degraded": bool(self.instead_of),
             "rules": list(loaded.rules) if loaded else [],
+            "watchers": list(loaded.watchers) if loaded else [],
+            "executors": list(loaded.executors) if loaded else [],
             "quarantined": dict(engine.quarantined),
             "sandbox": dict(loaded.sandbox) if loaded else {},
             "restarts": self.hosting.health.restarts,

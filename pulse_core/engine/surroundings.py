@@ -1,11 +1,22 @@
 """What the engine's side of the daemon is given, and how its hosts fare."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulse_core.engine.judge import Judge
-from pulse_core.ports import Checkpoints, EventLog, Hosts, Revisions, RuleHost
+from pulse_core.ports import (
+    Checkpoints,
+    EventLog,
+    Executor,
+    Hands,
+    HandsHosts,
+    Hosts,
+    Revisions,
+    RuleHost,
+    Taken,
+    Watcher,
+)
 from pulse_core.projections import Projected, Snapshot
 from pulse_core.settings import Settings
 
@@ -20,13 +31,15 @@ class EngineParts:
 
     revisions: Revisions
     hosts: Hosts
+    hands: HandsHosts | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What of the daemon the engine's side may use.
 
-    standing: the last snapshot that the whole onion has seen, with nothing in it that is only supposed.
+    standing: the last snapshot that the whole onion has seen, with nothing in it that is only supposed; enlist: has
+    these watchers and executors at work besides the daemon's own; taken: what those are called.
     """
 
     log: EventLog
@@ -35,6 +48,8 @@ class Surroundings:
     settings: Callable[[], Settings]
     standing: Callable[[], Snapshot]
     failed: Callable[[str, str], None]
+    enlist: Callable[[Sequence[Watcher], Mapping[str, Executor]], None]
+    taken: Taken
 
 
 @dataclass
@@ -55,15 +70,16 @@ class Health:
 
 @dataclass
 class Running:
-    """A host, the commit that it runs, and the row up to which it knew the log when it was started."""
+    """A host, the commit that it runs, the row up to which it knew the log when it was started, and its hands."""
 
     host: RuleHost
     commit: str
     seq: int
+    hands: Hands | None = None
     judge: Judge = field(default_factory=Judge)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def close(self) -> None:
-        """End the host, when the fold under way is done."""
+        """End the host, when the fold under way is done; the hands are not touched."""
         async with self.lock:
             await self.host.close()

@@ -8,6 +8,8 @@ from pulse_core.ports.courier import Courier, Letter
 from pulse_core.ports.engine import (
     CannotLoad,
     Fault,
+    Hands,
+    HandsHosts,
     History,
     Hosts,
     Insight,
@@ -16,6 +18,7 @@ from pulse_core.ports.engine import (
     Revision,
     Revisions,
     RuleHost,
+    Taken,
 )
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety, Unsure
 from pulse_core.ports.host import Found, ProcessTable, Sight, SystemProbe
@@ -38,6 +41,8 @@ __all__ = [
     "Fault",
     "Found",
     "GivenUp",
+    "Hands",
+    "HandsHosts",
     "Heard",
     "History",
     "Hits",
@@ -65,6 +70,7 @@ __all__ = [
     "Sweep",
     "Swept",
     "SystemProbe",
+    "Taken",
     "Trouble",
     "Unsure",
     "Vitals",

@@ -1,6 +1,6 @@
 """The engine's rules, from where the daemon stands: somewhere else, and never to be trusted."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -9,6 +9,8 @@ from pulse_core.model.event import Event
 from pulse_core.model.payload import Json
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.watcher import Watcher
 from pulse_core.projections import Snapshot
 
 History = Callable[[int], AsyncIterator[Sequence[Event]]]
@@ -106,6 +108,43 @@ class Hosts(Protocol):
         `feed` it every event after `prev` (its row, with what was supposed). history and kept rebuild the
         authors' projections up to there.
         """
+        ...
+
+
+class Taken(NamedTuple):
+    """What the daemon has already: names and keys of watchers, actions of executors."""
+
+    names: Collection[str] = ()
+    keys: Collection[str] = ()
+    actions: Collection[str] = ()
+
+
+class Hands(Protocol):
+    """An engine's watchers and executors. faults: what was left out, and why."""
+
+    @property
+    def watchers(self) -> Sequence[Watcher]: ...
+
+    @property
+    def executors(self) -> Mapping[str, Executor]: ...
+
+    @property
+    def faults(self) -> Sequence[Fault]: ...
+
+    def retire(self) -> None:
+        """Let the calls under way end, each in its time, and then close; returns at once."""
+        ...
+
+    async def close(self) -> None:
+        """End it now."""
+        ...
+
+
+class HandsHosts(Protocol):
+    """Starts hands hosts."""
+
+    async def start(self, revision: Revision, memory: int, taken: Taken) -> Hands:
+        """The revision's hands; memory: MiB beyond what the host starts with. Raises CannotLoad."""
         ...
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft, Event, Head
+from pulse_core.model.moment import Moment, iso
 from pulse_core.model.payload import encode
 from pulse_core.ports import Clock, EventLog, Listener
 
@@ -19,10 +20,19 @@ class Journal:
     Held drafts are written before anything else is, in the order in which they were held, with the time at
     which they happened; until then only the daemon's own view knows of them, and nobody is told that they are
     recorded. They are lost if the daemon dies meanwhile, like anything that could not be written.
+
+    recovered hears, in words, for how long nothing could be written, once something can be again.
     """
 
-    def __init__(self, log: EventLog, clock: Clock, new_id: Callable[[], str]) -> None:
-        self.log, self.clock, self.new_id = log, clock, new_id
+    def __init__(
+        self,
+        log: EventLog,
+        clock: Clock,
+        new_id: Callable[[], str],
+        recovered: Callable[[str], None] = lambda words: None,
+    ) -> None:
+        self.log, self.clock, self.new_id, self.recovered = log, clock, new_id, recovered
+        self._refused: Moment | None = None
         self._held: dict[str, Draft] = {}
         self._holding = asyncio.Event()
         self._listeners: list[Listener] = []
@@ -60,10 +70,17 @@ class Journal:
         self._under_way += 1
         try:
             events = await self.log.append(*held, *drafts)
+        except LogUnavailable:
+            self._refused = self._refused or self.clock.now()
+            raise
         finally:
             self._under_way -= 1
         for draft in held:
             self._held.pop(draft.id, None)
+        if self._refused and events:
+            since, self._refused = iso(self._refused.at), None
+            until = iso(self.clock.now().at)
+            self.recovered(f"could not be written from {since} to {until}; {len(held)} events were held")
         return events[len(held) :]
 
     async def append_or_suppose(self, *drafts: Draft) -> None:

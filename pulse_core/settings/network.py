@@ -56,6 +56,10 @@ class NetworkSettings(Group):
 
     @model_validator(mode="after")
     def _bounds_agree(self) -> "NetworkSettings":
+        if self.slow > self.timeout and "slow" not in self.model_fields_set:
+            object.__setattr__(
+                self, "slow", self.timeout
+            )  # what nobody wrote gives way; it is being made still
         if self.slow > self.timeout:
             raise ValueError("slow is longer than timeout; lower slow or raise timeout")
         return self

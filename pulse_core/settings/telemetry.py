@@ -18,13 +18,21 @@ def _listen(text: str) -> str:
     return text
 
 
+def _prom(text: str) -> str:
+    if not text.endswith(".prom") or text.endswith("/.prom"):
+        raise ValueError(
+            f"{text!r} does not end with '.prom'; the collector reads no other file, and this one is replaced"
+        )
+    return text
+
+
 class MetricsSettings(Group):
     """`[metrics]`: numbers for Prometheus, served by a process of their own."""
 
     listen: Annotated[str, AfterValidator(_listen)] | None = Field(
         None, description="address that serves /metrics", examples=["127.0.0.1:9464"]
     )
-    textfile: AbsolutePath | None = Field(
+    textfile: Annotated[AbsolutePath, AfterValidator(_prom)] | None = Field(
         None,
         description="file that is written for node_exporter's textfile collector",
         examples=["/var/lib/node_exporter/pulse.prom"],

@@ -233,3 +233,100 @@ def test_a_promote_and_a_rollback_through_the_front_door(engine: Engine) -> None
     assert answer is not None
     assert answer["data"]["to"] == first
     assert json.dumps(answer)
+
+
+HANDS_RULE = """
+from pulse_core import Effect
+
+async def beeps(prev, curr, inner):
+    verdict = await inner(prev, curr)
+    jobs = curr.window("queue").values("jobs")
+    if not jobs or not jobs[-1]:
+        return verdict
+    return verdict.plus(Effect(action="beep", key="beep", params={"times": jobs[-1]}))
+"""
+WATCHER = '''
+import asyncio
+from pathlib import Path
+
+from pulse_core import Reading
+
+
+class Queue:
+    """How many jobs wait."""
+
+    name = key = "queue"
+    interval, timeout = 1.0, 5.0
+
+    def __init__(self):
+        self.nudge = asyncio.Event()
+
+    async def collect(self):
+        return Reading({"jobs": len(list(Path("{spool}").glob("*.job")))})
+
+    def should_wake(self, window):
+        return bool(window.last and window.last.data["jobs"])
+'''
+EXECUTOR = '''
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from pulse_core import Policy, Result, Safety
+
+
+class BeepParams(BaseModel):
+    times: int = 1
+
+
+class Beep:
+    """Carries out `beep`."""
+
+    action, params = "beep", BeepParams
+
+    def policy(self, params):
+        return Policy(Safety.IDEMPOTENT, timeout=5.0)
+
+    def check(self, params):
+        pass
+
+    async def execute(self, effect, params, event):
+        Path("{spool}/beeped").write_text(str(params.times))
+        return Result({"times": params.times})
+
+    async def verify(self, effect, params, event):
+        return None
+'''
+
+
+def test_an_engines_own_watcher_and_executor_sense_and_act_and_go_with_their_commit(
+    engine: Engine, tmp_path: Path
+) -> None:
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    staging = engine.repository.staging().path
+    (staging / "watchers" / "queue.py").write_text(WATCHER.replace("{spool}", str(spool)))
+    (staging / "executors" / "beep.py").write_text(EXECUTOR.replace("{spool}", str(spool)))
+    (staging / "rules" / "own.py").write_text(HANDS_RULE)
+    (staging / "engine.py").write_text(
+        "from executors.beep import Beep\nfrom rules.own import beeps\nfrom watchers.queue import Queue\n"
+        "RULES = [beeps]\nWATCHERS = [Queue()]\nEXECUTORS = [Beep()]\n"
+    )
+    engine.repository.commit_staging("hands", ADA)
+    engine.begin()
+    commit = engine.repository.candidate("hands", ADA)
+    asked = engine.served.append("promote-requested", commit, previous=engine.in_force())
+    answer = engine.event(lambda event: event["cause"] == asked["id"], "an answer")
+    assert answer["kind"] == "promote", answer
+    (spool / "one.job").touch()
+    engine.served.eventually((spool / "beeped").exists, "it beeps")
+    acked = engine.event(
+        lambda event: event["data"].get("result", {}).get("times") == 1, "it is acked", "effect-acked"
+    )
+    assert acked["actor"] == "pulse"
+    assert engine.served.status()["vitals"]["queue"] == {"jobs": 1}
+    engine.served.append("rollback-requested")
+    engine.event(lambda event: True, "it is gone back", "rollback")
+    engine.served.eventually(lambda: "queue" not in engine.served.status()["vitals"], "the watcher is gone")
+    with pytest.raises(PulseError, match="beep"):
+        engine.served.append("effect", "beep", action="beep", key="beep-by-hand")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.memory import MemoryCheckpoints, MemoryCourier
+from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
 from pulse_adapters.notify.executor import Notify
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft, Event
@@ -277,6 +278,26 @@ def test_addresses_that_are_taken_away_let_the_waiting_notices_go() -> None:
 
 
 # Deliveries that fail
+
+
+def test_an_address_that_no_service_knows_is_said_once_and_the_others_get_their_notices() -> None:
+    async def story(post: Post) -> None:
+        post.courier.lost = {TWO: NOT_UNDERSTOOD, ONE: "no route"}
+        wish = await post.wish("a")
+        await asyncio.sleep(60)
+        assert post.life(wish) == ["executing", "attempt-failed"]
+        post.courier.lost = {TWO: NOT_UNDERSTOOD}
+        await asyncio.sleep(600)
+        assert post.life(wish)[-1] == "failed"
+        assert [letter.url for letter in post.courier.arrived] == [ONE]
+        other = await post.wish("b")
+        await asyncio.sleep(60)
+        assert post.life(other) == ["executing", "failed"]
+        (error,) = post.errors
+        assert error.startswith("no notices go to ")
+        assert NOT_UNDERSTOOD in error
+
+    tell(story, {**SENT, "notify": {"urls": [ONE, TWO]}})
 
 
 def test_a_delivery_that_fails_is_tried_ever_more_rarely_for_a_week_and_then_given_up() -> None:

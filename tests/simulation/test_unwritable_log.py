@@ -1,6 +1,7 @@
 """The disk is full: survival goes on from memory, nobody is told that anything is recorded, nothing is lost."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -99,5 +100,23 @@ def test_a_daemon_starts_on_a_full_disk() -> None:
         await world.start()
         await asyncio.sleep(1)
         assert "gateway" in world.host.bodies
+
+    simulate(story, ONE)
+
+
+def test_afterwards_the_log_says_for_how_long_it_could_not_be_written() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        fill_disk(world)
+        world.host.kill("gateway")
+        await asyncio.sleep(60)
+        free_disk(world)
+        await asyncio.sleep(60)
+        (told,) = [event for event in world.events("error") if event.subject == "log"]
+        words = json.loads(told.data)["message"]
+        assert words.startswith("could not be written from 2027-01-15T08:05:0")
+        assert " to 2027-01-15T08:06:0" in words
+        assert words.endswith("; 5 events were held")
 
     simulate(story, ONE)

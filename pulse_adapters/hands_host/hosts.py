@@ -1,0 +1,151 @@
+"""Starts hands hosts: a child loads a revision, and tells what of it senses and acts."""
+
+import os
+import pwd
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pulse_adapters.hands_host.answers import Told, roots_of, told
+from pulse_adapters.hands_host.hands import Hands
+from pulse_adapters.hands_host.keeping import Failed, Keeping
+from pulse_adapters.hands_host.life import ENGINE, Life, Lost
+from pulse_adapters.hands_host.marks import ENV
+from pulse_adapters.hands_host.places import Places, placed
+from pulse_adapters.hands_host.proxies import ChildExecutor, ChildWatcher
+from pulse_core.model.vitals import Window
+from pulse_core.ports import CannotLoad, Clock, Fault, Revision, Taken
+
+LOAD = 10.0
+"""Seconds in which an engine must be loaded."""
+_MIB = 1024 * 1024
+_ROOT = str(Path(__file__).parents[2])
+
+
+NOTHING = Taken()
+
+
+@dataclass(frozen=True, slots=True)
+class HandsHost:
+    """Starts a child for each revision that has watchers or executors.
+
+    windows: of every sense, as they are now; failed: told each fault that no caller is told; user: the uid and gid that
+    the child takes on, if we may give it one; plugins: entry points as `module:attribute` by name, whose watchers and
+    executors stand before the engine's; load: seconds.
+    """
+
+    clock: Clock
+    windows: Callable[[], Mapping[str, Window]]
+    failed: Failed
+    user: tuple[int, int] | None = None
+    plugins: Mapping[str, str] = field(default_factory=dict)
+    load: float = LOAD
+
+    async def start(self, revision: Revision, memory: int, taken: Taken = NOTHING) -> Hands:
+        """The revision's hands; memory: MiB beyond what the child starts with. Raises CannotLoad."""
+        root = _real(revision.path)
+        life, found = await self._begun(root, memory)
+        clashes = tuple(_clashes(found, taken))
+        if not (found.watchers or found.executors):
+            await _ended(life)
+            return Hands(None, found.faults)
+        left_out = {fault.whose for fault in clashes}
+
+        async def again() -> Life:
+            life, now = await self._begun(root, memory)
+            if now != found:
+                await _ended(life)
+                raise CannotLoad("the same revision holds something else than before")
+            return life
+
+        keeping = Keeping(life, again, self.failed)
+        hands = Hands(keeping, (*found.faults, *clashes))
+        watchers = (
+            ChildWatcher(one, keeping, self.clock, self.windows, self.failed) for one in found.watchers
+        )
+        executors = (ChildExecutor(one, keeping, self.failed) for one in found.executors)
+        hands.take(
+            [one for one in watchers if one.whose not in left_out],
+            [one for one in executors if one.whose not in left_out],
+        )
+        return hands
+
+    async def _begun(self, root: str, memory: int) -> tuple[Life, Told]:
+        mark = f"{ENV}={secrets.token_hex(8)}"
+        try:
+            life = Life(_environment(mark, self.user), mark, Places({root: ""}))
+        except OSError as error:
+            raise CannotLoad(f"no hands host can be started: {error}") from error
+        try:
+            return life, await self._loaded(life, root, memory)
+        except BaseException:
+            await _ended(life)
+            raise
+
+    async def _loaded(self, life: Life, root: str, memory: int) -> Told:
+        message = {
+            "root": root,
+            "memory": memory * _MIB,
+            "user": self.user,
+            "parent": os.getpid(),
+            "plugins": self.plugins,
+        }
+        try:
+            reply = await life.ask(message, ENGINE, self.load)
+            if "error" in reply:
+                raise CannotLoad(str(reply["error"])[:2_000])
+            life.places = Places(roots_of(reply))
+            found = told(reply)
+            life.defined = {
+                **{f"watcher:{one.name}": one.place for one in found.watchers},
+                **{f"executor:{one.action}": one.place for one in found.executors},
+            }
+            return found
+        except Lost as lost:
+            raise CannotLoad(lost.fault.message) from None
+        except ValueError as error:
+            raise CannotLoad(f"the hands host said what nobody understands: {error}") from error
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)
+
+
+async def _ended(life: Life) -> None:
+    life.process.kill()
+    await life.clear()
+
+
+def _clashes(found: Told, taken: Taken) -> Iterator[Fault]:
+    """What has a name that is given already, by the daemon's own or by one that is listed before."""
+    names, keys, actions = set(taken.names), set(taken.keys), set(taken.actions)
+    for one in found.watchers:
+        for what, word, there in (("name", one.name, names), ("key", one.key, keys)):
+            if word in there:
+                words = f"left out: another watcher has the {what} {word!r}; take another one, as 'my-{word}'"
+                yield Fault(f"watcher:{one.name}", placed(words, one.place))
+            there.add(word)
+    for two in found.executors:
+        if two.action in actions:
+            words = f"left out: another executor carries out {two.action!r}; take another one, as 'my-{two.action}'"
+            yield Fault(f"executor:{two.action}", placed(words, two.place))
+        actions.add(two.action)
+
+
+def _environment(mark: str, user: tuple[int, int] | None) -> Mapping[str, str]:
+    """The little that a child needs to know of ours."""
+    given = {name: os.environ[name] for name in ("PATH", "LANG", "HOME", "TMPDIR") if name in os.environ}
+    if user:
+        with suppress(KeyError):
+            given["HOME"] = pwd.getpwuid(user[0]).pw_dir
+    needed = [] if _ROOT in (path for path in sys.path if path.endswith("-packages")) else [_ROOT]
+    name, _, value = mark.partition("=")
+    return {
+        **given,
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",  # looking for some takes longer than all the rest
+        name: value,
+        **({"PYTHONPATH": os.pathsep.join(needed)} if needed else {}),
+    }

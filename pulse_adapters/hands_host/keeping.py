@@ -1,0 +1,110 @@
+"""Keeps a child alive: one that ends is replaced, the later, the oftener that happens."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from pulse_adapters.hands_host.frames import Message
+from pulse_adapters.hands_host.life import ENGINE, Life
+from pulse_core.model.errors import PulseError
+from pulse_core.ports import CannotLoad, Fault
+
+BACKOFF, BACKOFF_MAX, HEALTHY = 0.5, 300.0, 60.0
+"""Seconds: before the first restart, at most, and of work after which earlier ends are forgotten."""
+_CLOSING = 0.5
+
+Failed = Callable[[Fault], None]
+
+
+class Down(PulseError):
+    """No child is up, so that nothing was begun."""
+
+
+class Keeping:
+    """Has a child, and calls it. failed: told why one ended, unless who asked is told that anyway."""
+
+    def __init__(self, life: Life, begin: Callable[[], Awaitable[Life]], failed: Failed) -> None:
+        self._life, self._begin, self._failed = life, begin, failed
+        self._up = asyncio.Event()
+        self._up.set()
+        self._is_closed = False
+        self._why = ""
+        self._ends = 0
+        self.restarts = 0
+        self._task = asyncio.create_task(self._keep(), name="keeping the hands alive")
+
+    @property
+    def life(self) -> Life:
+        """The child of now, or the one that was last."""
+        return self._life
+
+    @property
+    def alive(self) -> bool:
+        """Whether a child is up."""
+        return not self._is_closed and not self._life.gone.is_set()
+
+    async def ask(
+        self,
+        whose: str,
+        message: Callable[[Life], Message],
+        seconds: float = math.inf,
+        patience: float = math.inf,
+    ) -> Message:
+        """Ask the child, waiting up to `patience` for one to be up. Raises Down before it, Lost while it is asked."""
+        if not self.alive:
+            try:
+                async with asyncio.timeout(None if math.isinf(patience) else patience):
+                    await self._risen()
+            except TimeoutError:
+                raise Down(f"no hands host is up: {self._why}") from None
+        return await self._life.ask(message(self._life), whose, seconds)
+
+    async def _risen(self) -> None:
+        """Wait until a child is up. Raises Down if none will be."""
+        while not self.alive:
+            if self._is_closed:
+                raise Down("these hands were put away")
+            self._up.clear()  # a death may be seen here first
+            await self._up.wait()
+
+    async def _keep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            await self._life.gone.wait()
+            self._up.clear()
+            await self._tell(self._life)
+            self._ends = 1 if loop.time() - began > HEALTHY else self._ends + 1
+            await self._replace()
+            self._up.set()
+
+    async def _tell(self, life: Life) -> None:
+        fault = await life.epitaph()
+        self._why = fault.message
+        if not (fault.whose.startswith("watcher:") and fault.whose in life.told):
+            self._failed(fault)
+        if not await life.clear():
+            self._failed(Fault(fault.whose, "something of what it began could not be ended"))
+
+    async def _replace(self) -> None:
+        while True:
+            await asyncio.sleep(min(BACKOFF * 2 ** (min(self._ends, 16) - 1), BACKOFF_MAX))
+            self.restarts += 1
+            try:
+                self._life = await self._begin()
+            except CannotLoad as error:
+                self._why = str(error)
+                self._failed(Fault(ENGINE, f"the hands host cannot be started again: {error}"))
+                self._ends += 1
+            else:
+                return
+
+    async def close(self) -> None:
+        """End the child, and replace it no more."""
+        self._is_closed = True
+        self._up.set()
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        await self._life.close(_CLOSING)

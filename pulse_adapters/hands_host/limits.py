@@ -1,0 +1,60 @@
+"""What the child takes upon itself before it loads a line of the engine's code."""
+
+import ctypes
+import os
+import resource
+import signal
+from collections.abc import Sequence
+
+FILES = 256
+PROCESSES = 256
+"""Of a user of its own; where the user is the daemon's, a limit would count everything that one runs."""
+_DEATH_SIGNAL = 1
+
+
+class Unlimited(Exception):
+    """A limit that can't be had."""
+
+
+def confine(memory: int, user: Sequence[int] | None, parent: int) -> None:
+    """Take on the user, the limits, and the daemon's fate. memory: bytes beyond what it has. Raises Unlimited."""
+    try:
+        _limit(memory, user is not None)
+        if user:
+            _become(*user)
+    except (OSError, ValueError) as error:
+        raise Unlimited(f"the hands can't be confined: {error}") from error
+    # After the change of user, which takes it back.
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def _limit(memory: int, is_alone: bool) -> None:
+    # Not RLIMIT_AS: programs that it starts inherit it, and some reserve much that they never use.
+    _set(resource.RLIMIT_DATA, _data() + memory)
+    _set(resource.RLIMIT_CORE, 0)
+    if is_alone:
+        _set(resource.RLIMIT_NPROC, PROCESSES)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # it stays, for programs that need more and say so
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (FILES if hard == resource.RLIM_INFINITY else min(FILES, hard), hard)
+    )
+
+
+def _set(what: int, most: int) -> None:
+    hard = resource.getrlimit(what)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(what, (most, most))
+
+
+def _data() -> int:
+    with open("/proc/self/status") as told:
+        kibibytes = next(line.split()[1] for line in told if line.startswith("VmData"))
+    return int(kibibytes) * 1024
+
+
+def _become(uid: int, gid: int) -> None:
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)

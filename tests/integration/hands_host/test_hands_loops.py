@@ -1,0 +1,146 @@
+"""The daemon's own loops use an engine's hands as they use what is built in, also when others take over."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pulse_adapters.hands_host.hosts import HandsHost
+from pulse_adapters.memory import MemoryExecutor, MemoryLog, MemoryVitals, VirtualClock
+from pulse_core.execute import ExecutorLoop, Roster
+from pulse_core.model.errors import Refused, UnknownName
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import Effect
+from pulse_core.model.payload import Role
+from pulse_core.ports import Revision
+from pulse_core.record import Gate, Journal
+from pulse_core.record.view import View
+from pulse_core.settings import Settings
+from pulse_core.watch import WatchLoop
+from tests.integration.hands_host.hands_scene import MEMORY, executor, until, watcher, written
+
+
+async def nobody_waits() -> None:
+    """Where nothing ticks, nothing is answered."""
+
+
+@dataclass
+class Loops:
+    """A watch loop and an executor loop at work, with what they need around them."""
+
+    log: MemoryLog
+    watch: WatchLoop
+    roster: Roster
+    gate: Gate
+    host: HandsHost
+    woken: list[str]
+    failed: list[tuple[str, str]]
+
+    async def promote(self, revision: Revision) -> None:
+        """Let this revision's hands be in force."""
+        hands = await self.host.start(revision, MEMORY)
+        self.watch.enlist(hands.watchers)
+        self.roster.enlist(hands.executors)
+        self.hands = hands
+
+    async def wish(self, key: str, **params: object) -> str:
+        """Have a person wish for a beep; the effect's id."""
+        effect = Effect(action="beep", key=key, params=params)
+        return (await self.gate.append(Role.PERSON, "person", [Draft(effect)]))[0].event.id
+
+    def life(self, id_: str) -> list[str]:
+        """What happened to an effect."""
+        return [event.kind for event in self.log.events if event.subject == id_]
+
+
+@asynccontextmanager
+async def at_work() -> AsyncIterator[Loops]:
+    """Loops that run until the test is done."""
+    clock, view, settings = VirtualClock(asyncio.get_running_loop().time), View(), Settings()
+    log, roster = MemoryLog(clock), Roster({"notify": MemoryExecutor("notify")})
+    journal, woken, failed = Journal(log, clock, iter(f"id-{n}" for n in range(10**6)).__next__), [], []
+    watch = WatchLoop(
+        (), journal, MemoryVitals(), clock, woken.append, lambda *fault: failed.append(fault), nobody_waits
+    )
+    acting = ExecutorLoop(journal, view, lambda: settings, roster, clock, Random(0))
+    host = HandsHost(clock, lambda: watch.windows, failed.append)
+    log.listen(view.hear)
+    log.listen(acting.hear)
+    loops = Loops(log, watch, roster, Gate(journal, view, lambda: settings, roster), host, woken, failed)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(watch.run()), group.create_task(acting.run())]
+        await asyncio.sleep(0)
+        try:
+            yield loops
+        finally:
+            for task in tasks:
+                task.cancel()
+            if hasattr(loops, "hands"):
+                await loops.hands.close()
+
+
+async def test_samples_arrive_and_wake_and_effects_are_carried_out(tmp_path: Path) -> None:
+    look = watcher("return Reading({'n': 7})", interval=1, wake="return window.last.data['n'] == 7")
+    act = executor("return Result({'said': params.path})")
+    async with at_work() as loops:
+        await loops.promote(written(tmp_path, look, act))
+        await until(lambda: loops.woken)
+        assert loops.watch.windows["queue"].values("n")[-1] == 7
+        id_ = await loops.wish("k", path="hello")
+        await until(lambda: loops.life(id_)[-1:] == ["effect-acked"])
+        assert '"said":"hello"' in loops.log.events[-1].data
+        assert not loops.failed
+
+
+async def test_a_failing_watcher_is_told_once_with_its_place(tmp_path: Path) -> None:
+    async with at_work() as loops:
+        await loops.promote(written(tmp_path, watcher("raise ValueError('no')", interval=1)))
+        await until(lambda: loops.failed)
+        assert loops.failed[0][0] == "watcher:queue"
+        assert loops.failed[0][1].startswith("ValueError: no (own.py:")
+
+
+async def test_what_is_under_way_ends_with_the_old_hands_while_the_new_ones_serve(tmp_path: Path) -> None:
+    slow = executor(
+        "await asyncio.sleep(1)\nreturn Result({'by': 'old'})",
+        policy="Policy(Safety.AT_MOST_ONCE, timeout=9)",
+    )
+    new = executor("return Result({'by': 'new'})")
+    async with at_work() as loops:
+        await loops.promote(written(tmp_path / "old", watcher("return Reading({'by': 'old'})"), slow))
+        first, old = await loops.wish("first"), loops.hands
+        await until(lambda: "effect-executing" in loops.life(first))
+        await loops.promote(written(tmp_path / "new", new))
+        old.retire()
+        assert "queue" not in loops.watch.windows
+        second = await loops.wish("second")
+        await until(lambda: loops.life(first)[-1] == loops.life(second)[-1] == "effect-acked")
+        told = [event.data for event in loops.log.events if event.kind == "effect-acked"]
+        assert ['"by":"new"' in told[0], '"by":"old"' in told[1]] == [True, True]
+        await until(lambda: not old.alive)
+
+
+async def test_an_effect_with_wrong_params_is_refused_before_it_is_recorded(tmp_path: Path) -> None:
+    async with at_work() as loops:
+        await loops.promote(written(tmp_path, executor("return Result({})", params="n: int")))
+        with pytest.raises(Refused, match="n: it is missing"):
+            await loops.wish("k")
+        loops.roster.enlist({})
+        with pytest.raises(UnknownName, match="no executor 'beep'"):
+            await loops.wish("k", n=1)
+        assert not loops.log.events
+
+
+async def test_an_at_most_once_effect_whose_host_dies_is_settled_as_unknown(tmp_path: Path) -> None:
+    dies = executor("os._exit(3)", policy="Policy(Safety.AT_MOST_ONCE, timeout=9, retries=3)")
+    async with at_work() as loops:
+        await loops.promote(written(tmp_path, dies))
+        id_ = await loops.wish("k")
+        await until(lambda: loops.life(id_)[-1:] == ["effect-unknown"])
+        assert loops.life(id_) == ["effect-executing", "effect-unknown"]
+        assert "ended with status 3 (own.py:" in loops.log.events[-1].data
+        assert [whose for whose, _ in loops.failed] == ["executor:beep"]
