@@ -255,10 +255,12 @@ def engine_of(
     from pulse_adapters.git.asking import GitChild
     from pulse_adapters.hands_host.hosts import HandsHost
     from pulse_adapters.rule_host.hosts import ChildHosts
+    from upulse_cli.engine.plugins import found_plugins
     from upulse_cli.engine.revisions import GitRevisions
 
-    hands = HandsHost(ground.clock, windows, lambda fault: failed(*fault))
-    return EngineParts(GitRevisions(GitChild(home), home / "revisions"), ChildHosts(), hands)
+    plugins = found_plugins()
+    hands = HandsHost(ground.clock, windows, lambda fault: failed(*fault), plugins=plugins)
+    return EngineParts(GitRevisions(GitChild(home), home / "revisions"), ChildHosts(plugins=plugins), hands)
 
 
 def broom_of(ground: Ground, vitals: SqliteVitals) -> Broom:

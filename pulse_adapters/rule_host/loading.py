@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic_core import to_json
@@ -44,21 +45,30 @@ class Loader:
         self._guard, self._places = guard, places
 
     def load(self, report: Report) -> Contents:
-        """Load everything. Raises Unloadable for the engine; a plugin that fails is reported and left out."""
+        """Load everything. Raises Unloadable for the engine; a plugin that fails is reported and left out.
+
+        So is one that has a name in common with the engine, or with a plugin before it.
+        """
+        engine = self._engine()
+        own: dict[str, Rule] = {}
+        _add(own, _listed(engine, "RULES"), _FILE)
         rules: dict[str, Rule] = {}
+        projections = dict(_projections(getattr(engine, "PROJECTIONS", {}), _FILE))
         plugins = []
         for name, entry in self._plugins.items():
             try:
-                _add(rules, self._guarded(partial(rules_of, entry)), f"plugin {name}")
+                brought = self._guarded(partial(brought_by, entry))
+                more = dict(rules)
+                _add(more, brought.rules, f"plugin {name}", besides=own)
+                _join(projections, brought.projections, f"plugin {name}")
             except Unloadable as error:
                 report(f"plugin:{name}", str(error))
             else:
+                rules = more
                 plugins.append(name)
-        engine = self._engine()
-        _add(rules, _listed(engine, "RULES"), _FILE)
         return Contents(
-            rules,
-            _projections(getattr(engine, "PROJECTIONS", {})),
+            {**rules, **own},
+            projections,
             tuple(str(getattr(one, "name", name_of(one))) for one in _listed(engine, "WATCHERS")),
             tuple(str(getattr(one, "action", name_of(one))) for one in _listed(engine, "EXECUTORS")),
             tuple(plugins),
@@ -82,14 +92,22 @@ class Loader:
             self._guard.back(outer)
 
 
-def rules_of(entry: str) -> Sequence[Rule]:
-    """The rules that an entry point names: one, several, or whatever has them as `RULES`."""
+class Brought(NamedTuple):
+    """What a plugin brings to the rule host."""
+
+    rules: Sequence[Any]
+    projections: Any = MappingProxyType({})
+
+
+def brought_by(entry: str) -> Brought:
+    """What an entry point names: a `Plugin`, whatever has RULES as it does, or one rule or several."""
     module, _, path = entry.partition(":")
     thing: Any = import_module(module)
     for part in filter(None, path.split(".")):
         thing = getattr(thing, part)
-    thing = getattr(thing, "RULES", thing)
-    return [thing] if callable(thing) else list(thing)
+    if hasattr(thing, "RULES"):
+        return Brought(list(thing.RULES), dict(getattr(thing, "PROJECTIONS", {})))
+    return Brought([thing] if callable(thing) else list(thing))
 
 
 def _listed(module: Any, name: str) -> Sequence[Any]:
@@ -101,29 +119,36 @@ def _listed(module: Any, name: str) -> Sequence[Any]:
     return found
 
 
-def _add(rules: dict[str, Rule], found: Iterable[Any], where: str) -> None:
+def _join(projections: dict[str, Projection], found: Any, where: str) -> None:
+    more = _projections(dict(found), where)
+    if both := projections.keys() & more.keys():
+        raise Unloadable(f"two projections are named {min(both)!r}; rename one ({where})")
+    projections.update(more)
+
+
+def _add(rules: dict[str, Rule], found: Iterable[Any], where: str, besides: Collection[str] = ()) -> None:
     for rule in found:
         if not callable(rule):
             raise Unloadable(
                 f"{str(rule)[:100]!r} is no rule; list async functions of (prev, curr, inner) ({where})"
             )
         name = str(name_of(rule))
-        if name in rules:
+        if name in rules or name in besides:
             raise Unloadable(f"two rules are named {name!r}; rename one ({where})")
         if len(rules) >= MOST_RULES:
             raise Unloadable(f"more than {MOST_RULES:,} rules ({where})")
         rules[name] = rule
 
 
-def _projections(found: Any) -> Mapping[str, Projection]:
+def _projections(found: Any, where: str) -> Mapping[str, Projection]:
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-        raise Unloadable(f'PROJECTIONS is no dictionary by name; write {{"name": Projection(...)}} ({_FILE})')
+        raise Unloadable(f'PROJECTIONS is no dictionary by name; write {{"name": Projection(...)}} ({where})')
     for name, projection in found.items():
         if not isinstance(projection, Projection):
-            raise Unloadable(f"PROJECTIONS[{name!r}] is no Projection ({_FILE})")
+            raise Unloadable(f"PROJECTIONS[{name!r}] is no Projection ({where})")
         try:
             to_json(projection.start)
         except ValueError as error:
-            words = f"the start of PROJECTIONS[{name!r}] is nothing that JSON can hold: {error} ({_FILE})"
+            words = f"the start of PROJECTIONS[{name!r}] is nothing that JSON can hold: {error} ({where})"
             raise Unloadable(words) from None
     return found

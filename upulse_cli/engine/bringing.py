@@ -40,12 +40,12 @@ def brought(entry: Entry) -> Told:
 
 def contents(value: str) -> Told:
     """The names of what an entry point's value holds; it is imported here and now."""
-    from pulse_adapters.rule_host.loading import rules_of
+    from pulse_adapters.rule_host.loading import brought_by
     from pulse_core.rules.onion import name_of
 
     thing = named(value)
     return {
-        "rules": [name_of(rule) for rule in rules_of(value)],
+        "rules": [name_of(rule) for rule in brought_by(value).rules],
         "projections": list(getattr(thing, "projections", ())),
         "watchers": _called("name", getattr(thing, "watchers", ())),
         "executors": _called("action", getattr(thing, "executors", ())),

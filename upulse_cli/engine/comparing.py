@@ -9,6 +9,7 @@ from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import Revisions
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.ports import Revision
+from upulse_cli.engine.plugins import found_plugins
 from upulse_cli.engine.replaying import Difference, Progress, Replay, differences, replayed
 
 STAGING = "staging"
@@ -35,7 +36,9 @@ class Compared(NamedTuple):
 def compared(home: Home, since: int, engine: str, against: str, progress: Progress) -> Compared:
     """Replay both since a moment (UTC microseconds)."""
     revisions = [revision_called(home, word) for word in (engine, against)]
-    (new, old), caveats = asyncio.run(replayed(home, ChildHosts(), since, revisions, progress))
+    (new, old), caveats = asyncio.run(
+        replayed(home, ChildHosts(plugins=found_plugins()), since, revisions, progress)
+    )
     return Compared(new, old, differences(old, new), caveats)
 
 

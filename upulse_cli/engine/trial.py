@@ -79,7 +79,7 @@ async def developing(trial: Trial) -> AsyncIterator[Dev]:
     def tell(news: News) -> None:
         trial.tell(news)
         if isinstance(news, Refused) or (isinstance(news, Seen) and news.is_again):
-            hosts.warm()
+            hosts.warm_soon()
 
     dev = Dev(hosts, trial.path, tell, trial.execute)
     try:

@@ -12,6 +12,7 @@ from pulse_core.model.event import Event
 from pulse_core.ports import Loaded, Revision
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.gates import GateFailed, Skipped
+from upulse_cli.engine.plugins import found_plugins
 
 if TYPE_CHECKING:
     from upulse_cli.engine.gates import Candidate
@@ -25,7 +26,9 @@ def load(revision: Revision) -> Loaded:
 
 
 async def _loaded(revision: Revision) -> Loaded:
-    host = await ChildHosts().start(revision, Snapshot(0, SystemClock().now()), no_history, {})
+    host = await ChildHosts(plugins=found_plugins()).start(
+        revision, Snapshot(0, SystemClock().now()), no_history, {}
+    )
     try:
         return host.loaded
     finally:
@@ -50,7 +53,9 @@ def replayed(candidate: "Candidate") -> str:
     since = time.time_ns() // 1000 - DAY_US
     try:
         (before, after), _ = asyncio.run(
-            replaying.replayed(candidate.home, ChildHosts(), since, (old, candidate.revision))
+            replaying.replayed(
+                candidate.home, ChildHosts(plugins=found_plugins()), since, (old, candidate.revision)
+            )
         )
     except PulseError as error:
         raise Skipped(str(error)) from error

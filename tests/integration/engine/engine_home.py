@@ -17,6 +17,8 @@ from upulse_cli.engine.trial import Trial, go_on
 
 ADA = "Ada Lovelace <ada@example.org>"
 PATIENCE = 30.0
+PATIENT = '[engine]\ndeadline = "5s"\n'
+"""No test is about the deadline, and the machine may be busy."""
 T = TypeVar("T", bound=News)
 
 CALM = "async def calm(prev, curr, inner):\n    return await inner(prev, curr)\n"
@@ -31,7 +33,7 @@ def new_home(path: Path, source: str = CALM, config: str = "") -> CliHome:
     """A home whose engine is one file of rules, in production and in staging."""
     home = Home(path)
     home.create()
-    home.config.write_text(config)
+    home.config.write_text(config if "[engine]" in config else f"{PATIENT}{config}")
     template = path / "template"
     shutil.copytree(shipped(), template, ignore=shutil.ignore_patterns("tests", "__pycache__"))
     written(template, source)

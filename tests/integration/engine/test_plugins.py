@@ -18,7 +18,7 @@ from upulse_cli.engine.plugins import GROUP, entries
 
 BROUGHT = """
 from pulse_core import Projection
-from pulse_core.engine.authored import Plugin
+from pulse_core import Plugin
 async def one(prev, curr, inner): return await inner(prev, curr)
 async def two(prev, curr, inner): return await inner(prev, curr)
 class Sense: name = "sense"

@@ -57,7 +57,7 @@ async def test_a_live_tick_is_the_one_that_a_replay_sees(served: CliHome) -> Non
 
 async def test_a_child_that_stands_by_is_the_next_host(tmp_path: Path) -> None:
     revision, hosts = written(tmp_path / "engine", CALM), WarmHosts(ChildHosts())
-    hosts.warm()
+    await hosts.warm()
     spare = hosts.spare
     host = await hosts.start(revision, at(1), no_history, {})
     try:
@@ -70,7 +70,7 @@ async def test_a_child_that_stands_by_is_the_next_host(tmp_path: Path) -> None:
 
 async def test_a_child_that_died_while_it_stood_by_is_replaced(tmp_path: Path) -> None:
     revision, hosts = written(tmp_path / "engine", CALM), WarmHosts(ChildHosts())
-    hosts.warm()
+    await hosts.warm()
     assert hosts._spare is not None
     hosts._spare.process.kill()
     host = await hosts.start(revision, at(1), no_history, {})
@@ -80,7 +80,7 @@ async def test_a_child_that_died_while_it_stood_by_is_replaced(tmp_path: Path) -
 
 async def test_a_child_that_nobody_took_is_ended(tmp_path: Path) -> None:
     hosts = WarmHosts(ChildHosts(scratch=str(tmp_path)))
-    hosts.warm()
+    await hosts.warm()
     spare = hosts.spare
     assert spare is not None
     await hosts.close()

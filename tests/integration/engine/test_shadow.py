@@ -11,12 +11,12 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
-from tests.integration.engine.engine_home import CALM, WISHING, new_home, save, spoil
+from tests.integration.engine.engine_home import CALM, PATIENT, WISHING, new_home, save, spoil
 from tests.integration.rule_host.rule_host_engines import rule
 from upulse_cli.engine import shadow
 from upulse_cli.engine.diary import Diary, lines, older
 
-OFTEN = f'[daemon]\ntick_ms = 200\n[engine]\nrepeat = "1s"\n{ALLOW}'
+OFTEN = f'[daemon]\ntick_ms = 200\n{PATIENT}repeat = "1s"\n{ALLOW}'
 LEAVING = rule(
     "if curr.tick % 4 == 0:\n    os._exit(3)  # here\nreturn await inner(prev, curr)",
     "leaving",

@@ -5,8 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pulse_core import Effect, Event, Policy, Reading, Result, Safety, Window
-from pulse_core.engine.authored import Plugin
+from pulse_core import Effect, Event, Plugin, Policy, Reading, Result, Safety, Window
 
 
 class Sample:

@@ -1,7 +1,6 @@
 """What the package adds: one rule that says how many effects the rules inside it wish."""
 
-from pulse_core import Inner, Snapshot, Verdict
-from pulse_core.engine.authored import Plugin
+from pulse_core import Inner, Plugin, Snapshot, Verdict
 
 
 async def sample_counts(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
