@@ -275,3 +275,34 @@ async def test_plugins_rules_are_outermost_and_a_broken_plugin_is_left_out(
         assert "No module named 'no_such'" in insight.faults[1].message
         insight = await folded(host, 3)
         assert insight.faults == (Fault("rule:calm", "ValueError: three (calm/nights.py:7)"),)
+
+
+BRINGING = """
+from pulse_core import Plugin, Projection
+
+async def counts(prev, curr, inner):
+    return (await inner(prev, curr)).noting(f"counted {curr.own['seen']}")
+
+async def taken(prev, curr, inner):
+    return await inner(prev, curr)
+
+def step(state, event):
+    return state + 1
+
+brings = Plugin("brings", rules=(counts,), projections={"seen": Projection(start=0, step=step)})
+clashes = Plugin("clashes", rules=(taken,))
+"""
+
+
+async def test_a_plugin_brings_projections_and_one_that_takes_a_name_of_the_engine_is_left_out(
+    tmp_path: Path, plugin: Path
+) -> None:
+    (plugin / "bringing.py").write_text(BRINGING)
+    hosts = ChildHosts(plugins={"brings": "calm.bringing:brings", "clashes": "calm.bringing:clashes"})
+    own = rule("return await inner(prev, curr)", "taken")
+    async with hosting(written(tmp_path / "engine", own), hosts=hosts) as host:
+        assert host.loaded.plugins == ("brings",)
+        assert host.loaded.rules == ("counts", "taken")
+        insight = await folded(host, 2)
+        assert insight.verdict.notes == ("counted 0",)
+        assert [fault.whose for fault in insight.faults] == ["plugin:clashes"]
