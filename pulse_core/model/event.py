@@ -76,5 +76,14 @@ class Event(NamedTuple):
             "actor": self.actor,
             "host": self.host,
             "cause": self.cause,
-            "data": json.loads(self.data),
+            "data": said(self.data),
         }
+
+
+def said(data: str) -> Json:
+    """The data decoded; what was altered on the disk says so in its place, and the other events are told."""
+    try:
+        decoded: Json = json.loads(data)
+        return decoded
+    except ValueError:
+        return {"$damaged": "what it said can't be read, it was altered on the disk; see upulse verify"}

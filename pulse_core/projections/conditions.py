@@ -7,14 +7,18 @@ from typing import NamedTuple
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import SETTLING, ConditionCleared, ConditionRaised, Effect, EffectAcked
 from pulse_core.model.moment import Moment
-from pulse_core.model.payload import REDACTED, plain
+from pulse_core.model.payload import REDACTED, Json, plain
+from pulse_core.model.sizes import spell_size
 
 FOR = "for_condition"
 """The name of an effect's param that says which condition it is an answer to."""
 
 
 class Measure(NamedTuple):
-    """Something that was tried: which action, when it was wished, when it was settled, and whether it worked."""
+    """Something that was tried: which action, when it was wished, when it was settled, and whether it worked.
+
+    told: why it did not, or what it freed.
+    """
 
     action: str
     wished: Moment
@@ -118,7 +122,15 @@ def _settled(raised: dict[str, Condition], place: tuple[str, int], event: Event)
     if condition is None or number >= len(condition.measures):
         return
     data, worked = plain(event.data), event.kind == EffectAcked.kind
-    told = str(data.get("error") or data.get("why") or "")
+    told = str(data.get("error") or data.get("why") or _freed(data.get("result", {})))
     done = condition.measures[number]._replace(settled=event.moment, worked=worked, told=told)
     measures = (*condition.measures[:number], done, *condition.measures[number + 1 :])
     raised[name] = condition._replace(measures=measures)
+
+
+def _freed(result: Mapping[str, Json]) -> str:
+    """What a measure that worked has freed, where it says so."""
+    size = result.get("bytes")
+    if size is None:
+        return ""
+    return f"freed {spell_size(size)}" if size else "freed nothing"

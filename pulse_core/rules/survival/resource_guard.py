@@ -21,6 +21,8 @@ from pulse_core.rules.survival.state import rough
 from pulse_core.rules.survival.telling import call_off, is_told, named, tell
 
 TOPIC = "resource:"
+BETTER = 0.02
+"""The share by which something must have become less to be called better."""
 TITLES = {
     "memory": "memory is short",
     "swap": "swap is nearly full",
@@ -74,7 +76,8 @@ def _told(name: str, condition: Condition, due: Step, curr: Snapshot) -> tuple[E
     tried = tried_against(name, curr)
     what = f"Tried: {story(tried)}" if tried else f"Nothing could be tried: {due.why}"
     text = f"{what}. It lasts for {rough(curr.now.since(condition.since))}{course(name, condition, curr)}."
-    return tell(TOPIC + name, f"{title}, and nothing helped", text, curr, SENSE, news=due.vain)
+    vain = "what was tried did not help enough" if is_better(name, condition, curr) else "nothing helped"
+    return tell(TOPIC + name, f"{title}, and {vain}", text, curr, SENSE, news=due.vain)
 
 
 def intentions(name: str, curr: Snapshot) -> str:
@@ -110,7 +113,7 @@ def outcome(measure: Measure) -> str:
     """How a measure went, in words."""
     if measure.settled is None:
         return "under way"
-    return "done" if measure.worked else measure.told or "not done"
+    return measure.told or ("done" if measure.worked else "not done")
 
 
 def course(name: str, condition: Condition, curr: Snapshot) -> str:
@@ -120,6 +123,13 @@ def course(name: str, condition: Condition, curr: Snapshot) -> str:
     if now is None or condition.value is None:
         return ""
     return f"; it was {condition.value:.1%}, and is {now:.1%} now"
+
+
+def is_better(name: str, condition: Condition, curr: Snapshot) -> bool:
+    """Whether it is clearly better than when it was raised, though not well."""
+    sample = curr.window(SENSE).last
+    now = share(name, sample.data) if sample else None
+    return now is not None and condition.value is not None and condition.value - now >= BETTER
 
 
 def share(name: str, data: Mapping[str, Json]) -> float | None:

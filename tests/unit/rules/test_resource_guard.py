@@ -154,16 +154,34 @@ def test_who_archives_or_stops_is_alone_with_that(first: str, second: str, wish:
     story.expect_note(f"{second}: {wish} is under way")
 
 
-def round_over(story: Story, *, fail: bool = False) -> None:
-    """Both measures are taken, and have had their time."""
+def round_over(story: Story, *, fail: bool = False, **result: Any) -> None:
+    """Both measures are taken, and have had their time; result: of each."""
     for _ in range(2):
         story.tick()
         for effect in story.emitted:
             if fail and effect.action != "notify":
                 story.failed(effect.key, "no room")
             else:
-                story.acked(effect.key)
+                story.acked(effect.key, **result)
         story.after("1m")
+
+
+@pytest.mark.parametrize(
+    ("used", "words"), [(0.88, "what was tried did not help enough"), (0.92, "nothing helped")]
+)
+def test_what_helped_but_not_enough_is_not_called_no_help(used: float, words: str) -> None:
+    story = measured(short(a_machine(), DISK), **disks(used))
+    round_over(story, bytes=5 * 2**20)
+    story.tick()
+    notice = story.expect("notify", key=TOPIC, title=f"/ is nearly full, and {words}")
+    assert "clean-paths (freed 5.0 MiB), archive-sessions (freed 5.0 MiB)" in str(notice.params["text"])
+
+
+def test_a_measure_that_freed_nothing_says_so() -> None:
+    story = measured(short(a_machine(), DISK), **disks(0.95))
+    round_over(story, bytes=0)
+    story.tick()
+    assert "clean-paths (freed nothing)" in str(story.expect("notify", key=TOPIC).params["text"])
 
 
 def test_when_nothing_has_helped_that_is_told_once_with_what_was_tried() -> None:
