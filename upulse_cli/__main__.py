@@ -1,6 +1,7 @@
 """`upulse`, also as `python -m upulse_cli`: runs one command and turns what went wrong into words."""
 
 import errno
+import io
 import os
 import sys
 import traceback
@@ -16,6 +17,7 @@ UNWRITABLE = frozenset({errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, er
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. A traceback is for bugs, or for whoever asks with UPULSE_DEBUG=1."""
     fill_closed_streams()
+    show_what_has_no_place()
     try:
         code = run(argv)
         sys.stdout.flush()
@@ -70,6 +72,13 @@ def fill_closed_streams() -> None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as above
+
+
+def show_what_has_no_place() -> None:
+    """Write a character that the terminal's encoding does not have as `\\u2026`, instead of failing at it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
+from pulse_adapters.sqlite.references import damage_in, is_damaged
 from pulse_core.model.moment import Moment, iso
 from upulse_cli.moments import local
 
@@ -173,6 +174,8 @@ def decoded(row: EventRow) -> Mapping[str, Any]:
 
 def evidence(row: EventRow) -> str:
     """What was seen, in words."""
+    if is_damaged(row.data):
+        return f"(damaged: {damage_in(row.data)})"
     data = decoded(row)
     return str(data.get("evidence") or data.get("message") or (data.get("lines") or [""])[0])
 

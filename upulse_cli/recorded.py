@@ -44,6 +44,8 @@ def seen_now(home: Home) -> Seen:
     caveats = (
         [f"the settings are faulty, so only the names of processes are known: {faults[0]}"] if faults else []
     )
+    if facts.control.damage:
+        caveats.append(f"the log is damaged: {facts.control.damage}")
     if not windows:
         caveats.append("no sense has spoken in the last minute: is the daemon running?")
     return Seen(Snapshot(number, now, settings, windows, facts), caveats)
@@ -54,6 +56,8 @@ def seen_then(home: Home, at: int) -> Seen:
 
     The settings are today's: of earlier ones the log keeps only the digest, and says if it differs.
     """
+    if at > SystemClock().now().at:
+        raise PulseError(f"{iso(at)} has not come yet; the newest state is told without --at")
     with LogReader(home.path) as log, VitalsReader(home.path) as vitals:
         last = log.last_before(at)
         if last is None:

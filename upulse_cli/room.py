@@ -1,4 +1,7 @@
-"""Keeps vitals.db and logs/ within `[self] disk_mb`: a look every ten seconds, and the oldest goes."""
+"""Keeps vitals.db and logs/ within `[self] disk_mb`: a look every ten seconds, and the oldest goes.
+
+It also holds blocks back again for a full disk, when those of before were given up.
+"""
 
 import asyncio
 import os
@@ -8,6 +11,7 @@ from pathlib import Path
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.rotation import cut
+from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.daemon.room import Cut, Output, Plan, plan
 from pulse_core.model.sizes import spell_size
@@ -25,6 +29,7 @@ async def keep_room(
         await asyncio.sleep(LOOK_S)
         bound = settings().self_.disk_mb << 20
         try:
+            await asyncio.to_thread(held_back_again, home)
             taken, due = await asyncio.to_thread(looked, home, bound)
             if due == Plan():
                 continue
@@ -39,6 +44,15 @@ async def keep_room(
             f"vitals.db and logs/ took {spell_size(taken)}, {spell_size(bound)} are allowed ([self] disk_mb)"
         )
         failed("disk", f"{over}: {'; '.join(words)}")
+
+
+def held_back_again(home: Home) -> None:
+    """Make the reserve for a full disk anew, once it was given up and there is room for it."""
+    if home.reserve.exists():
+        return
+    file_system = os.statvfs(home.run)
+    if file_system.f_bavail * file_system.f_frsize >= 2 * SIZE:
+        Reserve(home.reserve).make()
 
 
 def looked(home: Home, bound: int) -> tuple[int, Plan]:

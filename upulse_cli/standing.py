@@ -1,6 +1,6 @@
 """How everything stands: the daemon's own answer, or what the files say while it is silent."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pulse_adapters.config.home import Home
@@ -77,14 +77,20 @@ def from_files(home: Home, held: Holder | None) -> Standing:
     with VitalsReader(home.path) as vitals:
         took = [tick.took_us for tick in reversed(vitals.ticks(LAST_TICKS))]
         beat = Beat(vitals.tick_count(), took)
-        newest = {sample.key: sample.data for sample in vitals.last_samples()}
-    daemon = silent(held, last_seen(home, control))
+        samples = vitals.last_samples()
+        signs = [*(tick.at for tick in vitals.ticks(1)), *(sample.at for sample in samples)]
+    newest = {sample.key: sample.data for sample in samples}
+    died = held is None and control.started is not None and control.stopped is None
+    daemon = {**silent(held, last_seen(home, control, signs)), **({"died": True} if died else {})}
     whole = status(settings, facts, SystemClock().now(), beat, daemon, newest)
     return {**whole, "settings_faults": faults} if faults else whole
 
 
-def last_seen(home: Home, control: "Control") -> str:
-    """When the daemon stopped; one that was killed could not say so, and lived at least until its last event."""
+def last_seen(home: Home, control: "Control", signs: Sequence[int]) -> str:
+    """When the daemon stopped; one that was killed could not say so, and lived at least until its last sign of life.
+
+    signs: when it last kept a tick or a sample (UTC microseconds).
+    """
     if control.stopped:
         return iso(control.stopped.at)
     if not control.started:
@@ -92,7 +98,9 @@ def last_seen(home: Home, control: "Control") -> str:
     from pulse_adapters.sqlite.reader import LogReader
 
     with LogReader(home.path) as log:
-        return next((iso(row.at) for row in log.events(newest_first=True) if row.actor == DAEMON), "")
+        event = next((row.at for row in log.events(newest_first=True) if row.actor == DAEMON), 0)
+    last = max(event, *signs, 0)
+    return iso(last) if last else ""
 
 
 def decided(home: Home, facts: "Projected") -> tuple["Settings", tuple[str, ...]]:

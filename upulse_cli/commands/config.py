@@ -1,11 +1,16 @@
 """`upulse config`: the settings file, checked, shown, found."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, group
 from upulse_cli.speech import count, put, put_json, say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulse_core.settings import Settings
 
 app = group("Check, show and find the settings.")
 
@@ -22,13 +27,12 @@ def check(
     """
     from pathlib import Path
 
-    from pulse_adapters.config.file import load
     from pulse_adapters.config.home import Home
     from pulse_core.model.errors import SettingsRefused
 
     path = Path(file) if file else Home.resolve(home).config
     try:
-        settings = load(path)
+        settings = checked(path)
     except SettingsRefused as refused:
         if not as_json:
             raise
@@ -38,6 +42,27 @@ def check(
         put_json({"path": str(path), "faults": []})
     else:
         say(f"{path} is good; it guards {count(len(settings.process), 'process')}.")
+
+
+def checked(path: "Path") -> "Settings":
+    """The settings, once Apprise too has understood the addresses; raises SettingsRefused."""
+    from pulse_adapters.config.file import load
+    from pulse_adapters.config.lines import locate, nearest
+    from pulse_core.model.errors import SettingsRefused
+
+    settings = load(path)
+    if not settings.notify.urls:
+        return settings
+    from pulse_adapters.notify.services import strange
+
+    lines = locate(path.read_text(encoding="utf-8-sig"))
+    faults = [
+        f"{path}:{nearest(lines, ('notify', 'urls', place))}: notify.urls[{place + 1}]: {words}"
+        for place, words in strange(settings.notify).items()
+    ]
+    if faults:
+        raise SettingsRefused(faults)
+    return settings
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """`upulse init`: a new home."""
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -46,9 +47,10 @@ def init(
         say(f"{made.config} was there already and is left as it is.")
     for sentence in done:
         say(sentence)
+    named = "" if home is None else f" --home {shlex.quote(home)}"
     if not demo:
-        say(f"Next: say what to guard in {made.config}, then check it: upulse config check")
-    say(f"Start the daemon: upulse daemon start{'' if home is None else f' --home {home}'}")
+        say(f"Next: say what to guard in {made.config}, then check it: upulse config check{named}")
+    say(f"Start the daemon: upulse daemon start{named}")
 
 
 @contextmanager

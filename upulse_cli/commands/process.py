@@ -18,7 +18,10 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
     from upulse_cli.access import found_home
     from upulse_cli.standing import standing
 
-    processes = standing(found_home(home))["processes"]
+    stands = standing(found_home(home))
+    processes = stands["processes"]
+    if damage := stands["log"]["damage"]:
+        say(f"DAMAGED LOG {damage}")
     if as_json:
         return put_json(processes)
     if not processes:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
+from pulse_adapters.notify.services import strange
 from pulse_core import __version__
 from upulse_cli.doctor.findings import FAIL, OK, Finding, Ground
 
@@ -83,7 +84,11 @@ def extras(ground: Ground) -> Iterator[Finding]:
     for setting, package, _, extra in missing:
         words = f"{setting} needs the package {package}, which is not installed"
         yield Finding("extras", FAIL, words, f"pip install 'upulse[{extra}]'")
-    if not missing:
+    strangers = strange(settings.notify) if _is_there("apprise") else {}
+    for place, words in strangers.items():
+        fault = f"[notify] urls, the {place + 1}. of them: {words}"
+        yield Finding("extras", FAIL, fault, "write it as Apprise's page of that service says")
+    if not missing and not strangers:
         yield Finding("extras", OK, ", ".join(package for package, *_ in asked) or "none are asked for")
 
 

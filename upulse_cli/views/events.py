@@ -26,6 +26,14 @@ def said(event: Spelled) -> str:
         return "(redacted)"
     if "$damaged" in data:
         return f"(damaged: {data['$damaged']})"
+    try:
+        return in_words(event, data)
+    except (KeyError, TypeError, AttributeError):  # of another version, or a bit of it has flipped
+        return pairs(data)
+
+
+def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
+    """What the data of a kind says; raises like any dict if it is not of that kind."""
     match event["kind"]:
         case "effect":
             return f"{short(event['id'])}  {data.get('reason') or 'asked for by hand'}"

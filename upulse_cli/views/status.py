@@ -67,11 +67,15 @@ def banners(standing: Standing) -> Iterator[Text]:
 def daemon_line(daemon: Mapping[str, Any]) -> Text:
     """State, pid, since when."""
     state = daemon["state"]
-    text = Text.assemble("daemon    ", (state, COLOURS.get(state, "")))
+    died = bool(daemon.get("died"))
+    word, colour = ("died", "bold red") if died else (state, COLOURS.get(state, ""))
+    text = Text.assemble("daemon    ", (word, colour))
     if daemon["pid"]:
         text.append(f"  pid {daemon['pid']}")
     if daemon["since"]:
         text.append(f"  since {local(daemon['since'])} ({ago(daemon['since'])})")
+    if died:
+        text.append("  it was killed, or the machine went down; see upulse daemon logs")
     if state == "stopped":
         text.append("  what follows is what was known last", style="dim")
     return text

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from cli_home import ALLOW, CliHome, eventually, sleeper
 
+from pulse_adapters.sqlite.reader import LogReader
+from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_core.model.moment import iso
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[CliHome]:
@@ -38,16 +42,33 @@ def test_a_daemon_comes_and_goes_and_what_it_guards_stays(home: CliHome) -> None
     assert status["vitals"].keys() >= {"process-alive", "system-resource"}
 
 
-def test_a_killed_daemon_counts_as_stopped_since_its_last_event(home: CliHome) -> None:
+def test_a_killed_daemon_has_died_and_counts_as_stopped_since_its_last_sign_of_life(home: CliHome) -> None:
     home.upulse("daemon", "start")
     home.pid_when_up("demo")
     pid = home.status()["daemon"]["pid"]
+    eventually(lambda: kept_later_than_told(home), "a sample after the last event")
     os.kill(pid, signal.SIGKILL)
     eventually(lambda: home.status()["daemon"]["state"] == "stopped", "its end to be seen")
     home.upulse("pause")
     recorded = [event for event in home.upulse("events", "--json").lines if event["actor"] == "pulse"]
     assert recorded[0]["kind"] == "daemon-started"
-    assert home.status()["daemon"]["since"] == recorded[-1]["at"] > recorded[0]["at"]
+    daemon = home.status()["daemon"]
+    assert daemon["died"]
+    assert daemon["since"] == iso(kept_later_than_told(home)) > recorded[-1]["at"]
+    assert "daemon    died  since " in home.upulse("status").out
+    home.upulse("daemon", "start")
+    home.upulse("daemon", "stop")
+    assert "died" not in home.status()["daemon"]
+
+
+def kept_later_than_told(home: CliHome) -> int:
+    """When the daemon kept its newest sample or tick, if that is later than its newest event; else 0."""
+    with VitalsReader(home.path) as vitals, LogReader(home.path) as log:
+        kept = max(
+            (*(tick.at for tick in vitals.ticks(1)), *(one.at for one in vitals.last_samples())), default=0
+        )
+        told = next(row.at for row in log.events(newest_first=True) if row.actor == "pulse")
+    return kept if kept > told else 0
 
 
 def test_why_says_what_is_missing_when_vitals_were_deleted(home: CliHome) -> None:

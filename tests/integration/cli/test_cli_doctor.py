@@ -253,6 +253,9 @@ def test_a_variable_that_the_daemon_lacks_is_said(quiet: Inside, monkeypatch: py
 def test_a_package_that_the_settings_need_is_named(quiet: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     quiet.configure('[notify]\nurls = ["json://localhost"]\n')
     assert findings(quiet, code=0)["extras"]["words"] == "apprise"
+    quiet.configure('[notify]\nurls = ["json://localhost", "nope://secret"]\n')
+    words = findings(quiet, code=1)["extras"]["words"]
+    assert words.startswith("[notify] urls, the 2. of them: Apprise knows no service for nope://***")
     monkeypatch.setitem(sys.modules, "apprise", None)
     found = findings(quiet, code=1)["extras"]
     assert "[notify] urls needs the package apprise" in found["words"]

@@ -3,6 +3,8 @@
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +19,24 @@ from upulse_cli.__main__ import main
 
 def events(home: Inside, *words: str) -> list[str]:
     return [event["kind"] for event in home.upulse("events", "--json", *words).lines]
+
+
+def test_the_hints_after_init_name_the_home_that_was_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = tmp_path / "a home"
+    said = Inside(made, capsys).upulse("init", "--no-engine").err
+    assert f"upulse config check --home '{made}'" in said
+    assert f"upulse daemon start --home '{made}'" in said
+
+
+def test_a_character_that_stdout_has_no_place_for_is_written_otherwise(quiet: Inside) -> None:
+    quiet.upulse("effect", "add", "run-command", "--key", "café", "--param", 'argv=["/bin/true"]')
+    command = [sys.executable, "-m", "upulse_cli", "events", "--home", str(quiet.path)]
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii:strict"}
+    done = subprocess.run(command, env=ascii_only, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "caf\\xe9" in done.stdout
 
 
 def test_init_twice_keeps_what_is_there(quiet: Inside) -> None:
@@ -244,6 +264,18 @@ def test_config_check_says_every_fault_of_any_file(quiet: Inside, tmp_path: Path
     assert len(quiet.upulse("config", "check", str(other), code=1).err.splitlines()) == 2
     assert len(quiet.upulse("config", "check", str(other), "--json", code=1).json["faults"]) == 2
     assert "no such file" in quiet.upulse("config", "check", str(tmp_path / "none"), code=1).err
+
+
+def test_an_address_that_no_service_knows_is_a_fault(quiet: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULSE_TEST_URL", "nope://secret-word")
+    quiet.configure('[notify]\nurls = [\n"json://localhost",\n"env:PULSE_TEST_URL",\n"env:PULSE_NOT_SET"]\n')
+    said = quiet.upulse("config", "check", code=1).err
+    assert (
+        f"{quiet.path}/config.toml:4: notify.urls[2]: Apprise knows no service for env:PULSE_TEST_URL" in said
+    )
+    assert "secret-word" not in said
+    (fault,) = quiet.upulse("config", "check", "--json", code=1).json["faults"]
+    assert fault in said
 
 
 def test_config_show_is_whole_and_loads_again(quiet: Inside) -> None:

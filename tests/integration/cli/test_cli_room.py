@@ -14,6 +14,7 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.connect import connect_readonly
+from pulse_adapters.sqlite.reserve import SIZE
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.daemon.room import Cut
 from pulse_core.model.moment import Moment
@@ -221,3 +222,16 @@ async def test_within_the_bound_nothing_is_touched_or_said(
     await asyncio.wait([keeping])
     assert said == []
     assert (home.outputs / "a.log").read_bytes() == lines(0, 1_000)
+
+
+async def test_what_was_given_up_on_a_full_disk_is_held_back_again(
+    home: Home, vitals: SqliteVitals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "LOOK_S", 0.01)
+    assert not home.reserve.exists()
+    keeping = asyncio.create_task(keep_room(home, vitals, Settings, lambda *words: None))
+    async with asyncio.timeout(10):
+        while not (home.reserve.exists() and home.reserve.stat().st_blocks * 512 >= SIZE):
+            await asyncio.sleep(0.01)
+    keeping.cancel()
+    await asyncio.wait([keeping])

@@ -83,6 +83,11 @@ def test_a_moment_before_the_log_is_refused(live: Inside) -> None:
     assert "the log begins after 2001-01-01" in said.err
 
 
+@pytest.mark.parametrize("command", ["state", "explain"])
+def test_a_moment_to_come_is_refused(live: Inside, command: str) -> None:
+    assert "has not come yet" in live.upulse(command, "--at", "2999-01-01", code=1).err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "hint"),
     [
