@@ -154,7 +154,7 @@ def test_what_nothing_helps_is_told_again_with_what_was_tried(served: Served, sm
     fill(small / "cache")  # all of it is young
     served.eventually(lambda: len(titles(served)) == 2, "a person is told", 30)
     assert titles(served)[1] == f"{small} is nearly full, and nothing helped"
-    assert "Tried: clean-paths (done)" in wishes(served, "notify")[1]["params"]["text"]
+    assert "Tried: clean-paths (freed nothing)" in wishes(served, "notify")[1]["params"]["text"]
     assert len(list((small / "cache").iterdir())) > 50
 
 
