@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Served
 
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import Revisions
 from pulse_adapters.git.template import shipped
 from pulse_adapters.sqlite.reader import LogReader, Wanted
 from pulse_core.model.errors import PulseError
+from tests.acceptance.conftest import Served
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import HEAD, rule
 from upulse_cli.engine.promoting import Plan, promote, rollback
