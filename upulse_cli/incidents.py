@@ -115,7 +115,8 @@ class Chronicle:
         before = self._open.get((about, row.subject))
         if before and self._goes_on(before, now):
             before.times, before.last, before.over, before.faded = before.times + 1, now, False, False
-            before.seen = row if evidence(row) else before.seen  # of a storm, most are only counted
+            if about != "log" or evidence(row):  # of a storm of lines, most are only counted
+                before.seen = row
             return
         if before:
             self._fade(before)

@@ -2,7 +2,7 @@
 
 import time
 
-from pulse_adapters.host.proc import boot_id, require_linux
+from pulse_adapters.host.boot import boot_id, require_linux
 from pulse_core.model.moment import Moment
 
 

@@ -2,11 +2,9 @@
 
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pulse_core.model.errors import PulseError
 from pulse_core.ports import Found
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -39,12 +37,6 @@ class Entry(NamedTuple):
         return Found(self.pid, self.started)
 
 
-def require_linux() -> None:
-    """Say early that /proc and pidfds are needed, instead of failing somewhere inside."""
-    if sys.platform != "linux":
-        raise PulseError(f"Pulse guards processes on Linux only for now, and this is {sys.platform}")
-
-
 def content(path: str) -> bytes | None:
     """A whole /proc file, or None if it is gone or not ours to read."""
     try:
@@ -61,11 +53,6 @@ def content(path: str) -> bytes | None:
         return None  # the process ended between open and read
     finally:
         os.close(file)
-
-
-def boot_id() -> str:
-    """The kernel's name for this boot."""
-    return (content("/proc/sys/kernel/random/boot_id") or b"").decode().strip()
 
 
 def entry(pid: int) -> Entry | None:

@@ -7,10 +7,11 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from pulse_adapters.host.background import left_by, short
+from pulse_adapters.host.boot import boot_id
 from pulse_adapters.host.clock import boot_us
 from pulse_adapters.host.guarded import end_all, guarded, present
 from pulse_adapters.host.outputs import last_words
-from pulse_adapters.host.proc import MARKER, PROCESS, TICKS_PER_SECOND, boot_id, is_alive
+from pulse_adapters.host.proc import MARKER, PROCESS, TICKS_PER_SECOND, is_alive
 from pulse_adapters.host.search import marked
 from pulse_adapters.host.spawn import Ended, Spawner
 from pulse_adapters.host.systemctl import Systemctl

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import NamedTuple
 
+from pulse_adapters.host.boot import require_linux
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.consumers import Consumers
 from pulse_adapters.host.disks import Disks
 from pulse_adapters.host.pressure import PsiTriggers, pressure
-from pulse_adapters.host.proc import require_linux
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.usage import CpuMeter, SelfMeter, load, memory
 from pulse_core.model.payload import Json

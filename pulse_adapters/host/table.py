@@ -9,9 +9,10 @@ from pathlib import Path
 
 from pulse_adapters.host import listening, pid_files
 from pulse_adapters.host.background import left_by, short
+from pulse_adapters.host.boot import require_linux
 from pulse_adapters.host.doubt import Doubts
 from pulse_adapters.host.held import Held
-from pulse_adapters.host.proc import PROCESS, is_alive, require_linux, started
+from pulse_adapters.host.proc import PROCESS, is_alive, started
 from pulse_adapters.host.search import Search, marked
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.systemctl import Systemctl, Unit

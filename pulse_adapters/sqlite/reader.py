@@ -157,7 +157,8 @@ class LogReader:
         event = EventRow._make(row[:11])
         if row[10] is None:
             return event._replace(data=REDACTED)
-        if not (row[11] and self._connection.text_factory is str) and not _is_json(event.data):
+        is_doubtful = not row[11] or self._connection.text_factory is not str
+        if is_doubtful and not _is_json(event.data):
             return event._replace(data=damaged(_ALTERED))
         return event._replace(data=self._large(event)) if is_reference(event.data) else event
 
