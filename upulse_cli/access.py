@@ -81,7 +81,7 @@ def _alone(home: Home, draft: Mapping[str, Any]) -> Answer:
     import asyncio  # all of this is slow to import, and only needed while no daemon runs
 
     from pulse_core.daemon.desk import draft_in
-    from upulse_cli.wiring import append_quietly
+    from upulse_cli.quiet import append_quietly
 
     recorded = asyncio.run(append_quietly(home, draft_in(draft)))
     return Answer(recorded.event.spelled(), recorded.existing, False)

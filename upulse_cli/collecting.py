@@ -17,8 +17,8 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.kinds import GcDone
 from upulse_cli.access import Wish, append
 from upulse_cli.facts import facts_of
+from upulse_cli.quiet import settings_if_sound
 from upulse_cli.sweeping import Broom
-from upulse_cli.wiring import settings_if_sound
 
 PATIENCE = 600.0
 """Seconds without a sign of life after which a daemon that tidies is given up."""

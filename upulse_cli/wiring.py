@@ -36,19 +36,15 @@ from pulse_adapters.systemd.notify import Notifier
 from pulse_core import __version__
 from pulse_core.daemon import Daemon, Decisions, Desk, Parts, Service
 from pulse_core.engine.surroundings import EngineParts
-from pulse_core.model.errors import SettingsRefused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
-from pulse_core.model.payload import Role
 from pulse_core.model.vitals import Window
 from pulse_core.ports import Executor, Found, Prober, Watcher
-from pulse_core.record import Gate, Recorded
-from pulse_core.record.view import View, advanced, restored
-from pulse_core.settings import Settings
+from pulse_core.record.view import View
 from pulse_core.watch.error_log import ErrorLog
 from pulse_core.watch.llm import Llm
 from pulse_core.watch.network import Network
-from upulse_cli.answering import Served, answer, named, with_faults
+from upulse_cli.answering import Served, answer, with_faults
 from upulse_cli.companions import companions
 from upulse_cli.damage import refuse_lost_rows
 from upulse_cli.deep_check import deep_check
@@ -174,8 +170,7 @@ async def real_daemon(
             "room": lambda desk, begun: later(begun, keep_room(home, vitals, ground.decisions, failed)),
         }
         stack.callback((logs := FollowedLogs(failed)).close)
-        if ground.decisions().log:
-            services["logs"] = lambda desk, begun: after(logs.standing(FIRST_LOOK), begun)
+        services |= knowing(ground, logs)
         stack.callback((prober := ChildProber()).close)
         network = network_senses(prober, ground, lambda: daemon.watch.windows)
         error_log = ErrorLog(logs, ground.clock, ground.decisions, ground.view, vitals.newest)
@@ -190,6 +185,13 @@ async def real_daemon(
         )
         daemon.journal.listen_once(acting.notify.hear)
         yield daemon
+
+
+def knowing(ground: Ground, logs: FollowedLogs) -> Mapping[str, Service]:
+    """Holds up a start until it is known what the followed logs hold; nothing where none are followed."""
+    if not ground.decisions().log:
+        return {}
+    return {"logs": lambda desk, begun: after(logs.standing(FIRST_LOOK), begun)}
 
 
 @asynccontextmanager
@@ -318,38 +320,3 @@ async def later(begun: Callable[[], None], work: Awaitable[None]) -> None:
     """A service that nobody has to wait for."""
     begun()
     await work
-
-
-@asynccontextmanager
-async def quiet_gate(home: Home) -> AsyncIterator[Gate]:
-    """The gate of a home whose daemon is down. The caller holds the home's lock."""
-    view = View()
-    decisions = Decisions(lambda: settings_if_sound(home))
-    opened = SqliteEventLog.open(
-        home.events,
-        clock=SystemClock(),
-        objects=FileObjects(home.objects),
-        reserve=home.reserve,
-        how=Opening(may_migrate=False),
-    )
-    async with opened as log:
-        await refuse_lost_rows(log, SqliteCheckpoints(home.state))
-        state = await restored(log, await SqliteCheckpoints(home.state).load())
-        view.stand_at(await advanced(log, state, log.head.seq))
-        log.listen(view.hear)
-        yield Gate(log, view, decisions, hands(home, decisions, view).executors)
-
-
-def settings_if_sound(home: Home) -> Settings:
-    """The settings, or the defaults where they are refused: a pause must not wait until they are mended."""
-    try:
-        return load_to_start(home.config)[0]
-    except SettingsRefused:
-        return Settings()
-
-
-async def append_quietly(home: Home, draft: Draft) -> Recorded:
-    """Record what a person asks for while no daemon runs; raises HomeBusy if one does."""
-    with HomeLock(home.lock, __version__, wait=2.0):
-        async with quiet_gate(home) as gate:
-            return (await gate.append(Role.PERSON, named(os.getuid()), [draft]))[0]

@@ -88,7 +88,7 @@ def make_log(home: "Home") -> None:
 
     from pulse_adapters.ipc.lock import HomeLock
     from pulse_core import __version__
-    from upulse_cli.wiring import quiet_gate
+    from upulse_cli.quiet import quiet_gate
 
     async def opened() -> None:
         with HomeLock(home.lock, __version__, wait=2.0):
