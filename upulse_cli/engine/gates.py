@@ -132,7 +132,7 @@ def chosen(only: Sequence[str], skip: Mapping[str, str]) -> Mapping[str, Gate]:
 def demand(program: str) -> None:
     """Skip, saying how it is installed, where a program is missing."""
     if find_spec(program) is None:
-        raise Skipped(f"{program} is not installed: pip install 'upulse[engine]'")
+        raise Skipped(f"{program} is not installed: pip install {program}")
 
 
 def run(candidate: Candidate, program: str, *words: str) -> str:
