@@ -14,13 +14,13 @@ USED = 0.7
 
 
 async def disk_fills_up(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Tell of each disk that is full within six hours if it goes on like this, every six hours at the most."""
+    """Tell of each disk that is full within six hours if it goes on like this."""
     verdict = await inner(prev, curr)
     window = curr.window("system-resource")
     disks = window.last.data.get("disks", {}) if window.last else {}
     left = {path: left_us(window, path) for path, disk in disks.items() if disk.get("used", 0.0) >= USED}
     soon = {path: us for path, us in left.items() if us is not None and us < SOON_US}
-    return verdict.plus(*(notice(path, us, curr) for path, us in soon.items() if not is_told(path, curr)))
+    return verdict.plus(*(notice(path, us, curr) for path, us in soon.items()))
 
 
 def left_us(window: Window, path: str) -> float | None:
@@ -39,12 +39,6 @@ def free(data: Any, path: str) -> int | None:
     """The bytes that were free; None if the file system did not say."""
     size = data.get("disks", {}).get(path, {}).get("free")
     return int(size) if size is not None else None
-
-
-def is_told(path: str, curr: Snapshot) -> bool:
-    """Whether people heard of it lately."""
-    told = curr.notices[f"disk-fills-up:{path}"]
-    return told is not None and curr.now.since(told.last) < SOON_US
 
 
 def notice(path: str, us: float, curr: Snapshot) -> Effect:

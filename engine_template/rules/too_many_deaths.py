@@ -8,19 +8,13 @@ TOO_MANY = 5
 
 
 async def too_many_deaths(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Tell of each process that died too often today, once a day."""
+    """Tell of each process that died too often today."""
     verdict = await inner(prev, curr)
     counted = curr.own["deaths"]
     if counted["day"] != curr.now.at // DAY_US:
         return verdict
     often = {name: times for name, times in counted["of"].items() if times >= TOO_MANY}
-    return verdict.plus(*(notice(name, times) for name, times in often.items() if not is_told(name, curr)))
-
-
-def is_told(name: str, curr: Snapshot) -> bool:
-    """Whether people heard of it today."""
-    told = curr.notices[f"deaths:{name}"]
-    return told is not None and told.last.at // DAY_US == curr.now.at // DAY_US
+    return verdict.plus(*(notice(name, times) for name, times in often.items()))
 
 
 def notice(name: str, times: int) -> Effect:

@@ -37,7 +37,7 @@ def test_one_look_says_nothing() -> None:
     minute(10).expect_nothing()
 
 
-def test_it_is_not_told_again_within_six_hours() -> None:
+def test_who_knows_is_not_told_again() -> None:
     story = minute(10.02, 10.01, 10)
     story.acked("notify:disk-fills-up:/")
     story.after("20s").sample("system-resource", disks={"/": {"used": 0.8, "free": 9 * GIB}})

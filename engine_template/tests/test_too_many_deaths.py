@@ -20,7 +20,7 @@ def test_a_few_deaths_are_nothing_to_tell() -> None:
     story.expect_nothing()
 
 
-def test_too_many_deaths_are_told_once_a_day() -> None:
+def test_too_many_deaths_are_told_once() -> None:
     story = died(TOO_MANY)
     story.tick()
     notice = story.expect("notify", key="notify:deaths:gateway")

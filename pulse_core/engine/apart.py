@@ -5,7 +5,9 @@ from dataclasses import replace
 from pulse_core.model.kinds import Effect
 from pulse_core.ports import Fault, Insight
 from pulse_core.projections import Snapshot
+from pulse_core.projections.notices import ACTION, PREFIX
 from pulse_core.rules.survival.keys import is_reserved
+from pulse_core.rules.survival.telling import is_known
 
 
 def apart(insight: Insight, curr: Snapshot) -> Insight:
@@ -23,9 +25,12 @@ def apart(insight: Insight, curr: Snapshot) -> Insight:
 
 
 def is_too_soon(effect: Effect, curr: Snapshot) -> bool:
-    """Whether its key was settled so lately that it may not be wished again yet."""
+    """Whether its key was settled so lately that it may not be wished again yet, or says what people know."""
     settled = curr.effects.settled_at.get(effect.key)
-    return settled is not None and curr.now.since(settled) < curr.settings.engine.repeat
+    if settled is not None and curr.now.since(settled) < curr.settings.engine.repeat:
+        return True
+    is_over = bool(effect.params.get("over", False))
+    return effect.action == ACTION and is_known(effect.key.removeprefix(PREFIX), curr, is_over)
 
 
 def words(effect: Effect) -> str:

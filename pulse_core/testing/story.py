@@ -129,8 +129,11 @@ class Story:
     def tick(self) -> Verdict:
         """Fold a snapshot; the effects whose key is not open are recorded, and are `emitted` now.
 
+        As in the daemon, what was settled a moment ago and what people were told lately is not emitted again.
         Raises AssertionError if a rule raised: the daemon would pass over it, and a test must not.
         """
+        from pulse_core.engine.apart import is_too_soon  # only now: no survival rule before a test wants one
+
         curr, trace = self.snapshot, list[LayerOutcome]()
         self.verdict = _finished(compose(self.rules, trace=trace)(self._prev or curr, curr))
         self.layers, self._prev = tuple(trace), curr
@@ -139,7 +142,7 @@ class Story:
         self.emitted = tuple(
             effect.model_copy(update={"tick": curr.tick})
             for effect in self.verdict.effects
-            if effect.key not in keys
+            if effect.key not in keys and (effect.survival or not is_too_soon(effect, curr))
         )
         for effect in self.emitted:
             self.event(effect, effect.key)

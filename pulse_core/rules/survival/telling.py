@@ -20,8 +20,7 @@ def tell(
     told = curr.notices[named(topic)]
     later = told is not None and news is not None and curr.now.since(told.last) > curr.now.since(news)
     if told is not None and not told.over and not later:
-        remind = curr.settings.notify.remind
-        if not remind or curr.now.since(told.last) < remind:
+        if is_known(named(topic), curr):
             return ()
         title = f"still: {title}"
     return (_notice(topic, title, text, curr, keys),)
@@ -32,6 +31,14 @@ def call_off(topic: str, title: str, text: str, curr: Snapshot, *keys: str) -> t
     if not is_told(topic, curr):
         return ()
     return (_notice(topic, f"resolved: {title}", text, curr, keys, over=True),)
+
+
+def is_known(topic: str, curr: Snapshot, is_over: bool = False) -> bool:
+    """Whether there is nothing to tell: people know that it is, and no reminder is due; or that it is not, if so."""
+    told, remind = curr.notices[topic], curr.settings.notify.remind
+    if told is None or told.over:
+        return is_over
+    return not is_over and (not remind or curr.now.since(told.last) < remind)
 
 
 def is_told(topic: str, curr: Snapshot) -> bool:

@@ -61,6 +61,38 @@ def test_a_key_may_be_wished_again_only_some_time_after_it_was_settled() -> None
     assert keys(apart(insight("k"), told.after("1s").snapshot)) == ["k"]
 
 
+def notice(over: bool = False) -> Insight:
+    params = {"title": "x", "text": "x", "over": over}
+    return Insight(Verdict((Effect(action="notify", key="notify:x", params=params, rule="mine"),)))
+
+
+def test_what_people_know_is_told_again_when_a_reminder_is_due() -> None:
+    told = given(settings={"engine": {"repeat": "30s"}, "notify": {"remind": "4h"}})
+    told.event(notice().verdict.effects[0], "notify:x")
+    told.acked("notify:x")
+    assert keys(apart(notice(), told.after("3h").snapshot)) == []
+    assert keys(apart(notice(), told.after("1h").snapshot)) == ["notify:x"]
+
+
+def test_without_reminders_it_is_told_once() -> None:
+    told = given(settings={"notify": {"remind": "0s"}})
+    told.event(notice().verdict.effects[0], "notify:x")
+    told.acked("notify:x")
+    assert keys(apart(notice(), told.after("9d").snapshot)) == []
+
+
+def test_that_it_is_over_is_told_once_to_who_heard_of_it() -> None:
+    told = story()
+    assert keys(apart(notice(over=True), told.snapshot)) == []
+    told.event(notice().verdict.effects[0], "notify:x")
+    told.acked("notify:x")
+    assert keys(apart(notice(over=True), told.after("1m").snapshot)) == ["notify:x"]
+    told.event(notice(over=True).verdict.effects[0], "notify:x")
+    told.acked("notify:x")
+    assert keys(apart(notice(over=True), told.after("9h").snapshot)) == []
+    assert keys(apart(notice(), told.snapshot)) == ["notify:x"]
+
+
 @pytest.mark.parametrize(
     "key",
     [

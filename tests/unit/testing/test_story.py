@@ -48,7 +48,21 @@ def test_an_open_key_is_not_emitted_again_until_it_is_settled() -> None:
     story.expect_nothing()
     story.acked("hot")
     story.tick()
+    story.expect_nothing()  # it was settled a moment ago
+    story.after("30s").tick()
     story.expect("note")
+
+
+def test_what_people_were_told_is_not_emitted_again() -> None:
+    async def telling(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        params = {"title": "x", "text": "x"}
+        return (await inner(prev, curr)).plus(Effect(action="notify", key="notify:x", params=params))
+
+    story = given(telling, settings={"notify": {"remind": "4h"}})
+    story.tick()
+    story.acked("notify:x")
+    assert story.ticks(every="1h", times=3) == []
+    assert len(story.ticks(every="1h", times=1)) == 1
 
 
 def test_a_note_says_why_nothing_was_done() -> None:
