@@ -6,17 +6,20 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import ValidationError
 from pydantic_core import from_json
 
-from pulse_adapters.hands_host.frames import MOST_BYTES, Message
-from pulse_adapters.hands_host.loading import Contents
-from pulse_adapters.hands_host.places import Places, placed, spelled, text_of
+from pulse_adapters.child.frames import Message
+from pulse_adapters.child.places import Places, placed, spelled, text_of
+from pulse_adapters.hands_host.bounds import MOST_BYTES
+from pulse_adapters.hands_host.loading import Contents, told_policy
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
+from pulse_core.model.payload import describe
 from pulse_core.model.vitals import Reading, Sample, Window
-from pulse_core.ports.executor import GivenUp, Policy, Result, Unsure
+from pulse_core.ports.executor import GivenUp, Result, Unsure
 
 _WORDS = 2_000
 
@@ -37,18 +40,20 @@ class Acting:
         timer = asyncio.timeout(request.get("seconds"))
         try:
             async with timer:
-                return {"ok": await self._done(request, timer)}
+                return {"ok": await self._done(request)}
         except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
             return self._wrong(error, request, timer.expired())
 
-    async def _done(self, request: Message, timer: asyncio.Timeout) -> Message:
+    async def _done(self, request: Message) -> Message:
         match request["do"]:
             case "collect":
                 return await self._collect(request)
             case "nudged":
                 return {"names": await self._nudged()}
+            case "policy":
+                return self._policy(request)
             case verb:
-                return await self._act(request, verb == "verify", timer)
+                return await self._act(request, verb == "verify")
 
     # Senses
 
@@ -98,14 +103,15 @@ class Acting:
 
     # Deeds
 
-    async def _act(self, request: Message, looks: bool, timer: asyncio.Timeout) -> Message:
+    def _policy(self, request: Message) -> Message:
+        executor = self._contents.executors[request["name"]]
+        return told_policy(executor.policy(_params(executor, request["params"])))
+
+    async def _act(self, request: Message, looks: bool) -> Message:
         executor = self._contents.executors[request["name"]]
         effect = Effect.model_validate(request["effect"])
         event = Event(*request["event"])
-        params = executor.params.model_validate(effect.params)
-        policy = executor.policy(params)
-        _refuse_other_class(policy, request["safety"])
-        timer.reschedule(asyncio.get_running_loop().time() + min(policy.timeout, request["seconds"]))
+        params = _params(executor, effect.params)
         if looks:
             result = await executor.verify(effect, params, event)
         else:
@@ -135,17 +141,15 @@ class Acting:
         """Where the method is that was asked for."""
         verb, name = request["do"], str(request.get("name"))
         things = self._contents.watchers if verb == "collect" else self._contents.executors
-        return self._places.of_method(things.get(name), verb)
+        return self._places.of_code(getattr(things.get(name), verb, None))
 
 
-def _refuse_other_class(policy: Any, safety: str | None) -> None:
-    if not isinstance(policy, Policy):
-        raise TypeError(f"policy returned {type(policy).__name__}, not Policy")
-    if safety is not None and policy.safety.value != safety:
-        raise GivenUp(
-            f"its policy says {policy.safety.value} for these params and {safety} for none; give each class an"
-            " action of its own"
-        )
+def _params(executor: Any, params: Mapping[str, Any]) -> Any:
+    """The params as the author's own model, which knows more than its schema tells. Raises GivenUp."""
+    try:
+        return executor.params.model_validate(params)
+    except ValidationError as error:
+        raise GivenUp(f"params of {executor.action}: {describe(error)}") from None
 
 
 def _refuse_unwanted(executor: Any, params: Any) -> None:

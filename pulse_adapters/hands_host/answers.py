@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from pydantic_core import to_json
 
-from pulse_adapters.hands_host.frames import MOST_BYTES
-from pulse_adapters.hands_host.places import placed
+from pulse_adapters.child.places import placed
+from pulse_adapters.hands_host.bounds import MOST_BYTES
 from pulse_core.model.payload import Json
 from pulse_core.ports import Fault, Policy, Safety
 
@@ -91,6 +91,15 @@ def data_of(said: Reply) -> Mapping[str, Json] | None:
     return data
 
 
+def policy_of(said: Reply) -> Policy:
+    """The policy of an executor."""
+    retries = said.get("retries")
+    if not isinstance(retries, int) or not 0 <= retries <= 1_000:
+        raise ValueError("retries that are no number of at most 1,000")
+    pauses = {name: _seconds(said, name, 0.0) for name in ("backoff", "backoff_max", "cooldown")}
+    return Policy(Safety(said.get("safety")), _seconds(said, "timeout"), retries, **pauses)
+
+
 def wrong_of(reply: Reply) -> tuple[str, str] | None:
     """In which way a call went wrong, and the words for it; None if it did not."""
     if isinstance(reply.get("ok"), dict):
@@ -123,16 +132,8 @@ def _watcher(one: Any) -> ToldWatcher:
 
 
 def _executor(one: Any) -> ToldExecutor:
-    policy = None if one.get("policy") is None else _policy(_table(one["policy"]))
+    policy = None if one.get("policy") is None else policy_of(_table(one["policy"]))
     return ToldExecutor(_name(one, "action"), _table(one.get("schema")), policy, _text(one.get("place")))
-
-
-def _policy(one: Mapping[str, Any]) -> Policy:
-    retries = one.get("retries")
-    if not isinstance(retries, int) or not 0 <= retries <= 1_000:
-        raise ValueError("retries that are no number of at most 1,000")
-    pauses = {name: _seconds(one, name, 0.0) for name in ("backoff", "backoff_max", "cooldown")}
-    return Policy(Safety(one.get("safety")), _seconds(one, "timeout"), retries, **pauses)
 
 
 def _seconds(one: Mapping[str, Any], name: str, least: float = 0.001) -> float:

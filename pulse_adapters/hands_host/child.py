@@ -1,29 +1,21 @@
-"""The child itself: confines itself, loads the engine, and carries out calls until its pipe is closed.
-
-Descriptors: 0 to 2 nowhere, 3 replies, 4 the shared memory, 5 where it was when it hung, 6 requests.
-"""
+"""The child itself: confines itself, loads the engine, and carries out calls until its pipe is closed."""
 
 import asyncio
 import contextvars
-import faulthandler
 import gc
-import mmap
 import os
-import signal
-import sys
 import traceback
-from typing import NoReturn
 
+from pulse_adapters.child import inside
+from pulse_adapters.child.frames import Frames, Message
+from pulse_adapters.child.given import REQUESTS, WHERE
+from pulse_adapters.child.places import Places, roots_of_plugins
 from pulse_adapters.hands_host.acting import Acting
 from pulse_adapters.hands_host.begun import Begun
-from pulse_adapters.hands_host.frames import LARGEST_REQUEST, Frames, Message, packed
 from pulse_adapters.hands_host.limits import Unlimited, confine
-from pulse_adapters.hands_host.loading import Contents, Unloadable, load, roots_of
+from pulse_adapters.hands_host.loading import Contents, Unloadable, load
 from pulse_adapters.hands_host.marks import CALL, ENV, Marks
-from pulse_adapters.hands_host.places import Places
 
-REPLIES, SHARED, WHERE, REQUESTS = 3, 4, 5, 6
-_CHUNK = 256 * 1024
 _OURS = ("PYTHONPATH", "PYDANTIC_DISABLE_PLUGINS")
 """Variables that are not for the programs that the engine's code starts."""
 
@@ -34,7 +26,7 @@ class Host:
     def __init__(self, frames: Frames, contents: Contents, places: Places) -> None:
         self._frames, self._acting = frames, Acting(contents, places)
         self._begun = Begun(f"{ENV}={os.environ[ENV]}")
-        self._marks = Marks(_shared())
+        self._marks = Marks(inside.shared())
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._ended = asyncio.Event()
 
@@ -48,7 +40,7 @@ class Host:
         await self._ended.wait()
 
     def _read(self) -> None:
-        raw = os.read(REQUESTS, _CHUNK)
+        raw = inside.heard()
         if not raw:
             self._ended.set()
             asyncio.get_running_loop().remove_reader(REQUESTS)
@@ -77,73 +69,42 @@ class Host:
         if "ok" not in answer:
             await self._begun.end(number)
         self._begun.forget(number)
-        send({"id": number, **answer})
+        inside.send({"id": number, **answer})
 
     def _never_begun(self, number: int) -> None:
         """Answer for a call that was cancelled before its first step."""
         if self._calls.pop(number, None):
-            send({"id": number, "wrong": "cancelled", "words": ""})
-
-
-def send(message: Message) -> None:
-    """Say it, whole."""
-    frame = packed(message)
-    while frame:
-        frame = frame[os.write(REPLIES, frame) :]
-
-
-def _shared() -> mmap.mmap:
-    shared = mmap.mmap(SHARED, mmap.PAGESIZE)
-    os.close(SHARED)
-    return shared
-
-
-def _first(frames: Frames) -> Message:
-    while True:
-        raw = os.read(REQUESTS, _CHUNK)
-        if not raw:
-            _leave(0)
-        if found := frames.take(raw):
-            return found[0]
+            inside.send({"id": number, "wrong": "cancelled", "words": ""})
 
 
 def _prepare() -> None:
-    """Nothing of the parent's is open, nothing is printed anywhere, and a hang can be asked about."""
-    os.closerange(REQUESTS + 1, 1 << 20)
-    for given in (REPLIES, SHARED, WHERE, REQUESTS):
-        os.set_inheritable(given, False)
-    sys.dont_write_bytecode = True
-    faulthandler.enable(WHERE)
-    faulthandler.register(signal.SIGUSR1, WHERE, all_threads=True)
+    """As every child; besides, what is only for Python here is not for the programs that it starts."""
+    inside.prepare(all_threads=True)
     for name in _OURS:
         os.environ.pop(name, None)
-
-
-def _leave(status: int) -> NoReturn:
-    os._exit(
-        status
-    )  # threads that hang, and what the engine's code has registered for the exit, hold up nobody
 
 
 def main() -> None:
     """Serve until there is nobody to serve."""
     _prepare()
-    frames = Frames(LARGEST_REQUEST)
-    begin = _first(frames)
+    frames = inside.listening()
+    begin = next(inside.requests(frames), None)
+    if begin is None:
+        inside.leave(0)
     plugins = begin["plugins"]
-    roots = {begin["root"]: "", **roots_of(plugins)}
+    roots = {begin["root"]: "", **roots_of_plugins(plugins)}
     places = Places(roots)
     try:
         confine(begin["memory"], begin["user"], begin["parent"])
         os.chdir(begin["root"])
         contents = load(begin["root"], plugins, places)
     except (Unlimited, Unloadable, OSError) as error:
-        send({"id": begin["id"], "error": str(error)})
-        _leave(1)
-    send({"id": begin["id"], "roots": roots, **contents.told})
+        inside.send({"id": begin["id"], "error": str(error)})
+        inside.leave(1)
+    inside.send({"id": begin["id"], "roots": roots, **contents.told})
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
-    _leave(_served(Host(frames, contents, places)))
+    inside.leave(_served(Host(frames, contents, places)))
 
 
 def _served(host: Host) -> int:

@@ -5,9 +5,10 @@ from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
 
 from pulse_adapters.hands_host.answers import names_of, wrong_of
+from pulse_adapters.hands_host.deeds import ChildExecutor
 from pulse_adapters.hands_host.keeping import Keeping
 from pulse_adapters.hands_host.life import ENGINE, Lost
-from pulse_adapters.hands_host.proxies import ChildExecutor, ChildWatcher
+from pulse_adapters.hands_host.proxies import ChildWatcher
 from pulse_core.ports import Fault
 
 NUDGES = 1.0
@@ -62,7 +63,7 @@ class Hands:
 
     async def _retiring(self) -> None:
         if self.keeping:
-            await self.keeping.life.idle.wait()
+            await self.keeping.idle()
         await self.close()
 
     def _begin(self, work: Coroutine[object, None, None], name: str) -> None:

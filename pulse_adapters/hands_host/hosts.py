@@ -1,5 +1,6 @@
 """Starts hands hosts: a child loads a revision, and tells what of it senses and acts."""
 
+import asyncio
 import os
 import pwd
 import secrets
@@ -9,13 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pulse_adapters.child.places import Places, placed
 from pulse_adapters.hands_host.answers import Told, roots_of, told
+from pulse_adapters.hands_host.deeds import ChildExecutor
 from pulse_adapters.hands_host.hands import Hands
 from pulse_adapters.hands_host.keeping import Failed, Keeping
 from pulse_adapters.hands_host.life import ENGINE, Life, Lost
 from pulse_adapters.hands_host.marks import ENV
-from pulse_adapters.hands_host.places import Places, placed
-from pulse_adapters.hands_host.proxies import ChildExecutor, ChildWatcher
+from pulse_adapters.hands_host.proxies import ChildWatcher
 from pulse_core.model.vitals import Window
 from pulse_core.ports import CannotLoad, Clock, Fault, Revision, Taken
 
@@ -32,22 +34,25 @@ NOTHING = Taken()
 class HandsHost:
     """Starts a child for each revision that has watchers or executors.
 
-    windows: of every sense, as they are now; failed: told each fault that no caller is told; user: the uid and gid that
+    windows: of every sense, as they are now; user: the uid and gid that
     the child takes on, if we may give it one; plugins: entry points as `module:attribute` by name, whose watchers and
-    executors stand before the engine's; load: seconds.
+    executors stand before the engine's; load: seconds; shown: where the user finds what lies at a path, if it is
+    elsewhere.
     """
 
     clock: Clock
     windows: Callable[[], Mapping[str, Window]]
-    failed: Failed
     user: tuple[int, int] | None = None
     plugins: Mapping[str, str] = field(default_factory=dict)
     load: float = LOAD
+    shown: Callable[[str], str] | None = None
 
-    async def start(self, revision: Revision, memory: int, taken: Taken = NOTHING) -> Hands:
-        """The revision's hands; memory: MiB beyond what the child starts with. Raises CannotLoad."""
-        root = _real(revision.path)
-        life, found = await self._begun(root, memory)
+    async def start(self, revision: Revision, memory: int, taken: Taken, failed: Failed) -> Hands:
+        """The revision's hands; memory: MiB beyond what the child starts with. Raises CannotLoad.
+
+        failed: told each fault that no caller is told.
+        """
+        life, found = await self._begun(revision.path, memory)
         clashes = tuple(_clashes(found, taken))
         if not (found.watchers or found.executors):
             await _ended(life)
@@ -55,28 +60,28 @@ class HandsHost:
         left_out = {fault.whose for fault in clashes}
 
         async def again() -> Life:
-            life, now = await self._begun(root, memory)
+            life, now = await self._begun(revision.path, memory)
             if now != found:
                 await _ended(life)
                 raise CannotLoad("the same revision holds something else than before")
             return life
 
-        keeping = Keeping(life, again, self.failed)
+        keeping = Keeping(life, again, failed)
         hands = Hands(keeping, (*found.faults, *clashes))
-        watchers = (
-            ChildWatcher(one, keeping, self.clock, self.windows, self.failed) for one in found.watchers
-        )
-        executors = (ChildExecutor(one, keeping, self.failed) for one in found.executors)
+        watchers = (ChildWatcher(one, keeping, self.clock, self.windows, failed) for one in found.watchers)
+        executors = (ChildExecutor(one, keeping, failed) for one in found.executors)
         hands.take(
             [one for one in watchers if one.whose not in left_out],
             [one for one in executors if one.whose not in left_out],
         )
         return hands
 
-    async def _begun(self, root: str, memory: int) -> tuple[Life, Told]:
+    async def _begun(self, path: str, memory: int) -> tuple[Life, Told]:
+        root = _real(await asyncio.to_thread(self.shown, path) if self.shown else path)
         mark = f"{ENV}={secrets.token_hex(8)}"
         try:
-            life = Life(_environment(mark, self.user), mark, Places({root: ""}))
+            uid = self.user[0] if self.user else None
+            life = Life(_environment(mark, self.user), mark, Places({root: ""}), uid)
         except OSError as error:
             raise CannotLoad(f"no hands host can be started: {error}") from error
         try:

@@ -2,10 +2,10 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 
-from pulse_adapters.hands_host.frames import Message
+from pulse_adapters.child.frames import Message
 from pulse_adapters.hands_host.life import ENGINE, Life
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad, Fault
@@ -30,7 +30,9 @@ class Keeping:
         self._up.set()
         self._is_closed = False
         self._why = ""
-        self._ends = 0
+        self._ends = self._held = 0
+        self._free = asyncio.Event()
+        self._free.set()
         self.restarts = 0
         self._task = asyncio.create_task(self._keep(), name="keeping the hands alive")
 
@@ -43,6 +45,24 @@ class Keeping:
     def alive(self) -> bool:
         """Whether a child is up."""
         return not self._is_closed and not self._life.gone.is_set()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Not idle, also between two calls that belong together."""
+        self._held += 1
+        self._free.clear()
+        try:
+            yield
+        finally:
+            self._held -= 1
+            if not self._held:
+                self._free.set()
+
+    async def idle(self) -> None:
+        """Wait until nothing is under way."""
+        while self._held or not self._life.idle.is_set():
+            await self._free.wait()
+            await self._life.idle.wait()
 
     async def ask(
         self,

@@ -2,13 +2,12 @@
 
 import asyncio
 import math
-import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pulse_adapters.hands_host.frames import Message
-from pulse_adapters.hands_host.places import Places, placed
-from pulse_adapters.hands_host.process import Process
+from pulse_adapters.child.frames import Message
+from pulse_adapters.child.places import Places, placed
+from pulse_adapters.hands_host.process import HandsProcess
 from pulse_core.ports import Fault
 
 GRACE = 0.5
@@ -39,7 +38,7 @@ class Call:
 class Life:
     """One child. sent: by watcher the newest sample that the child knows; defined: where everything is, as in a fault."""
 
-    def __init__(self, env: Mapping[str, str], mark: str, places: Places) -> None:
+    def __init__(self, env: Mapping[str, str], mark: str, places: Places, uid: int | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, Call] = {}
         self._number = 0
@@ -53,7 +52,7 @@ class Life:
         self.told: frozenset[str] = frozenset()
         self.idle = asyncio.Event()
         self.idle.set()
-        self.process = Process(env, mark, self._said, self._gone)
+        self.process = HandsProcess(env, mark, uid, self._said, self._gone)
 
     async def ask(self, message: Message, whose: str, seconds: float = math.inf) -> Message:
         """The answer. Raises Lost; cancelled, it returns when the call has ended over there, or everything has."""
@@ -100,7 +99,7 @@ class Life:
     async def _overdue(self, call: Call) -> None:
         """Let it wait for whoever is in its way, within that one's own time; else end everything."""
         now = self._loop.time()
-        blocking = self._open.get(self.process.call())
+        blocking = self._open.get(self.process.mark())
         if blocking and blocking is not call and blocking.until > now:
             call.until = blocking.until + GRACE
             return
@@ -130,7 +129,7 @@ class Life:
             self.idle.set()
 
     def _gone(self) -> None:
-        if last := self._open.get(self.process.call()):
+        if last := self._open.get(self.process.mark()):
             self._whose = last.whose
         self.told = frozenset(call.whose for call in self._open.values() if call.is_heard)
         for call in self._open.values():
@@ -155,15 +154,11 @@ class Life:
             words = (
                 f"the hands host said {process.garbled}"
                 if process.garbled
-                else f"the hands host {self._end()}"
+                else f"the hands host {process.end()}"
             )
             whose = ENGINE if process.garbled else self._whose
             self._bury(Fault(whose, placed(words, self.places.of_dump(process.where()))))
         return self._bury(Fault(ENGINE, ""))
-
-    def _end(self) -> str:
-        code = self.process.dead.result() if self.process.dead.done() else 0
-        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
 
     def spoil(self, words: str) -> None:
         """End it, since it said what it must not."""

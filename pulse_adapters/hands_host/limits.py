@@ -6,10 +6,12 @@ import resource
 import signal
 from collections.abc import Sequence
 
+from pulse_adapters.child.becoming import become
+
 FILES = 256
 PROCESSES = 256
 """Of a user of its own; where the user is the daemon's, a limit would count everything that one runs."""
-_DEATH_SIGNAL = 1
+_DEATH_SIGNAL, _NO_NEW_PRIVS = 1, 38
 
 
 class Unlimited(Exception):
@@ -21,11 +23,13 @@ def confine(memory: int, user: Sequence[int] | None, parent: int) -> None:
     try:
         _limit(memory, user is not None)
         if user:
-            _become(*user)
+            become(*user)
     except (OSError, ValueError) as error:
         raise Unlimited(f"the hands can't be confined: {error}") from error
-    # After the change of user, which takes it back.
-    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    libc = ctypes.CDLL(None)
+    if user and libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):  # no program that it starts gives back what it gave up
+        raise Unlimited("the hands can't be confined: the kernel has no no_new_privs")
+    libc.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)  # after the change of user, which takes it back
     if os.getppid() != parent:
         os._exit(0)
 
@@ -52,9 +56,3 @@ def _data() -> int:
     with open("/proc/self/status") as told:
         kibibytes = next(line.split()[1] for line in told if line.startswith("VmData"))
     return int(kibibytes) * 1024
-
-
-def _become(uid: int, gid: int) -> None:
-    os.setgroups([])
-    os.setresgid(gid, gid, gid)
-    os.setresuid(uid, uid, uid)

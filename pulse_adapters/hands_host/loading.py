@@ -7,13 +7,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from pulse_adapters.hands_host.frames import Message
-from pulse_adapters.hands_host.places import Places, placed, spelled
+from pulse_adapters.child.frames import Message
+from pulse_adapters.child.places import Places, placed, spelled
 from pulse_core.ports.executor import Policy
 
 _FILE = "engine.py"
@@ -79,19 +78,6 @@ class Found(NamedTuple):
         return Contents(watchers, {one["action"]: thing for thing, one in self.executors}, told)
 
 
-def roots_of(plugins: Mapping[str, str]) -> Mapping[str, str]:
-    """The folder or file of each plugin's package, with its name; nothing is imported for it."""
-    found = {}
-    for entry in plugins.values():
-        package = entry.partition(":")[0].partition(".")[0]
-        spec = find_spec(package)
-        if spec and spec.submodule_search_locations:
-            found[next(iter(spec.submodule_search_locations))] = package
-        elif spec and spec.origin:
-            found[spec.origin] = f"{package}.py"
-    return found
-
-
 def _imported(entry: str, places: Places) -> Any:
     """What an entry names, `module` or `module:attribute`. Raises Unloadable."""
     module, _, path = entry.partition(":")
@@ -125,8 +111,8 @@ def _fit(
             fit.append((thing, looked(thing, places)))
         except BaseException as error:  # noqa: BLE001 - as above
             words = str(error) if isinstance(error, Unfit) else spelled(error)
-            place = places.of_error(error) or places.of_method(
-                thing, "collect" if what == "watcher" else "execute"
+            place = places.of_error(error) or places.of_code(
+                getattr(thing, "collect" if what == "watcher" else "execute", None)
             )
             faults.append((f"{what}:{_called(thing)}", placed(f"left out: {words}", place)))
     return fit
@@ -146,7 +132,7 @@ def _watcher(thing: Any, places: Places) -> Message:
         "interval": thing.interval,
         "timeout": thing.timeout,
         "nudged": isinstance(getattr(thing, "nudge", None), asyncio.Event),
-        "place": places.of_method(thing, "collect"),
+        "place": places.of_code(thing.collect),
     }
 
 
@@ -158,7 +144,7 @@ def _executor(thing: Any, places: Places) -> Message:
         "action": thing.action,
         "schema": _schema(thing.params),
         "policy": _policy(thing),
-        "place": places.of_method(thing, "execute"),
+        "place": places.of_code(thing.execute),
     }
 
 
@@ -182,6 +168,11 @@ def _policy(thing: Any) -> Message | None:
         policy = thing.policy(params)
     except AttributeError:
         return None
+    return told_policy(policy)
+
+
+def told_policy(policy: Any) -> Message:
+    """A policy as it is told. Raises Unfit for what is none."""
     if not isinstance(policy, Policy):
         raise Unfit(f"its policy is {type(policy).__name__}; return Policy(...)")
     return {**asdict(policy), "safety": policy.safety.value}

@@ -7,10 +7,10 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
+from pulse_adapters.child.given import MARK
+
 ENV = "PULSE_HANDS"
 """The variable by which all that comes out of a child is known."""
-BYTES = 4
-"""Of the mark in the shared memory: the number of the call, 0 for none."""
 
 CALL: "ContextVar[int]" = ContextVar("call", default=0)
 """For which call the code runs that is running."""
@@ -24,13 +24,13 @@ class Marks:
 
     def put(self, call: int) -> bytes:
         """Say whose code runs now; what was said before."""
-        before = self._shared[:BYTES]
-        self._shared[:BYTES] = call.to_bytes(BYTES, "little")
+        before = self._shared[:MARK]
+        self._shared[:MARK] = call.to_bytes(MARK, "little")
         return before
 
     def back(self, before: bytes) -> None:
         """Say again what was said before."""
-        self._shared[:BYTES] = before
+        self._shared[:MARK] = before
 
     def task(
         self, loop: asyncio.AbstractEventLoop, work: Any, **how: Any

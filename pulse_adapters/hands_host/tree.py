@@ -3,13 +3,16 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
+
+from pulse_adapters.hands_host.marks import ENV
 
 PATIENCE = 2.0
 """Seconds after which what is not dead is left: it sleeps uninterruptibly, or belongs to somebody else."""
 _PAUSE = 0.005
+_MARKED = f"{ENV}=".encode()
 
 
 class Entry(NamedTuple):
@@ -66,6 +69,32 @@ def whole(session: int, mark: str) -> Chosen:
     return lambda now: [*staying(now), *bearing(now)]
 
 
+def strays(uid: int) -> Chosen:
+    """Those of a user that nobody answers for: their parents are gone, and they have thrown their mark away.
+
+    What bears any mark may be a service of another revision, or of another home. Where the first process of the machine
+    (a container's) is of our kind, orphans can't be told from its children, and go with it.
+    """
+
+    def chosen(now: Table) -> Iterable[int]:
+        theirs = {pid for pid in now if _uid(pid) == uid} if not _is_ours(1) else set()
+        return [pid for pid in theirs if _answers(pid, theirs, now) == 1 and not _carries(pid, _MARKED)]
+
+    return chosen
+
+
+def both(one: Chosen, other: Chosen) -> Chosen:
+    """What either of them chooses."""
+    return lambda now: [*one(now), *other(now)]
+
+
+def _answers(pid: int, theirs: Collection[int], now: Table) -> int:
+    """The next process above that is not one of theirs."""
+    while pid in theirs:
+        pid = now[pid].parent
+    return pid
+
+
 def _left(chosen: Chosen, known: set[Entry]) -> set[Entry]:
     now = table()
     found = {pid for pid in chosen(now) if pid in now} | {one.pid for one in known if now.get(one.pid) == one}
@@ -102,8 +131,25 @@ def _entry(pid: int) -> Entry | None:
 
 
 def _carries(pid: int, words: bytes) -> bool:
+    """Whether it has this in its environment: `NAME=VALUE`, or `NAME=` for any value."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as told:
-            return words in told.read().split(b"\0")
+            known = told.read().split(b"\0")
+    except OSError:
+        return False
+    return words in known or (words.endswith(b"=") and any(one.startswith(words) for one in known))
+
+
+def _uid(pid: int) -> int | None:
+    try:
+        with open(f"/proc/{pid}/status", "rb") as told:
+            return next((int(line.split()[1]) for line in told if line.startswith(b"Uid:")), None)
+    except OSError:
+        return None
+
+
+def _is_ours(pid: int) -> bool:
+    try:
+        return os.path.samefile(f"/proc/{pid}/exe", "/proc/self/exe")
     except OSError:
         return False

@@ -1,23 +1,28 @@
 """An engine in memory: commits are names, and each has its rules."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any
 
+from pulse_core.engine.authored import Projection
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.ports import CannotLoad, Fault, History, Insight, Kept, Loaded, Revision
 from pulse_core.projections import Projected, Snapshot, fold
 from pulse_core.rules import Rule, compose
-from pulse_core.rules.onion import Trace, name_of
+from pulse_core.rules.onion import Answer, Inner, Trace, name_of
 
 
 @dataclass
 class MemoryRevisions:
-    """Implements `Revisions`. engines: the rules of each commit; None for one that can't be loaded."""
+    """Implements `Revisions`. engines: the rules of each commit, None for one that can't be loaded; own: projections."""
 
     engines: dict[str, Sequence[Rule] | None]
     main: str
     branches: dict[str, str] = field(default_factory=dict)
+    own: dict[str, Mapping[str, Projection]] = field(default_factory=dict)
 
     async def head(self) -> str:
         return self.main
@@ -54,20 +59,76 @@ class MemoryHosts:
         rules = self.revisions.engines[revision.commit]
         if rules is None:
             raise CannotLoad(f"{revision.commit} can't be loaded (rules/broken.py:1)")
-        host = MemoryRuleHost(tuple(rules), prev.projected)
+        owns = {name: Own(one) for name, one in self.revisions.own.get(revision.commit, {}).items()}
+        host = MemoryRuleHost(tuple(rules), prev.projected, owns)
+        await host.rebuild(history, kept)
         self.started.append(host)
         return host
+
+
+@dataclass
+class Own:
+    """An author's projection as it stands."""
+
+    projection: Projection
+    text: str = ""
+    seq: int = 0
+    broken: bool = False
+
+    def __post_init__(self) -> None:
+        self.text = json.dumps(self.projection.start)
+
+    @property
+    def version(self) -> str:
+        """What a kept value must have been folded by."""
+        return str(self.projection.version)
+
+    def resume(self, kept: Kept | None, row: int) -> None:
+        """Go on from what was kept, if it fits."""
+        if kept and kept.version == self.version and kept.seq <= row:
+            self.seq, self.text = kept.seq, kept.state
+
+    def take(self, events: Sequence[Event], upto: int) -> str:
+        """Fold the events after its own row; what went wrong, at which event: that one is passed over."""
+        if self.broken:
+            return ""
+        value, kinds, failed = json.loads(self.text), self.projection.kinds, ""
+        for event in events:
+            if event.seq > self.seq and (kinds is None or event.kind in kinds):
+                try:
+                    value = self.projection.step(value, event)
+                except Exception as error:  # noqa: BLE001 - an author's code, which may raise what it likes
+                    failed = failed or f"{type(error).__name__}: {error}, at event {event.id}"
+        self.seq = max(self.seq, upto, *(event.seq for event in events))
+        try:
+            self.text = json.dumps(value)
+        except (TypeError, ValueError) as error:
+            self.broken, failed = True, f"{type(error).__name__}: {error}; it stands still from here on"
+        return failed
 
 
 class MemoryRuleHost:
     """Implements `RuleHost` without a process: the rules are folded right here. `die` is what a kill would be."""
 
-    def __init__(self, rules: Sequence[Rule], state: Projected) -> None:
-        self.rules, self.state = rules, state
+    def __init__(self, rules: Sequence[Rule], state: Projected, owns: Mapping[str, Own]) -> None:
+        self.rules, self.state, self.owns = rules, state, owns
         self.alive, self.closed = True, False
         self.passed_over: frozenset[str] = frozenset()
-        self.loaded = Loaded(rules=tuple(map(name_of, rules)), sandbox={"process": False})
+        versions = {name: own.version for name, own in owns.items()}
+        self.loaded = Loaded(
+            rules=tuple(map(name_of, rules)), projections=versions, sandbox={"process": False}
+        )
         self._events: list[Event] = []
+        self._recorded = state.seq
+
+    async def rebuild(self, history: History, kept: Mapping[str, Kept]) -> None:
+        """Bring the authors' projections up to where the host stands."""
+        row = self.state.seq
+        for name, own in self.owns.items():
+            own.resume(kept.get(name), row)
+            async for events in history(own.seq):
+                own.take([event for event in events if event.seq <= row], 0)
+            own.take((), row)
 
     def feed(self, events: Sequence[Event]) -> None:
         self._events.extend(events)
@@ -75,21 +136,32 @@ class MemoryRuleHost:
     async def fold(self, prev: Snapshot, curr: Snapshot) -> Insight:
         if not self.alive:
             return Insight(faults=(Fault("engine", "its host has died"),))
-        upto = curr.projected.seq + curr.projected.supposed
-        self.state = fold(self.state, [one for one in self._events if self.state.seq < one.seq <= upto])
+        self._recorded = curr.projected.seq
+        upto = self._recorded + curr.projected.supposed
+        due = [one for one in self._events if one.seq <= upto]
         self._events = [one for one in self._events if one.seq > upto]
+        self.state = fold(self.state, [one for one in due if one.seq > self.state.seq])
+        told = {name: own.take(due, self._recorded) for name, own in self.owns.items()}
+        faults = [Fault(f"projection:{name}", words) for name, words in told.items() if words]
         trace: Trace = []
-        rules = [rule for rule in self.rules if name_of(rule) not in self.passed_over]
-        seen = replace(curr, projected=self.state)
+        rules = [_alone(rule) for rule in self.rules if name_of(rule) not in self.passed_over]
+        values = {name: json.loads(own.text) for name, own in self.owns.items()}
+        seen = replace(curr, projected=self.state, own=values)
         verdict = await compose(rules, trace=trace)(prev, seen)
-        faults = tuple(Fault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error")
-        return Insight(verdict, tuple(trace), faults)
+        faults += [Fault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error"]
+        return Insight(verdict, tuple(trace), tuple(faults))
 
     def quarantine(self, rules: Sequence[str]) -> None:
         self.passed_over = frozenset(rules)
 
     async def keep(self) -> Mapping[str, Kept]:
-        return {}
+        if not self.alive:
+            return {}
+        return {
+            name: Kept(own.version, own.seq, own.text)
+            for name, own in self.owns.items()
+            if not own.broken and own.seq <= self._recorded
+        }
 
     async def close(self) -> None:
         self.alive, self.closed = False, True
@@ -97,3 +169,28 @@ class MemoryRuleHost:
     def die(self) -> None:
         """End without a word."""
         self.alive = False
+
+
+def _alone(rule: Rule) -> Rule:
+    """A rule that is not waited for, and ends nothing but itself."""
+
+    @wraps(rule)
+    async def alone(prev: Snapshot, curr: Snapshot, inner: Inner) -> Answer:
+        try:
+            return _at_once(rule(prev, curr, inner))
+        except Exception:
+            raise
+        except BaseException as error:  # noqa: BLE001 - likewise
+            raise RuntimeError(f"raised {type(error).__name__}: {error}") from None
+
+    return alone
+
+
+def _at_once(answering: Any) -> Answer:
+    try:
+        answering.send(None)
+    except StopIteration as done:
+        answer: Answer = done.value
+        return answer
+    answering.close()
+    raise TypeError("a rule may await nothing but inner(prev, curr)")

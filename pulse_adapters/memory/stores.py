@@ -48,7 +48,11 @@ class MemoryVitals:
     async def trim(self, before_at: int, minutes_before: int = 0) -> Trimmed:
         whole = before_at // MINUTE_US * MINUTE_US
         old = [id_ for id_, sample in self._samples.items() if sample.moment.at < whole]
-        ticks = [number for number, tick in self._ticks.items() if tick.moment.at < before_at]
+        old_ticks = [tick for tick in self._ticks.values() if tick.moment.at < before_at]
+        kept = [tick.tick for tick in old_ticks if tick.snapshot and tick.moment.at >= minutes_before][
+            -1_000:
+        ]
+        ticks = [tick.tick for tick in old_ticks if tick.tick not in kept]
         for minute in rolled_up([self._samples.pop(id_) for id_ in old]):
             self._minutes.setdefault((minute.key, minute.at, minute.field), minute)
         for number in ticks:

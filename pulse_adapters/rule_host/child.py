@@ -1,39 +1,36 @@
 """The child itself: locks itself in, loads the engine, and answers until its pipe is closed.
 
-Descriptors: 0 requests, 1 and 2 whatever is printed, 3 replies, 4 the shared memory, 5 where it was when it hung.
+Descriptors 1 and 2 take whatever is printed; the others are those that every child is given.
 """
 
-import faulthandler
 import gc
 import io
-import mmap
 import os
-import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import pulse_adapters.rule_host.light  # noqa: F401 - before all that loads pydantic
+from pulse_adapters.child import inside
+from pulse_adapters.child.frames import LARGEST_REPLY, Message, packed
+from pulse_adapters.child.places import Places, roots_of_plugins
 from pulse_adapters.rule_host.authored import Own, Owns
 from pulse_adapters.rule_host.feeding import Picture
 from pulse_adapters.rule_host.folding import Folder
-from pulse_adapters.rule_host.frames import LARGEST_REPLY, LARGEST_REQUEST, Frames, packed
-from pulse_adapters.rule_host.guard import REPLIES, Guard
+from pulse_adapters.rule_host.guard import Guard
 from pulse_adapters.rule_host.loading import Contents, Loader, Unloadable
-from pulse_adapters.rule_host.places import Places
-from pulse_adapters.rule_host.plugins import roots_of_plugins
 from pulse_adapters.rule_host.profiling import Profile
 from pulse_adapters.rule_host.sandbox import lock
+from pulse_core.projections.snapshot import Snapshot
 
-REQUESTS, PRINTED, SHARED, WHERE = 0, 2, 4, 5
-_CHUNK = 256 * 1024
+PRINTED = 2
 _MOST_FAULTS = 50
-
-Message = dict[str, Any]
+_ENOUGH, _ONE = LARGEST_REPLY // 4, LARGEST_REPLY * 7 // 10
+"""Bytes of what is told of recorded ticks, after which a reply is sent; and of what is told of one."""
 
 
 class Mouth(io.TextIOBase):
@@ -51,7 +48,7 @@ class Host:
 
     def __init__(self, begin: Message) -> None:
         self.faults: list[tuple[str, str]] = []
-        self.guard = Guard(_shared())
+        self.guard = Guard(inside.shared())
         plugins = begin["plugins"]
         self.roots = {begin["root"]: "", **roots_of_plugins(plugins)}
         self.places = Places(self.roots)
@@ -101,6 +98,8 @@ class Host:
                 return self._replay(request["ticks"], request["seconds"])
             case "feed":
                 self.picture.take(request["events"])
+            case "stand":
+                self._moved(request)
             case "skip":
                 self.folder.skip(request["rules"])
             case "resume":
@@ -113,24 +112,59 @@ class Host:
 
     def _fold(self, request: Message) -> Message:
         self.guard.begin(request["until"])
+        return self._answered(*self._moved(request))
+
+    def _moved(self, request: Message) -> tuple[Snapshot, Snapshot]:
+        """The last snapshot and the new one."""
         self.picture.take(request["events"])
         upto = request["seq"] + request["supposed"]
         events = self.picture.due(upto)
         self.owns.take(events, request["seq"])
-        prev, curr = self.picture.move(request, events, self.owns.values())
+        return self.picture.move(request, events, self.owns.values())
+
+    def _answered(self, prev: Snapshot, curr: Snapshot) -> Message:
         answer = self.folder.fold(prev, curr)
         answer["faults"], self.faults[:] = list(self.faults), []
         return answer
 
     def _replay(self, ticks: Sequence[Message], seconds: float) -> Message:
-        """Many recorded ticks at once, each with a deadline of its own; told are those that were worth a word."""
-        told, outcomes = [], Counter[tuple[str, str]]()
+        """Recorded ticks, each with a deadline of its own, as many as one reply can tell of.
+
+        Told are those that were worth a word; done: how many were folded.
+        """
+        told, size, done = [], 0, 0
+        outcomes, passed = Counter[tuple[str, str]](), Counter[tuple[str, ...]]()
         for tick in ticks:
-            answer = self._fold({**tick, "until": time.monotonic() + seconds})
+            done += 1
+            if (answer := self._refolded(tick, seconds)) is None:
+                passed[self.folder.quick.names] += 1
+                continue
             outcomes.update((rule, outcome) for rule, outcome, *_ in answer["layers"])
             if answer["effects"] or answer["faults"]:
-                told.append((tick["tick"], {**answer, "layers": ()}))
-        return {"told": told, "outcomes": [(*both, times) for both, times in outcomes.items()]}
+                answer["layers"] = ()
+                took = len(packed(answer))
+                told.append((tick["tick"], answer if took < _ONE else _less(answer)))
+                if (size := size + took) > _ENOUGH:
+                    break
+        for names, times in passed.items():
+            outcomes.update({(name, "passed"): times for name in names})
+        return {
+            "told": told,
+            "outcomes": [(*both, times) for both, times in outcomes.items()],
+            "done": done,
+        }
+
+    def _refolded(self, tick: Message, seconds: float) -> Message | None:
+        """What came of a recorded tick; nothing if every rule passed it on."""
+        if "skip" in tick:
+            self.folder.skip(tick["skip"])
+        until = time.monotonic() + seconds
+        self.guard.begin(until)
+        prev, curr = self._moved(tick)
+        if not self.faults and self.folder.quick.passes(prev, curr, seconds):
+            return None
+        self.guard.begin(until)
+        return self._answered(prev, curr)
 
     def _history(self, request: Message) -> Message:
         """Fold what happened before into the authors' own projections; the last part goes up to the picture's row."""
@@ -148,18 +182,11 @@ class Host:
         return {"kept": [own.version, own.seq, own.text.decode()]}
 
 
-def _shared() -> mmap.mmap:
-    shared = mmap.mmap(SHARED, mmap.PAGESIZE)
-    os.close(SHARED)
-    return shared
-
-
 def _send(message: Message) -> None:
     frame = packed(message)
     if len(frame) > LARGEST_REPLY:
         frame = packed(_less(message))
-    while frame:
-        frame = frame[os.write(REPLIES, frame) :]
+    inside.say(frame)
 
 
 def _less(message: Message) -> Message:
@@ -176,40 +203,25 @@ def _less(message: Message) -> Message:
     return {**message, **{name: left[name] for name in left if name in message}, "faults": [fault]}
 
 
-def _requests() -> Iterator[Message]:
-    frames = Frames(LARGEST_REQUEST)
-    while raw := os.read(REQUESTS, _CHUNK):
-        yield from frames.take(raw)
-
-
 def _prepare() -> None:
-    """Nothing of the parent's is open, nothing waits for what is printed, and a hang can be asked about."""
-    os.closerange(WHERE + 1, 1 << 20)
-    sys.stdin = open(os.devnull)  # noqa: SIM115 - it stays open
+    """As every child; besides, nothing waits for what is printed, and the daemon goes first."""
+    inside.prepare(all_threads=False)
     sys.stdout = sys.stderr = Mouth()
-    sys.dont_write_bytecode = True
-    faulthandler.enable(WHERE, all_threads=False)
-    faulthandler.register(signal.SIGUSR1, WHERE, all_threads=False)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGUSR1,))
     os.nice(5)
-
-
-def _leave(status: int) -> NoReturn:
-    os._exit(status)  # whatever the authors' code has registered for the exit is not run
 
 
 def main() -> None:
     """Serve until there is nobody to serve."""
     _prepare()
-    requests = _requests()
+    requests = inside.requests()
     begin = next(requests)
     if os.getppid() != begin["parent"]:
-        _leave(0)
+        inside.leave(0)
     try:
         host = Host(begin)
     except Unloadable as error:
         _send({"id": begin["id"], "error": str(error)})
-        _leave(1)
+        inside.leave(1)
     _send({"id": begin["id"], **host.loaded})
     del begin
     gc.collect()
@@ -217,7 +229,7 @@ def main() -> None:
     for request in requests:
         if (answer := host.answer(request)) is not None:
             _send({"id": request["id"], **answer})
-    _leave(0)
+    inside.leave(0)
 
 
 if __name__ == "__main__":

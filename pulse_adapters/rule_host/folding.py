@@ -1,16 +1,17 @@
 """The onion of the authors' rules, folded in the child."""
 
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Collection, Mapping
 from time import perf_counter_ns
 from typing import Any
 
+from pulse_adapters.child.places import Places, placed, spelled
 from pulse_adapters.rule_host.guard import Guard
 from pulse_adapters.rule_host.guarded import Guarded, Report
-from pulse_adapters.rule_host.places import Places, placed, spelled
 from pulse_adapters.rule_host.profiling import Profile
+from pulse_adapters.rule_host.quick import Quick
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
-from pulse_core.rules.onion import Rule, Trace, compose
+from pulse_core.rules.onion import Rule, Trace, at_once, compose
 
 MOST_LAYERS = 1_000
 """A rule may ask its inner one again and again; the last of it is told."""
@@ -26,6 +27,7 @@ class Folder:
             Guarded(rule, name, unit, guard, places, report)
             for unit, (name, rule) in enumerate(rules.items())
         ]
+        self._all, self._guard = rules, guard
         self._places, self._report, self._profile = places, report, profile
         self._trace: Trace = []
         self.skip(())
@@ -34,6 +36,7 @@ class Folder:
         """Pass over these rules from now on, and over no others."""
         kept = [rule for rule in self._rules if rule.__name__ not in names]
         self._onion = compose(kept, trace=self._trace, clock=_microseconds)
+        self.quick = Quick(self._all, names, self._guard)
 
     def fold(self, prev: Snapshot, curr: Snapshot) -> dict[str, Any]:
         """What the rules say, as the parts of a reply. Whatever they raise stays here."""
@@ -55,21 +58,13 @@ class Folder:
         if self._profile:
             self._profile.on()
         try:
-            return _finished(self._onion(prev, curr))
+            verdict = at_once(self._onion(prev, curr))
         finally:
             if self._profile:
                 self._profile.off()
-
-
-def _finished(answer: Any) -> Verdict:
-    coroutine: Coroutine[Any, Any, Verdict] = answer
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        verdict: Verdict = done.value
+        if verdict is None:
+            raise TypeError("the onion waits for something")
         return verdict
-    coroutine.close()
-    raise TypeError("the onion waits for something")
 
 
 def _microseconds() -> int:

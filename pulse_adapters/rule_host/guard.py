@@ -3,9 +3,12 @@
 import os
 import signal
 import time
+from functools import cache
 from mmap import mmap
 from types import FrameType
-from typing import NamedTuple
+
+from pulse_adapters.child import given
+from pulse_adapters.child.given import MARK, REPLIES
 
 SHARE = 0.8
 """Of the time that is left, what one rule may take of it."""
@@ -14,38 +17,37 @@ FAIR = 0.05
 _AGAIN = 0.002
 """Seconds after which one that went on all the same is stopped again."""
 _LEAST = 0.000_1
-OURS = os.path.dirname(__file__)
-REPLIES = 3
-"""The descriptor of the pipe to the daemon."""
+_NONE = bytes(MARK)
+OURS = (os.path.dirname(__file__), os.path.dirname(given.__file__))
 DEAF = 4
 """The exit status of a child whose pipe was closed by a rule."""
-WIDTH = 2
-"""Bytes of shared memory that say which unit is under way: its place + 1, or 0."""
 
 
 class Overran(BaseException):
     """Raised in code that takes too long; no `except Exception` holds it up."""
 
 
-class Turn(NamedTuple):
-    """A unit under way: its place, when it is stopped, and how many seconds it was given."""
-
-    unit: int | None
-    due: float
-    given: float
+Turn = tuple[int | None, float, float]
+"""A unit under way: its place, when it is stopped, and how many seconds it was given; a plain tuple is made quickly."""
 
 
-NOBODY = Turn(None, 0.0, 0.0)
+NOBODY: Turn = (None, 0.0, 0.0)
+
+
+@cache
+def mark_of(unit: int) -> bytes:
+    """What says that a unit is under way."""
+    return (unit + 1).to_bytes(MARK, "little")
 
 
 class Guard:
-    """Says in shared memory what is under way, and stops it when its share of the time is used up."""
+    """Says in shared memory what is under way, by its place + 1, and stops it when its share of the time is used up."""
 
     def __init__(self, shared: mmap) -> None:
-        self._shared = shared
+        self.shared = shared
         self._now = time.monotonic
         self._timer = signal.setitimer
-        self._status = os.fstat
+        self._status = os.get_inheritable  # the cheapest that fails where nothing is open
         self._until = self._last = self._fair = 0.0
         self._turn = NOBODY
         self._is_held = False
@@ -58,10 +60,22 @@ class Guard:
         self._turn = NOBODY
         self._is_held = False
 
+    def enter_together(self, seconds: float) -> Turn:
+        """Several units begin, which have this time together; each says itself that it is under way."""
+        outer, self._turn = self._turn, (0, self._now() + seconds, seconds)
+        self._is_held = False
+        self._timer(signal.ITIMER_REAL, max(_LEAST, seconds), _AGAIN)
+        return outer
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time of what is under way is over."""
+        return self._now() > self._turn[1]
+
     @property
     def is_fair(self) -> bool:
         """Whether the unit under way was given time worth the name; if not, others have used it up."""
-        return self._turn.given >= self._fair
+        return self._turn[2] >= self._fair
 
     def enter(self, unit: int) -> Turn:
         """A unit begins, perhaps inside another one, which is returned for `back`."""
@@ -76,15 +90,16 @@ class Guard:
     def back(self, outer: Turn) -> None:
         """The unit has ended; the one around it goes on, and has its share of what is left."""
         self._is_held = True
-        self._stand_by_it()
-        if outer.unit is None:
+        self.stand_by_it()
+        unit, due, _ = outer
+        if unit is None:
             self._turn = NOBODY
             self._timer(signal.ITIMER_REAL, 0)
-            self._shared[:WIDTH] = b"\0\0"
+            self.shared[:MARK] = _NONE
         else:
-            self._arm(outer.unit, outer.due)
+            self._arm(unit, due)
 
-    def _stand_by_it(self) -> None:
+    def stand_by_it(self) -> None:
         """End right here if nobody can hear us any more, while it is still known who has done that."""
         try:
             self._status(REPLIES)
@@ -94,14 +109,14 @@ class Guard:
     def _arm(self, unit: int, due: float) -> None:
         now = self._now()
         due = min(max(due, now + (self._until - now) * SHARE), self._last)
-        self._shared[:WIDTH] = (unit + 1).to_bytes(WIDTH, "little")
-        self._turn = Turn(unit, due, due - now)
+        self.shared[:MARK] = mark_of(unit)
+        self._turn = (unit, due, due - now)
         self._is_held = False
         self._timer(signal.ITIMER_REAL, max(_LEAST, due - now), _AGAIN)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """Stop what is under way, but never the host's own code, which is soon done."""
-        if self._turn.unit is None or self._is_held or frame is None:
+        if self._turn[0] is None or self._is_held or frame is None:
             return
         if not frame.f_code.co_filename.startswith(OURS):
             raise Overran

@@ -1,12 +1,13 @@
 """One of the authors' rules, held to what the onion expects of a layer."""
 
 from collections.abc import Callable
+from types import CoroutineType
 from typing import Any
 
 from pydantic_core import to_json
 
+from pulse_adapters.child.places import Places, placed, spelled, text_of
 from pulse_adapters.rule_host.guard import Guard, Overran
-from pulse_adapters.rule_host.places import Places, placed, spelled, text_of
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.projections import Snapshot
@@ -15,7 +16,7 @@ from pulse_core.rules.onion import Inner, Rule, as_verdict
 MOST_EFFECTS = 1_000
 MOST_BYTES = 512 * 1024
 """Of what one rule adds, as JSON."""
-_NOTES, _NOTE = 1_000, 2_000
+MOST_NOTES, MOST_NOTE = 1_000, 2_000
 _ASKS = 100
 
 Report = Callable[[str, str], None]
@@ -67,7 +68,7 @@ class Guarded:
 
 def _alike(error: Exception) -> Exception:
     """An error of this name that says the same, and has no code of its own that could go wrong later."""
-    return type(type(error).__name__, (Exception,), {})(text_of(error)[:_NOTE])  # type: ignore[no-any-return]
+    return type(type(error).__name__, (Exception,), {})(text_of(error)[:MOST_NOTE])  # type: ignore[no-any-return]
 
 
 class _Heard:
@@ -83,17 +84,16 @@ class _Heard:
         if self._times > _ASKS:
             raise Excess(f"inner was asked more than {_ASKS} times")
         verdict = await self.inner(prev, curr)
-        self.known.update((id(effect), effect) for effect in verdict.effects)
+        if verdict.effects:
+            self.known.update((id(effect), effect) for effect in verdict.effects)
         return verdict
 
 
 def _driven(rule: Rule, prev: Snapshot, curr: Snapshot, inner: Inner) -> Any:
     """What the rule answers; it is driven by hand, since there is nothing here that it could wait for."""
 
-    async def asked() -> Any:
-        return await rule(prev, curr, inner)
-
-    coroutine = asked()
+    asked: Any = rule(prev, curr, inner)
+    coroutine = asked if type(asked) is CoroutineType else _awaited(asked)
     try:
         coroutine.send(None)
     except StopIteration as done:
@@ -102,14 +102,18 @@ def _driven(rule: Rule, prev: Snapshot, curr: Snapshot, inner: Inner) -> Any:
     raise TypeError("a rule may await nothing but inner(prev, curr)")
 
 
+async def _awaited(asked: Any) -> Any:
+    return await asked
+
+
 def _checked(verdict: Verdict, known: dict[int, Effect]) -> Verdict:
     """The verdict made of nothing but plain values. Raises Excess, or what is wrong with an effect."""
     if type(verdict) is Verdict and not verdict.effects and not verdict.notes and _is_plain(verdict.tick_ms):
         return verdict  # as nearly always
     if len(verdict.effects) > MOST_EFFECTS:
         raise Excess(f"{len(verdict.effects):,} effects; a verdict may hold {MOST_EFFECTS:,}")
-    if len(verdict.notes) > _NOTES:
-        raise Excess(f"{len(verdict.notes):,} notes; a verdict may hold {_NOTES:,}")
+    if len(verdict.notes) > MOST_NOTES:
+        raise Excess(f"{len(verdict.notes):,} notes; a verdict may hold {MOST_NOTES:,}")
     size, effects = 0, []
     for effect in verdict.effects:
         if id(effect) not in known:
@@ -118,7 +122,7 @@ def _checked(verdict: Verdict, known: dict[int, Effect]) -> Verdict:
             if size > MOST_BYTES:
                 raise Excess(f"more than {MOST_BYTES:,} bytes of effects; one rule may add no more")
         effects.append(effect)
-    notes = tuple(note[:_NOTE] for note in verdict.notes)
+    notes = tuple(note[:MOST_NOTE] for note in verdict.notes)
     return Verdict(tuple(effects), max(0, min(int(verdict.tick_ms), NEVER_MS)), notes)
 
 

@@ -1,16 +1,15 @@
 """A rule host, as the daemon sees it: what is new goes out, a verdict comes back in time or the child is ended."""
 
 import asyncio
-import signal
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
-from pulse_adapters.rule_host.frames import packed
+from pulse_adapters.child.frames import Message
+from pulse_adapters.child.places import Places, placed
 from pulse_adapters.rule_host.insight import Replayed, insight_of, kept_of, replayed_of
 from pulse_adapters.rule_host.news import News
-from pulse_adapters.rule_host.places import Places, placed
-from pulse_adapters.rule_host.process import Process
+from pulse_adapters.rule_host.process import RuleProcess
 from pulse_adapters.rule_host.scratch import Scratch
 from pulse_core.model.event import Event
 from pulse_core.ports import Fault, Insight, Kept, Loaded
@@ -19,20 +18,20 @@ from pulse_core.projections import Snapshot
 US = 1_000_000
 GRACE = 0.02
 """Seconds of a deadline that are kept for the child's own work."""
+LEISURE = 1.0
+"""Seconds that a host may take for recorded ticks beyond what its rules may: nobody waits for them."""
 SLOW = 0.75
 """The part of a deadline after which the child is asked where it is."""
 _HELD = 500
 _LAST, _STUCK = 0.3, 5.0
 _WORDS = 200
 
-Message = dict[str, Any]
-
 
 class Child:
     """Asks a process, and knows why it is no more."""
 
     def __init__(self, env: Mapping[str, str], scratch: Scratch) -> None:
-        self.process = Process(env, self._said, self._gone)
+        self.process = RuleProcess(env, self._said, self._gone)
         self.scratch = scratch
         self.alive = True
         self.units: Sequence[Fault] = ()
@@ -43,7 +42,7 @@ class Child:
 
     def tell(self, message: Message) -> None:
         """Send what needs no answer."""
-        self.process.send(packed(message))
+        self.process.send(message)
 
     async def ask(self, message: Message, seconds: float) -> Message | None:
         """The answer, or None from a child that is dead: one that does not answer in time is."""
@@ -101,10 +100,10 @@ class Child:
     async def epitaph(self) -> Fault:
         """Why it is no more, and whose fault that was."""
         process = self.process
-        await asyncio.wait([process.reaped], timeout=_LAST)
+        await asyncio.wait([process.dead], timeout=_LAST)
         if self._epitaph is None:
             process.output.drain()
-            words = f"its host said {process.garbled}" if process.garbled else f"its host {self._end()}"
+            words = f"its host said {process.garbled}" if process.garbled else f"its host {process.end()}"
             last = process.output.words()[-_WORDS:]
             self._bury(
                 words + (f"; it printed: {last}" if last else ""), self.places.of_dump(process.where())
@@ -112,20 +111,25 @@ class Child:
         assert self._epitaph is not None
         return self._epitaph
 
-    def _end(self) -> str:
-        code = self.process.reaped.result() if self.process.reaped.done() else 0
-        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-
     async def close(self) -> None:
         """Let it end, by force after a grace, and let go of what was its own."""
         self.process.hang_up()
         if self.alive:
-            await asyncio.wait([self.process.reaped], timeout=_LAST)
+            await asyncio.wait([self.process.dead], timeout=_LAST)
         self.process.kill()
-        await asyncio.wait([self.process.reaped], timeout=_STUCK)
-        if self.process.reaped.done():  # else the kernel does not let it go, and we can't either
+        await asyncio.wait([self.process.dead], timeout=_STUCK)
+        if self.process.dead.done():  # else the kernel does not let it go, and we can't either
+            await self.epitaph()  # while there is something to read it from
             self.process.close()
             await self.scratch.remove()
+
+
+class Recorded(NamedTuple):
+    """A recorded tick: what was new in the log, what the rules saw, and who of them was not asked."""
+
+    news: Sequence[Event]
+    snapshot: Snapshot
+    skip: frozenset[str] = frozenset()
 
 
 class ChildRuleHost:
@@ -135,6 +139,7 @@ class ChildRuleHost:
         self._child, self._loaded = child, loaded
         self._news = News(sent)
         self._seconds = sent.settings.engine.deadline / US
+        self._skipped: frozenset[str] = frozenset()
         self._closing: asyncio.Task[None] | None = None
 
     @property
@@ -150,14 +155,22 @@ class ChildRuleHost:
         """The child's process."""
         return self._child.process.pid
 
+    @property
+    def defined(self) -> Mapping[str, str]:
+        """Where each rule is, as `rules/night.py:12`; nothing for one of a plugin."""
+        places = {unit.whose: unit.message for unit in self._child.units}
+        return {name: places.get(f"rule:{name}", "") for name in self._loaded.rules}
+
     def feed(self, events: Sequence[Event]) -> None:
         if self.alive and self._news.hear(events) >= _HELD:
             self._child.tell(self._news.events())
 
     async def fold(self, prev: Snapshot, curr: Snapshot) -> Insight:
-        """Fold `curr`; what the child takes for `prev` is what it folded last."""
+        """Fold `curr`. The child takes for `prev` what it saw last, so a later one is shown to it first."""
         self._seconds = curr.settings.engine.deadline / US
         try:
+            if self._news.is_behind(prev):
+                self._child.tell({**self._news.of(prev), "do": "stand"})
             return await self._folded(curr)
         except Exception as error:  # noqa: BLE001 - whatever comes of a host costs the tick its insight, no more
             self._child.spoil(f"what nobody understands ({type(error).__name__}: {error})"[:_WORDS])
@@ -173,20 +186,30 @@ class ChildRuleHost:
             insight = insight._replace(faults=(*insight.faults, await self._child.epitaph()))
         return insight
 
-    async def replay(self, ticks: Sequence[tuple[Sequence[Event], Snapshot]]) -> Replayed:
-        """Fold recorded ticks, each with what was new in the log. A host that dies of one has answered none of them."""
-        seconds = ticks[0][1].settings.engine.deadline / US
-        told = []
-        for events, snapshot in ticks:
-            self._news.hear(events)
-            told.append(self._news.of(snapshot))
-        answer = await self._child.ask(
-            {"do": "replay", "ticks": told, "seconds": seconds}, len(ticks) * seconds
-        )
+    async def replay(self, ticks: Sequence[Recorded]) -> Sequence[Replayed]:
+        """Fold recorded ticks. A host that dies of one has answered none of those that it was asked together with."""
+        seconds = ticks[0].snapshot.settings.engine.deadline / US
+        left, found = [self._told(tick) for tick in ticks], []
+        while left:
+            found.append(one := await self._replayed(left, seconds))
+            left = left[one.done :] if not one.end else []
+        return found
+
+    def _told(self, tick: Recorded) -> Message:
+        self._news.hear(tick.news)
+        message = self._news.of(tick.snapshot)
+        if tick.skip != self._skipped:
+            self._skipped = tick.skip
+            message["skip"] = sorted(tick.skip)
+        return message
+
+    async def _replayed(self, ticks: Sequence[Message], seconds: float) -> Replayed:
+        message = {"do": "replay", "ticks": ticks, "seconds": seconds}
+        answer = await self._child.ask(message, len(ticks) * seconds + LEISURE)
         if answer is None:
             return Replayed({}, {}, await self._child.epitaph())
         try:
-            return replayed_of(answer)
+            return replayed_of(answer, len(ticks))
         except ValueError as error:
             self._child.spoil(f"what nobody understands ({error})")
             return Replayed({}, {}, await self._child.epitaph())

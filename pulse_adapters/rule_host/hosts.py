@@ -1,17 +1,17 @@
 """Starts rule hosts: a child loads a revision, is told what happened, and stands ready for the next tick."""
 
+import asyncio
 import os
 import site
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pulse_adapters.child.places import Places, roots_of_plugins
 from pulse_adapters.rule_host.host import Child, ChildRuleHost
 from pulse_adapters.rule_host.insight import kinds_of, loaded_of, roots_of, units_of
 from pulse_adapters.rule_host.news import whole
-from pulse_adapters.rule_host.places import Places
-from pulse_adapters.rule_host.plugins import roots_of_plugins
 from pulse_adapters.rule_host.scratch import Scratch
 from pulse_core.model.event import Event
 from pulse_core.ports import CannotLoad, History, Kept, Loaded, Revision
@@ -29,7 +29,8 @@ class ChildHosts:
 
     scratch: the folder beneath which each may write in one of its own (the system's for temporary files if None);
     user: the uid and gid that it takes on, if we may give it one; plugins: entry points as `module:attribute` by
-    name; dev: report what would make a replay differ while rules run, which makes them slower.
+    name; dev: report what would make a replay differ while rules run, which makes them slower; shown: where the user
+    finds what lies at a path, if it is elsewhere.
     """
 
     scratch: str | None = None
@@ -37,6 +38,7 @@ class ChildHosts:
     plugins: Mapping[str, str] = field(default_factory=dict)
     dev: bool = False
     load: float = LOAD
+    shown: Callable[[str], str] | None = None
 
     async def start(
         self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, Kept]
@@ -49,7 +51,8 @@ class ChildHosts:
     ) -> ChildRuleHost:
         """The host that a child becomes which was begun before, and stood by. Raises CannotLoad."""
         try:
-            answer = await self._begun(child, _real(revision.path), prev)
+            path = await asyncio.to_thread(self.shown, revision.path) if self.shown else revision.path
+            answer = await self._begun(child, _real(path), prev)
             await _Rebuilding(child, answer, prev, self.load).run(history, kept)
             return ChildRuleHost(child, loaded_of(answer), prev)
         except ValueError as error:

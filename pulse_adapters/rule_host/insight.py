@@ -26,21 +26,26 @@ def insight_of(reply: Reply) -> Insight:
 
 
 class Replayed(NamedTuple):
-    """Of recorded ticks: what came of those that were worth a word, by tick; how often each rule did what; and the
-    end of the host, if it did not outlive them."""
+    """Of recorded ticks: what came of those that were worth a word, by tick; how often each rule did what; the end of
+    the host, if it did not outlive them; and how many of them were folded."""
 
     insights: Mapping[int, Insight]
     outcomes: Mapping[tuple[str, str], int]
     end: Fault | None = None
+    done: int = 0
 
 
-def replayed_of(reply: Reply) -> Replayed:
-    """What came of many ticks."""
+def replayed_of(reply: Reply, most: int) -> Replayed:
+    """What came of some of these ticks, of one at least."""
+    done = _number(reply.get("done"))
+    if not 0 < done <= most:
+        raise ValueError("another number of ticks than were asked for")
     told = [_row(one, 2) for one in _list(reply, "told")]
     outcomes = [_row(one, 3) for one in _list(reply, "outcomes")]
     return Replayed(
         {_number(tick): insight_of(one) for tick, one in told},
         {(_text(rule), _text(outcome)): _number(times) for rule, outcome, times in outcomes},
+        done=done,
     )
 
 

@@ -32,8 +32,13 @@ def abi() -> int | None:
         return None
 
 
-def restrict(readable: Iterable[str], writable: Iterable[str], ruleset_abi: int) -> None:
-    """Leave this thread nothing else, for ever; `no_new_privs` must be set. Raises OSError."""
+def restrict(
+    readable: Iterable[str], writable: Iterable[str], ruleset_abi: int, listable: Iterable[str] = ()
+) -> None:
+    """Leave this thread nothing else, for ever; `no_new_privs` must be set. Raises OSError.
+
+    listable: beneath these, names alone may be read.
+    """
     handled = (1 << _FILES[min(ruleset_abi, 5)]) - 1
     ruleset = _ruleset(handled, ruleset_abi)
     try:
@@ -41,6 +46,8 @@ def restrict(readable: Iterable[str], writable: Iterable[str], ruleset_abi: int)
             _grant(ruleset, path, READ & handled)
         for path in writable:
             _grant(ruleset, path, WRITE & handled)
+        for path in listable:
+            _grant(ruleset, path, READ_DIR)
         syscall(_RESTRICT, ruleset, 0)
     finally:
         os.close(ruleset)

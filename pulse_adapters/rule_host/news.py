@@ -30,6 +30,7 @@ class News:
 
     def __init__(self, sent: Snapshot) -> None:
         self._windows, self._digest = sent.windows, sent.settings.digest
+        self._sent = _place(sent)
         self._events: list[Event] = []
 
     def hear(self, events: Sequence[Event]) -> int:
@@ -42,14 +43,23 @@ class News:
         events, self._events = self._events, []
         return {"do": "feed", "events": events}
 
+    def is_behind(self, snapshot: Snapshot) -> bool:
+        """Whether what was sent last is older than this."""
+        (tick, row), (sent, known) = _place(snapshot), self._sent
+        return tick > sent and row >= known
+
     def of(self, snapshot: Snapshot) -> Message:
         """What is new in this snapshot."""
         message = {**self.events(), **_tick(snapshot), "windows": _windows(self._windows, snapshot.windows)}
-        self._windows = snapshot.windows
+        self._windows, self._sent = snapshot.windows, _place(snapshot)
         if snapshot.settings.digest != self._digest:
             self._digest = snapshot.settings.digest
             message["settings"] = _settings(snapshot.settings)
         return message
+
+
+def _place(snapshot: Snapshot) -> tuple[int, int]:
+    return snapshot.tick, snapshot.projected.seq + snapshot.projected.supposed
 
 
 def _tick(snapshot: Snapshot) -> Message:
@@ -73,6 +83,10 @@ def _windows(before: Mapping[str, Window], windows: Mapping[str, Window]) -> Mes
         if window is not (old := before.get(key, _NOTHING)):
             newest = old.last.id if old.last else -1
             fresh = [_row(sample) for sample in window.samples if sample.id > newest]
+            if len(window.samples) - len(fresh) > len(
+                old.samples
+            ):  # as after a start, when little was remembered
+                fresh = [_row(sample) for sample in window.samples]
             news[key] = (len(window.samples), fresh)
     return news
 

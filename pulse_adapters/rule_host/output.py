@@ -60,4 +60,3 @@ class Output:
         if self._rest:
             self._rest.cancel()
         self._loop.remove_reader(self._pipe)
-        os.close(self._pipe)

@@ -12,6 +12,7 @@ from itertools import count, islice
 
 MOST_BYTES, MOST_FILES = 64 * 1024 * 1024, 200
 _PREFIX = "pulse-rules-"
+_LOOK = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _YOUNG = 60.0
 _AT_ONCE = 200
 """Files that are deleted before anybody else may go on."""
@@ -20,7 +21,14 @@ _AT_ONCE = 200
 class Scratch:
     """A folder of its own for a child. user: whose it is, if not ours. Raises OSError."""
 
-    def __init__(self, beneath: str | None, user: tuple[int, int] | None) -> None:
+    def __init__(
+        self,
+        beneath: str | None,
+        user: tuple[int, int] | None,
+        most_bytes: int = MOST_BYTES,
+        most_files: int = MOST_FILES,
+    ) -> None:
+        self._most_bytes, self._most_files = most_bytes, most_files
         self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=beneath)
         self._held = _held(self.path)
         if user:
@@ -35,27 +43,27 @@ class Scratch:
         files = size = 0
         for entry in _within(self.path):
             files, size = files + 1, size + _size(entry)
-            if files > MOST_FILES or size > MOST_BYTES:
+            if files > self._most_files or size > self._most_bytes:
                 return True
         self._empty_at = None if files else changed
         return False
 
     async def remove(self) -> None:
         """Delete it, and those beside it that somebody left who was killed."""
-        await _deleted(self.path)
+        await _deleted(self.path, self._held)
         os.close(self._held)
         for path in _left(os.path.dirname(self.path)):
             with suppress(OSError):
                 held = _held(path)  # nobody holds it
                 try:
-                    await _deleted(path)
+                    await _deleted(path, held)
                 finally:
                     os.close(held)
 
 
 def _held(path: str) -> int:
     """A descriptor that holds a folder for as long as its process lives. Raises OSError if it is held already."""
-    held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    held = os.open(path, _LOOK)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -73,27 +81,47 @@ def _left(beneath: str) -> list[str]:
     return []
 
 
-async def _deleted(path: str) -> None:
-    """Delete a folder however deep it is, a part at a time; what can't be deleted is left."""
+async def _deleted(path: str, held: int) -> None:
+    """Delete a folder however deep it is, a part at a time; what can't be deleted is left. held: it, opened.
+
+    Its owner may live and change it meanwhile, and we may be root: every name is looked up in a folder that is open.
+    """
     prefix, names = secrets.token_hex(8), count()
     with suppress(OSError):
-        while entries := _some(path):
+        while entries := _some(held):
             for entry in entries:
-                if not entry.is_dir(follow_symlinks=False):
-                    os.unlink(entry.path)
-                    continue
-                os.chmod(entry.path, 0o700)
-                inside = _some(entry.path)
-                for one in inside:
-                    os.rename(one.path, os.path.join(path, f"{prefix}-{next(names)}"))
-                if not inside:
-                    os.rmdir(entry.path)
+                if entry.is_dir(follow_symlinks=False):
+                    _flatten(held, entry.name, (f"{prefix}-{next(names)}" for _ in count()))
+                else:
+                    os.unlink(entry.name, dir_fd=held)
             await asyncio.sleep(0)
         os.rmdir(path)
 
 
-def _some(path: str) -> list["os.DirEntry[str]"]:
-    with os.scandir(path) as entries:
+def _flatten(held: int, name: str, free: Iterator[str]) -> None:
+    """Remove a folder in this one if it is empty; else have some of what is in it moved up."""
+    folder = _opened(held, name)
+    try:
+        os.fchmod(folder, 0o700)
+        inside = _some(folder)
+        for one in inside:
+            os.rename(one.name, next(free), src_dir_fd=folder, dst_dir_fd=held)
+    finally:
+        os.close(folder)
+    if not inside:
+        os.rmdir(name, dir_fd=held)
+
+
+def _opened(held: int, name: str) -> int:
+    try:
+        return os.open(name, _LOOK, dir_fd=held)
+    except PermissionError:  # root never comes here: following a link, it could open what is not its owner's
+        os.chmod(name, 0o700, dir_fd=held)
+        return os.open(name, _LOOK, dir_fd=held)
+
+
+def _some(folder: int) -> list["os.DirEntry[str]"]:
+    with os.scandir(folder) as entries:
         return list(islice(entries, _AT_ONCE))
 
 

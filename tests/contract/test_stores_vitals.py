@@ -28,6 +28,7 @@ def tick(number: int, woken_by: str = "timer") -> TickRecord:
         tick_ms=15_000,
         took_us=321,
         snapshot="abc" if number % 2 else None,
+        engine="commit" if number % 2 else None,
     )
 
 
@@ -117,6 +118,15 @@ async def test_what_is_older_goes_by_whole_minutes(vitals: Vitals) -> None:
     assert await vitals.samples([sample.id for sample in samples]) == samples[6:]
     assert await vitals.ticks(9) == [tick(3 * MINUTE), tick(4 * MINUTE)]
     assert await vitals.trim(at(2 * MINUTE + 30).at) == (0, 0, 0)
+
+
+async def test_ticks_with_a_snapshot_stay_as_long_as_minutes_do(vitals: Vitals) -> None:
+    for number in range(1, 7):
+        vitals.record(tick(number))
+    assert (await vitals.trim(at(6).at)).ticks == 2
+    assert [one.tick for one in await vitals.ticks(9)] == [1, 3, 5, 6]
+    assert (await vitals.trim(at(6).at, at(3).at)).ticks == 1
+    assert [one.tick for one in await vitals.ticks(9)] == [3, 5, 6]
 
 
 async def test_samples_are_rolled_up_to_minutes_before_they_go(vitals: Vitals) -> None:

@@ -85,6 +85,11 @@ class Machine:
         """Where a path of the inside is found from outside, for reading and writing."""
         return Path(f"/proc/{self.pid}/root") / path.lstrip("/")
 
+    def socket(self, path: str) -> Path:
+        """Where a socket of the inside, or a link to one, is found from outside."""
+        there = self.path(path)
+        return self.path(os.readlink(there)) if there.is_symlink() else there
+
     def words(self) -> str:
         """What the machine said last, for the message of a failure."""
         self.log.flush()

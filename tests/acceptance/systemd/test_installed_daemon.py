@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from systemd_machine import Machine, eventually
 
+from pulse_adapters.ipc.client import Client
+from pulse_core.model.errors import PulseError
+
 HOME = "/srv/h"
 CONFIG = f"{HOME}/config.toml"
 UNIT = "upulse.service"
@@ -47,12 +50,20 @@ class Installed:
     def status(self) -> dict[str, Any]:
         return dict(json.loads(self.upulse("status", "--json")))
 
+    def standing(self) -> dict[str, Any]:
+        """The same from the daemon's own mouth if it has one: a look that is repeated needs no interpreter each time."""
+        try:
+            with Client(self.machine.socket(f"{HOME}/run/pulse.sock")) as client:
+                return client.ask("status")
+        except PulseError:
+            return self.status()
+
     def events(self, kind: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.upulse("events", "--json", "--kind", kind).splitlines()]
 
     def pid_of(self, name: str) -> int | None:
         """The pid of a guarded process that Pulse says is there, if it is alive."""
-        pids = [found["pid"] for found in self.status()["processes"] if found["name"] == name]
+        pids = [found["pid"] for found in self.standing()["processes"] if found["name"] == name]
         return pids[0] if pids and pids[0] and self.alive(pids[0]) else None
 
     def pid_when_up(self, name: str, *, other_than: int | None = None) -> int:
@@ -165,7 +176,7 @@ def test_a_daemon_that_works_is_not_touched_by_the_watchdog(home: Installed) -> 
     home.machine.write(f"/etc/systemd/system/{UNIT}.d/short.conf", "[Service]\nWatchdogSec=500ms\n")
     home.upulse("daemon", "install")
     before, ticks = home.main_pid(), home.status()["tick"]["count"]
-    home.until(lambda: home.status()["tick"]["count"] >= ticks + 10, "ten ticks")  # four watchdog periods
+    home.until(lambda: home.standing()["tick"]["count"] >= ticks + 10, "ten ticks")  # four watchdog periods
     assert home.main_pid() == before
 
 
@@ -254,7 +265,7 @@ def test_a_guarded_unit_that_was_stopped_on_purpose_stays_down(guarded: Installe
     guarded.machine.systemctl("stop", "it.service")
     guarded.until(lambda: bool(guarded.events("process-stopped")), "the intent to be seen")
     ticks = guarded.status()["tick"]["count"]
-    guarded.until(lambda: guarded.status()["tick"]["count"] >= ticks + 5, "five more ticks")
+    guarded.until(lambda: guarded.standing()["tick"]["count"] >= ticks + 5, "five more ticks")
     assert guarded.state("it.service") == "inactive"
     assert guarded.events("effect") == []
     guarded.machine.systemctl("start", "it.service")

@@ -140,8 +140,8 @@ def wished(action: str, params: dict[str, Any]) -> tuple[Effect, Event]:
 async def at_work(revision: Revision, taken: Taken = NOTHING, **how: Any) -> AsyncIterator[Scene]:
     """Hands that have loaded a revision."""
     scene = Scene()
-    host = HandsHost(Ticking(), lambda: scene.windows, scene.faults.append, **how)
-    scene.hands = await host.start(revision, MEMORY, taken)
+    host = HandsHost(Ticking(), lambda: scene.windows, **how)
+    scene.hands = await host.start(revision, MEMORY, taken, scene.faults.append)
     try:
         yield scene
     finally:

@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
-from pulse_adapters.hands_host.hosts import HandsHost
+from pulse_adapters.hands_host.hosts import NOTHING, HandsHost
 from pulse_adapters.memory import MemoryExecutor, MemoryLog, MemoryVitals, VirtualClock
 from pulse_core.execute import ExecutorLoop, Roster
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.event import Draft
-from pulse_core.model.kinds import Effect
+from pulse_core.model.kinds import Effect, EffectExecuting
 from pulse_core.model.payload import Role
 from pulse_core.ports import Revision
 from pulse_core.record import Gate, Journal
@@ -42,7 +42,7 @@ class Loops:
 
     async def promote(self, revision: Revision) -> None:
         """Let this revision's hands be in force."""
-        hands = await self.host.start(revision, MEMORY)
+        hands = await self.host.start(revision, MEMORY, NOTHING, self.failed.append)
         self.watch.enlist(hands.watchers)
         self.roster.enlist(hands.executors)
         self.hands = hands
@@ -58,18 +58,21 @@ class Loops:
 
 
 @asynccontextmanager
-async def at_work() -> AsyncIterator[Loops]:
-    """Loops that run until the test is done."""
+async def at_work(*begun: Effect) -> AsyncIterator[Loops]:
+    """Loops that run until the test is done. begun: effects that an earlier daemon began, and died."""
     clock, view, settings = VirtualClock(asyncio.get_running_loop().time), View(), Settings()
-    log, roster = MemoryLog(clock), Roster({"notify": MemoryExecutor("notify")})
+    log, roster = MemoryLog(clock), Roster({"notify": MemoryExecutor("notify")}, not begun)
     journal, woken, failed = Journal(log, clock, iter(f"id-{n}" for n in range(10**6)).__next__), [], []
     watch = WatchLoop(
         (), journal, MemoryVitals(), clock, woken.append, lambda *fault: failed.append(fault), nobody_waits
     )
     acting = ExecutorLoop(journal, view, lambda: settings, roster, clock, Random(0))
-    host = HandsHost(clock, lambda: watch.windows, failed.append)
+    host = HandsHost(clock, lambda: watch.windows)
     log.listen(view.hear)
     log.listen(acting.hear)
+    for effect in begun:
+        wish = Draft(effect, subject=effect.key, id=effect.key)
+        await journal.append(wish, Draft(EffectExecuting(), subject=effect.key, cause=effect.key))
     loops = Loops(log, watch, roster, Gate(journal, view, lambda: settings, roster), host, woken, failed)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(watch.run()), group.create_task(acting.run())]
@@ -144,3 +147,41 @@ async def test_an_at_most_once_effect_whose_host_dies_is_settled_as_unknown(tmp_
         assert loops.life(id_) == ["effect-executing", "effect-unknown"]
         assert "ended with status 3 (own.py:" in loops.log.events[-1].data
         assert [whose for whose, _ in loops.failed] == ["executor:beep"]
+
+
+BY_CLASS = "Policy(Safety(params.path or 'at-most-once'), timeout=9, retries=params.n, backoff=0.01)"
+
+
+def interrupted(path: str) -> Effect:
+    """An effect whose class is in its params."""
+    return Effect(action="beep", key=path, params={"path": path})
+
+
+async def test_after_a_crash_each_effect_is_judged_by_the_class_that_its_params_give_it(
+    tmp_path: Path,
+) -> None:
+    source = executor(
+        f"open({str(tmp_path / 'done')!r}, 'a').write(params.path + ' ')\nreturn Result({{'by': 'deed'}})",
+        policy=BY_CLASS,
+        params="path: str = ''\nn: int = 0",
+        verify="return Result({'by': 'look'})",
+    )
+    classes = ("idempotent", "verify-first", "at-most-once")
+    ends = ("effect-acked", "effect-acked", "effect-unknown")
+    async with at_work(*map(interrupted, classes)) as loops:
+        await loops.promote(written(tmp_path / "engine", source))
+        await until(lambda: tuple(loops.life(one)[-1] for one in classes) == ends)
+        told = {event.subject: event.data for event in loops.log.events if event.kind in ends}
+        assert ['"by":"deed"' in told["idempotent"], '"by":"look"' in told["verify-first"]] == [True, True]
+        assert "must not run twice" in told["at-most-once"]
+        assert (tmp_path / "done").read_text() == "idempotent "
+
+
+async def test_the_loop_tries_again_as_often_as_the_params_say(tmp_path: Path) -> None:
+    source = executor("raise PulseError('no')", policy=BY_CLASS, params="path: str = ''\nn: int = 0")
+    async with at_work() as loops:
+        await loops.promote(written(tmp_path, source))
+        for n, path, attempts in ((2, "idempotent", 3), (0, "idempotent", 1), (2, "at-most-once", 1)):
+            id_ = await loops.wish(f"{path}-{n}", path=path, n=n)
+            await until(lambda id_=id_: loops.life(id_)[-1:] == ["effect-failed"])  # type: ignore[misc]  # a default
+            assert loops.life(id_).count("effect-executing") == attempts

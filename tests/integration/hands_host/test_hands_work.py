@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from pulse_adapters.hands_host.hosts import Taken
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import CannotLoad, GivenUp, Policy, Revision, Safety, Unsure
+from pulse_core.ports import CannotLoad, GivenUp, Revision, Unsure
 from tests.integration.hands_host.hands_scene import (
     MEMORY,
     Scene,
@@ -75,27 +75,86 @@ async def test_params_are_held_against_the_schema_before_anything_is_recorded(tm
         model.model_validate({"a": "1", "b": ["x"]})
 
 
-async def test_policies_are_told_and_one_that_needs_params_is_the_most_careful(tmp_path: Path) -> None:
-    plain = executor(
-        "return Result({})", "plain", policy="Policy(Safety.IDEMPOTENT, timeout=3, retries=2, cooldown=7)"
-    )
-    other = executor(
-        "return Result({})", "other", params="t: float", policy="Policy(Safety.IDEMPOTENT, timeout=params.t)"
-    )
-    async with at_work(written(tmp_path, plain, other)) as scene:
-        told = {name: one.policy(None) for name, one in scene.hands.executors.items()}
-        assert told["plain"] == Policy(Safety.IDEMPOTENT, 9.5, 2, cooldown=7)
-        assert (told["other"].safety, told["other"].retries) == (Safety.AT_MOST_ONCE, 0)
-        assert (await scene.act("other", t=1.0)).data == {}
+BY_PATH = "Policy(Safety.IDEMPOTENT if params.path else Safety.AT_MOST_ONCE, timeout=params.t, retries=2)"
+PARAMS = "path: str = ''\nt: float = 5.0"
 
 
-async def test_an_action_has_one_class_whatever_its_params(tmp_path: Path) -> None:
-    policy = "Policy(Safety.AT_MOST_ONCE if params.path else Safety.IDEMPOTENT)"
-    body = "open(params.path, 'w').close()\nreturn Result({})"
+async def test_an_action_is_tried_again_as_often_as_its_params_allow(tmp_path: Path) -> None:
+    source = executor("raise PulseError('no')", policy=BY_PATH, params=PARAMS)
+    async with at_work(written(tmp_path, source)) as scene:
+        raised = [await failure(scene, path="x") for _ in range(3)]
+        assert raised == [PulseError, PulseError, GivenUp]
+        assert await failure(scene) is GivenUp
+
+
+async def failure(scene: Scene, **params: object) -> type[BaseException]:
+    """How an act failed."""
+    with pytest.raises(PulseError) as caught:
+        await scene.act(**params)
+    return caught.type
+
+
+async def test_an_action_has_the_time_that_its_params_give_it(tmp_path: Path) -> None:
+    source = executor("await asyncio.sleep(0.3)\nreturn Result({})", policy=BY_PATH, params=PARAMS)
+    async with at_work(written(tmp_path, source)) as scene:
+        assert (await scene.act()).data == {}
+        with pytest.raises(PulseError, match="was not done in its time"):
+            await scene.act(t=0.05)
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ("1 / (params.path == '')", "ZeroDivisionError: division by zero (own.py:"),
+        ("7 if params.path else Policy(Safety.IDEMPOTENT)", "its policy is int; return Policy(...)"),
+        ("Policy(Safety.IDEMPOTENT, timeout=-1 if params.path else 1)", "its timeout is -1"),
+        ("time.sleep(60) if params.path else Policy(Safety.IDEMPOTENT)", "did not end within 1 s"),
+    ],
+)
+async def test_who_cannot_say_its_policy_has_the_most_careful_one(
+    policy: str, words: str, tmp_path: Path
+) -> None:
+    if policy.startswith("1 /"):
+        policy = f"({policy}) and Policy(Safety.IDEMPOTENT, retries=2)"
+    body = "open(params.path, 'a').write('x')\nraise PulseError('no')"
     async with at_work(written(tmp_path / "engine", executor(body, policy=policy))) as scene:
-        with pytest.raises(GivenUp, match="at-most-once for these params and idempotent for none"):
-            await scene.act(path=str(tmp_path / "done"))
-        assert not (tmp_path / "done").exists()
+        assert await failure(scene, path=str(tmp_path / "out")) is GivenUp
+        assert (tmp_path / "out").read_text() == "x"
+        assert [fault.whose for fault in scene.faults] == ["executor:beep"]
+        assert words in scene.faults[0].message
+
+
+async def test_one_that_hung_over_its_policy_is_not_asked_again(tmp_path: Path) -> None:
+    policy = "time.sleep(60) if params.path else Policy(Safety.IDEMPOTENT)"
+    async with at_work(written(tmp_path, executor("return Result({})", policy=policy))) as scene:
+        await scene.act(path="x")
+        await scene.act(path="x")
+        assert scene.hands.restarts == 1
+
+
+async def test_params_that_only_the_author_can_judge_fail_before_anything_is_done(tmp_path: Path) -> None:
+    params = (
+        "n: int = 0\n@field_validator('n')\ndef even(cls, n):\n    assert n % 2 == 0, 'odd'\n    return n"
+    )
+    source = executor("open(os.environ['TMPDIR'] + '/done', 'w')\nreturn Result({})", params=params)
+    before = "from pydantic import field_validator\n"
+    async with at_work(written(tmp_path, source, before=before)) as scene:
+        with pytest.raises(GivenUp, match=r"params of beep: n: .*odd"):
+            await scene.act(n=1)
+        assert not scene.faults
+
+
+async def test_the_class_of_an_action_decides_what_is_looked_at(tmp_path: Path) -> None:
+    policy = "Policy(Safety(params.path or 'idempotent'))"
+    source = executor("return Result({})", policy=policy, verify="return Result({'seen': True})")
+    async with at_work(written(tmp_path, source)) as scene:
+        one = scene.hands.executors["beep"]
+        assert await one.verify(*_split(one, "idempotent")) is None  # type: ignore[arg-type]  # it is split
+        found = await one.verify(*_split(one, "verify-first"))  # type: ignore[arg-type]  # as above
+        assert found is not None
+        assert found.data == {"seen": True}
+        with pytest.raises(Unsure, match="must not run twice"):
+            await one.verify(*_split(one, "at-most-once"))  # type: ignore[arg-type]  # as above
 
 
 async def test_what_an_executor_raises_is_what_the_loop_sees(tmp_path: Path) -> None:
@@ -242,6 +301,16 @@ async def test_retired_hands_let_what_is_under_way_end(tmp_path: Path) -> None:
         assert (await act).data == {"done": True}
         await until(lambda: not is_running(pid))
         assert not scene.faults
+
+
+async def test_hands_that_retire_while_a_policy_is_asked_for_still_do_the_deed(tmp_path: Path) -> None:
+    policy = "time.sleep(0.2 if params.path else 0) or Policy(Safety.AT_MOST_ONCE, timeout=5)"
+    source = executor("return Result({'done': True})", policy=policy)
+    async with at_work(written(tmp_path, source)) as scene:
+        act = asyncio.ensure_future(scene.act(path="x"))
+        await until(lambda: under_way(scene))
+        scene.hands.retire()
+        assert (await act).data == {"done": True}
 
 
 def under_way(scene: Scene) -> bool:

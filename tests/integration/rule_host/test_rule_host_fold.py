@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pulse_adapters.rule_host.frames import packed
+from pulse_adapters.child.frames import packed
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.news import News
 from pulse_adapters.rule_host.output import Output
@@ -329,4 +329,5 @@ async def test_of_a_flood_the_end_is_kept_and_the_rest_is_counted() -> None:
         assert output.dropped <= 256 * 1024 + 65_536 < sent, "nobody reads on for ever"
     finally:
         output.close()
+        os.close(read)
         os.close(write)

@@ -1,8 +1,9 @@
-"""Where in the authors' code something happened, as `watchers/queue.py:12`."""
+"""Where in the authors' code something happened, as `rules/night.py:12`."""
 
 import os
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Any
 
@@ -18,8 +19,10 @@ class Places:
     def named(self, path: str, line: int) -> str:
         """The place in words; nothing for code that is none of theirs."""
         for root, words in self._roots:
-            if path == root or path.startswith(f"{root}/"):
-                return f"{os.path.join(words, path[len(root) + 1 :])}:{line}".replace("/:", ":")
+            if path == root:
+                return f"{words}:{line}"
+            if path.startswith(f"{root}/"):
+                return f"{os.path.join(words, path[len(root) + 1 :])}:{line}"
         return ""
 
     def of_error(self, error: BaseException) -> str:
@@ -41,10 +44,24 @@ class Places:
                 return place
         return ""
 
-    def of_method(self, thing: Any, name: str) -> str:
-        """Where a method of a thing is defined."""
-        code = getattr(getattr(thing, name, None), "__code__", None)
+    def of_code(self, thing: Any) -> str:
+        """Where a function, or the class of an object, is defined."""
+        function: Any = thing if hasattr(thing, "__code__") else type(thing).__call__
+        code = getattr(function, "__code__", None)
         return self.named(code.co_filename, code.co_firstlineno) if code else ""
+
+
+def roots_of_plugins(plugins: Mapping[str, str]) -> Mapping[str, str]:
+    """The folder or file of each plugin's package, with its name; nothing is imported for it."""
+    found = {}
+    for entry in plugins.values():
+        package = entry.partition(":")[0].partition(".")[0]
+        spec = find_spec(package)
+        if spec and spec.submodule_search_locations:
+            found[next(iter(spec.submodule_search_locations))] = package
+        elif spec and spec.origin:
+            found[spec.origin] = f"{package}.py"
+    return found
 
 
 def placed(words: str, place: str) -> str:

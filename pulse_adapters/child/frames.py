@@ -3,13 +3,12 @@
 import json
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
 LARGEST_REPLY = 1024 * 1024
 """Bytes of a message that a child may send."""
-LARGEST_REQUEST = 64 * 1024 * 1024
-MOST_BYTES = 64 * 1024
-"""Of a sample, or of a result, as JSON."""
+LARGEST_REQUEST = 256 * 1024 * 1024
 _HEAD = 4
 
 Message = dict[str, Any]
@@ -19,20 +18,24 @@ class Garbled(ValueError):
     """Bytes that are no message."""
 
 
-def packed(message: Message) -> bytes:
+def packed(message: Any) -> bytes:
     """A message, ready to be sent; half characters, as from odd file names, become "?"."""
     try:
         body = to_json(message, fallback=str)
     except ValueError:
-        body = json.dumps(message, default=str, ensure_ascii=False).encode("utf-8", "replace")
+        body = json.dumps(message, default=_plain, ensure_ascii=False).encode("utf-8", "replace")
     return len(body).to_bytes(_HEAD, "big") + body
 
 
-class Frames:
-    """Cuts what is read into messages; `largest`: how many bytes one may have."""
+def _plain(thing: Any) -> Any:
+    return thing.model_dump(mode="json") if isinstance(thing, BaseModel) else str(thing)
 
-    def __init__(self, largest: int) -> None:
-        self._largest = largest
+
+class Frames:
+    """Cuts what is read into messages. largest: how many bytes one may have; finite: no NaN is a number in them."""
+
+    def __init__(self, largest: int, finite: bool = False) -> None:
+        self._largest, self._finite = largest, finite
         self._read = bytearray()
 
     def take(self, raw: bytes) -> list[Message]:
@@ -45,16 +48,15 @@ class Frames:
                 raise Garbled(f"a message of {size:,} bytes; at most {self._largest:,} are taken")
             if len(self._read) < _HEAD + size:
                 break
-            found.append(_message(bytes(self._read[_HEAD : _HEAD + size])))
+            found.append(self._message(bytes(self._read[_HEAD : _HEAD + size])))
             del self._read[: _HEAD + size]
         return found
 
-
-def _message(body: bytes) -> Message:
-    try:
-        message = from_json(body, allow_inf_nan=False)
-    except ValueError as error:
-        raise Garbled(f"what is no JSON: {error}") from error
-    if not isinstance(message, dict):
-        raise Garbled("JSON that is no object")
-    return message
+    def _message(self, body: bytes) -> Message:
+        try:
+            message = from_json(body, allow_inf_nan=not self._finite)
+        except ValueError as error:
+            raise Garbled(f"what is no JSON: {error}") from error
+        if not isinstance(message, dict):
+            raise Garbled("JSON that is no object")
+        return message

@@ -1,0 +1,312 @@
+"""What every rule host promises, and who starts one: the same engine, in a child and in memory."""
+
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulse_adapters.memory import MemoryHosts, MemoryRevisions
+from pulse_adapters.memory.engine import MemoryRuleHost
+from pulse_adapters.rule_host.host import ChildRuleHost
+from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect, EffectCancelled
+from pulse_core.model.moment import Moment
+from pulse_core.model.payload import encode
+from pulse_core.ports import CannotLoad, Hosts, Insight, Kept, Revision, RuleHost
+from pulse_core.projections import Projected, Snapshot, fold
+from pulse_core.settings import Settings
+
+SETTINGS = Settings.model_validate({"engine": {"deadline": "2s"}})
+HEAD = "from pulse_core import Effect, Projection, Verdict\n"
+WISHES = """
+async def wishes(prev, curr, inner):
+    return (await inner(prev, curr)).plus(Effect(action="note", key=f"tick-{curr.tick}"))
+"""
+COUNTS = """
+def step(value, event):
+    if event.subject == "bad":
+        raise ValueError("no")
+    return {"n": value["n"] + 1} if event.subject != "odd" else object()
+
+
+async def shows(prev, curr, inner):
+    own, known = curr.own.get("seen", {}).get("n"), len(curr.effects.open)
+    return (await inner(prev, curr)).plus(Effect(action="note", key="shown", params={"own": own, "open": known}))
+"""
+SEEN = 'PROJECTIONS = {"seen": Projection({"n": 0}, step, version=%d)}\n'
+RAISES = """
+async def raises(prev, curr, inner):
+    await inner(prev, curr)
+    %s
+"""
+
+
+@dataclass
+class House:
+    """Starts hosts of engines that are written down as rules and projections."""
+
+    hosts: Hosts
+    root: Path
+    memory: MemoryRevisions | None
+    begun: list[RuleHost] = field(default_factory=list)
+
+    async def start(
+        self,
+        source: str,
+        events: Sequence[Event] = (),
+        kept: Mapping[str, Kept] | None = None,
+        prev: Snapshot | None = None,
+    ) -> RuleHost:
+        """A host of this engine. events: what is in the log already, where the host stands."""
+        revision = self.written(source)
+        prev = prev or at(1, events)
+
+        async def history(after: int) -> AsyncIterator[Sequence[Event]]:
+            yield [event for event in events if event.seq > after]
+
+        host = await self.hosts.start(revision, prev, history, kept or {})
+        self.begun.append(host)
+        return host
+
+    def written(self, source: str) -> Revision:
+        """The revision of an engine; its rules are its coroutines, in their order."""
+        names = [
+            line.split()[2].partition("(")[0] for line in source.splitlines() if line.startswith("async")
+        ]
+        text = f"{HEAD}{source}\nRULES = [{', '.join(names)}]\n"
+        if self.memory is None:
+            (self.root / "engine.py").write_text(text)
+            return Revision("0" * 40, str(self.root))
+        found: dict[str, Any] = {}
+        try:
+            exec(text, found)
+        except Exception:  # noqa: BLE001 - as an engine may
+            self.memory.engines["second"] = None
+        else:
+            self.memory.engines["second"] = found["RULES"]
+            self.memory.own["second"] = found.get("PROJECTIONS", {})
+        return Revision("second", "/nowhere")
+
+
+@pytest.fixture(params=["memory", "child"])
+async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[House]:
+    if request.param == "memory":
+        revisions = MemoryRevisions({}, "second")
+        house = House(MemoryHosts(revisions), tmp_path, revisions)
+    else:
+        house = House(ChildHosts(), tmp_path, None)
+    yield house
+    for host in house.begun:
+        await host.close()
+
+
+def kill(host: RuleHost) -> None:
+    """End it, as a stranger would."""
+    if isinstance(host, MemoryRuleHost):
+        host.die()
+    else:
+        assert isinstance(host, ChildRuleHost)
+        os.kill(host.pid, signal.SIGKILL)
+
+
+def at(tick: int, events: Sequence[Event] = (), supposed: int = 0) -> Snapshot:
+    """A snapshot that knows of these events; the last ones of them are only supposed."""
+    now = Moment(10**15 + tick * 10**6, "boot", tick * 10**6)
+    projected = fold(Projected(), events)
+    projected = replace(projected, seq=len(events) - supposed, supposed=supposed)
+    return Snapshot(tick, now, SETTINGS, projected=projected)
+
+
+async def folded(host: RuleHost, tick: int, events: Sequence[Event] = (), supposed: int = 0) -> Insight:
+    """What comes of a tick."""
+    return await host.fold(at(tick - 1), at(tick, events, supposed))
+
+
+def wished(count: int, subject: str = "") -> list[Event]:
+    """A log of so many effects, the last of them about something else if that is named."""
+    events = []
+    for seq in range(1, count + 1):
+        key = subject if subject and seq == count else f"key-{seq}"
+        moment, data = Moment(10**15 + seq, "boot", seq), encode(Effect(action="note", key=key))
+        events.append(Event(seq, f"id-{seq}", *moment, "effect", key, "pulse", "host", None, data))
+    return events
+
+
+def cancelled(seq: int, id_: str) -> Event:
+    """The end of an effect that was not begun."""
+    payload = EffectCancelled(why="enough")
+    moment = Moment(10**15 + seq, "boot", seq)
+    return Event(seq, f"id-{seq}", *moment, payload.kind, id_, "pulse", "host", None, encode(payload))
+
+
+def shown(insight: Insight) -> tuple[Any, Any]:
+    """The own value and the number of open effects that a rule saw."""
+    assert not insight.faults
+    params = insight.verdict.effects[0].params
+    return params["own"], params["open"]
+
+
+async def test_rules_are_loaded_and_folded_in_their_order(house: House) -> None:
+    host = await house.start(WISHES + WISHES.replace("wishes", "inside"))
+    assert host.loaded.rules == ("wishes", "inside")
+    assert host.alive
+    insight = await folded(host, 2)
+    assert [layer.rule for layer in insight.layers] == ["inside", "wishes"]
+    assert [(one.key, one.rule) for one in insight.verdict.effects] == [
+        ("tick-2", "inside"),
+        ("tick-2", "wishes"),
+    ]
+    assert not insight.faults
+
+
+async def test_what_cannot_be_loaded_is_said(house: House) -> None:
+    with pytest.raises(CannotLoad):
+        await house.start("raise ValueError('no')")
+
+
+@pytest.mark.parametrize("what", ["raise ValueError('no')", "raise SystemExit(3)", "raise KeyboardInterrupt"])
+async def test_a_rule_that_raises_is_named_and_its_inner_verdict_stands(house: House, what: str) -> None:
+    host = await house.start(RAISES % what + WISHES)
+    for tick in (2, 3):
+        insight = await folded(host, tick)
+        assert [one.key for one in insight.verdict.effects] == [f"tick-{tick}"]
+        assert [(layer.rule, layer.outcome) for layer in insight.layers] == [
+            ("wishes", "added"),
+            ("raises", "error"),
+        ]
+        ((whose, message),) = insight.faults
+        assert whose == "rule:raises"
+        assert what.split()[1].partition("(")[0] in message
+
+
+async def test_a_rule_that_waits_for_what_never_comes_holds_nothing_up(house: House) -> None:
+    waits = "import asyncio\n" + RAISES % "await asyncio.Event().wait()"
+    host = await house.start(waits + WISHES)
+    insight = await folded(host, 2)
+    assert [one.key for one in insight.verdict.effects] == ["tick-2"]
+    assert [fault.whose for fault in insight.faults] == ["rule:raises"]
+
+
+async def test_an_answer_that_is_no_verdict_is_a_fault(house: House) -> None:
+    host = await house.start(RAISES % "return 7")
+    insight = await folded(host, 2)
+    assert insight.verdict.effects == ()
+    assert [fault.whose for fault in insight.faults] == ["rule:raises"]
+
+
+async def test_rules_see_the_events_that_a_tick_knows_of_and_no_later_ones(house: House) -> None:
+    host = await house.start(COUNTS)
+    events = wished(3)
+    host.feed(events[:2])
+    host.feed(events[2:])
+    assert shown(await folded(host, 2, events[:2])) == (None, 2)
+    assert shown(await folded(host, 3, events)) == (None, 3)
+    host.feed([cancelled(4, "id-1")])
+    assert shown(await folded(host, 4, [*events, cancelled(4, "id-1")])) == (None, 2)
+
+
+async def test_a_host_stands_where_it_was_started(house: House) -> None:
+    events = wished(5)
+    host = await house.start(COUNTS + SEEN % 1, events[:3])
+    assert shown(await folded(host, 2, events[:3])) == (3, 3)
+    host.feed(events[3:])
+    assert shown(await folded(host, 3, events)) == (5, 5)
+
+
+async def test_quarantined_rules_are_passed_over_until_they_are_named_no_more(house: House) -> None:
+    host = await house.start(WISHES + RAISES % "raise ValueError('no')")
+    host.quarantine(["raises"])
+    insight = await folded(host, 2)
+    assert ([layer.rule for layer in insight.layers], insight.faults) == (["wishes"], ())
+    host.quarantine(["wishes", "unknown"])
+    insight = await folded(host, 3)
+    assert [layer.rule for layer in insight.layers] == ["raises"]
+    host.quarantine([])
+    assert len((await folded(host, 4)).layers) == 2
+
+
+async def test_what_is_kept_of_a_projection_is_where_the_next_host_goes_on(house: House) -> None:
+    events = wished(4)
+    first = await house.start(COUNTS + SEEN % 1, events)
+    kept = await first.keep()
+    assert kept.keys() == first.loaded.projections.keys() == {"seen"}
+    assert (kept["seen"].version, kept["seen"].seq) == (first.loaded.projections["seen"], 4)
+    assert json.loads(kept["seen"].state) == {"n": 4}
+    ahead = {"seen": kept["seen"]._replace(state='{"n": 70}', seq=3)}
+    resumed = await house.start(COUNTS + SEEN % 1, events, ahead)
+    assert shown(await folded(resumed, 2, events)) == (71, 4)
+
+
+@pytest.mark.parametrize("unfit", [{"version": "of another fold"}, {"seq": 9}])
+async def test_what_was_kept_and_does_not_fit_is_folded_anew(house: House, unfit: dict[str, Any]) -> None:
+    events = wished(4)
+    version = (await house.start(COUNTS + SEEN % 1)).loaded.projections["seen"]
+    kept = Kept(version, 2, '{"n": 70}')._replace(**unfit)
+    host = await house.start(COUNTS + SEEN % 1, events, {"seen": kept})
+    assert shown(await folded(host, 2, events)) == (4, 4)
+
+
+async def test_another_version_of_a_projection_is_another_fold(house: House) -> None:
+    versions = {(await house.start(COUNTS + SEEN % n)).loaded.projections["seen"] for n in (1, 2, 1)}
+    assert len(versions) == 2
+
+
+async def test_a_projection_that_knows_what_is_only_supposed_is_not_kept(house: House) -> None:
+    events = wished(3)
+    host = await house.start(COUNTS + SEEN % 1)
+    host.feed(events)
+    assert shown(await folded(host, 2, events, supposed=1)) == (3, 3)
+    assert await host.keep() == {}
+    await folded(host, 3, events)
+    assert (await host.keep())["seen"].seq == 3
+
+
+async def test_an_event_at_which_a_projection_fails_is_passed_over(house: House) -> None:
+    events = wished(3, subject="bad")
+    host = await house.start(COUNTS + SEEN % 1)
+    host.feed(events)
+    insight = await folded(host, 2, events)
+    assert [fault.whose for fault in insight.faults] == ["projection:seen"]
+    assert "ValueError: no" in insight.faults[0].message
+    assert "id-3" in insight.faults[0].message
+    assert insight.verdict.effects[0].params == {"own": 2, "open": 3}
+    assert json.loads((await host.keep())["seen"].state) == {"n": 2}
+
+
+async def test_a_value_that_is_no_json_stands_still_and_is_not_kept(house: House) -> None:
+    events = wished(3, subject="odd")
+    host = await house.start(COUNTS + SEEN % 1, events[:2])
+    host.feed(events[2:])
+    insight = await folded(host, 2, events)
+    assert [fault.whose for fault in insight.faults] == ["projection:seen"]
+    assert insight.verdict.effects[0].params["own"] == 2
+    assert not (await folded(host, 3, events)).faults
+    assert await host.keep() == {}
+
+
+async def test_a_host_that_was_killed_says_so_and_raises_nothing(house: House) -> None:
+    host = await house.start(WISHES + COUNTS + SEEN % 1)
+    kill(host)
+    insight = await folded(host, 2)
+    assert (insight.verdict.effects, insight.layers) == ((), ())
+    assert [fault.whose for fault in insight.faults] == ["engine"]
+    assert not host.alive
+    host.feed(wished(1))
+    host.quarantine(["wishes"])
+    assert await host.keep() == {}
+
+
+async def test_a_host_that_was_closed_is_no_more_and_may_be_closed_again(house: House) -> None:
+    host = await house.start(WISHES)
+    await host.close()
+    assert not host.alive
+    await host.close()
+    insight = await folded(host, 2)
+    assert not insight.verdict.effects
+    assert insight.faults

@@ -1,0 +1,181 @@
+"""Hosts with a user of their own, in one process with the test: no way back, and nothing left behind."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.engine_user.account import Account
+from pulse_adapters.hands_host import tree
+from pulse_adapters.rule_host import scratch
+from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_core.ports import CannotLoad
+from tests.engine_user import ROOT_ALONE, open_folder, throwaway, uid_of
+from tests.integration.hands_host import hands_scene
+from tests.integration.hands_host.hands_scene import executor, until, watcher
+from tests.integration.rule_host import rule_host_engines
+from tests.integration.rule_host.rule_host_engines import folded, hosting, rule
+
+pytestmark = ROOT_ALONE
+SLEEP = "9473"
+
+
+@pytest.fixture(scope="module")
+def account() -> Iterator[Account]:
+    with throwaway() as one:
+        yield one
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with open_folder() as one:
+        yield one
+
+
+def sleepers(account: Account) -> list[int]:
+    """What the engine's code has begun and nobody ended."""
+    found = []
+    for pid in (int(one.name) for one in Path("/proc").glob("[0-9]*")):
+        with suppress(OSError):
+            if uid_of(pid) == account.uid and SLEEP.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
+
+
+@asynccontextmanager
+async def at_work(account: Account, root: Path, *sources: str) -> AsyncIterator[hands_scene.Scene]:
+    async with hands_scene.at_work(hands_scene.written(root, *sources), user=account.ids) as scene:
+        yield scene
+
+
+async def test_there_is_no_way_back_for_a_rule(account: Account, folder: Path) -> None:
+    tries = rule(
+        """
+        said = []
+        for tried in (lambda: os.setuid(0), lambda: os.setgid(0), lambda: os.setgroups([0]), os.fork):
+            try:
+                tried()
+                said.append("done")
+            except OSError as error:
+                said.append(error.strerror)
+        said.append(str(os.getresuid() + os.getresgid()))
+        verdict = await inner(prev, curr)
+        return verdict.noting(*said)
+        """,
+        before="import os",
+    )
+    revision = rule_host_engines.written(folder / "engine", tries)
+    async with hosting(revision, hosts=ChildHosts(user=account.ids)) as host:
+        assert host.loaded.sandbox["user"] is True
+        insight = await folded(host, 2)
+    assert [layer.notes for layer in insight.layers] == [
+        (*["Operation not permitted"] * 4, str((account.uid,) * 3 + (account.gid,) * 3))
+    ]
+
+
+async def test_the_users_limit_of_processes_holds_a_rule_even_without_seccomp(
+    account: Account, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = f"""
+import os
+from pulse_adapters.rule_host import child
+from pulse_adapters.rule_host.sandbox import landlock, lock, seccomp
+landlock.abi = lambda: None
+seccomp.supported = lambda: False
+print(lock(["/"], "/tmp", 2**29, {account.ids!r}))
+try:
+    os.fork()
+except OSError as error:
+    print(error.strerror)
+"""
+    process = await asyncio.create_subprocess_exec(
+        *(os.sys.executable, "-c", code),
+        stdout=asyncio.subprocess.PIPE,  # type: ignore[attr-defined]
+    )
+    out, _ = await process.communicate()
+    told, refused = out.decode().splitlines()
+    assert "'user': True" in told
+    assert refused == "Resource temporarily unavailable"
+
+
+async def test_without_the_user_that_it_is_to_have_no_rule_host_goes_on(folder: Path) -> None:
+    """Root's rights must not be what is left of a sandbox that failed."""
+    revision = rule_host_engines.written(folder / "engine", rule("return await inner(prev, curr)"))
+    with pytest.raises(CannotLoad):
+        async with hosting(revision, hosts=ChildHosts(scratch=str(folder), user=(2**32 - 1, 2**32 - 1))):
+            pass
+
+
+async def test_where_the_user_finds_its_code_nowhere_the_reason_is_told(folder: Path) -> None:
+    def shown(path: str) -> str:
+        raise CannotLoad(f"{path} is not for you")
+
+    revision = rule_host_engines.written(folder / "engine", rule("return await inner(prev, curr)"))
+    with pytest.raises(CannotLoad, match="is not for you"):
+        async with hosting(revision, hosts=ChildHosts(scratch=str(folder), shown=shown)):
+            pass
+    assert [one.name for one in folder.iterdir()] == ["engine"]  # no scratch folder is left
+
+
+async def test_hands_gain_nothing_by_starting_programs(account: Account, folder: Path) -> None:
+    body = """
+    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    limits = open("/proc/self/limits").read()
+    most = next(line.split()[2] for line in limits.splitlines() if line.startswith("Max processes"))
+    return Reading({"nnp": status["NoNewPrivs"].strip(), "caps": status["CapPrm"].strip(), "most": most})
+    """
+    async with at_work(account, folder / "engine", watcher(body)) as scene:
+        assert await scene.look() == {"nnp": "1", "caps": "0" * 16, "most": "256"}
+
+
+async def test_what_has_thrown_its_mark_away_is_ended_when_the_hands_hang(
+    account: Account, folder: Path
+) -> None:
+    body = f"""
+    subprocess.Popen(["/usr/bin/setsid", "--fork", "/usr/bin/env", "-i", "/bin/sleep", "{SLEEP}"]).wait()
+    return Result({{}})
+    """
+    hang = "time.sleep(600)"
+    async with at_work(account, folder / "engine", executor(body), watcher(hang)) as scene:
+        await scene.act()
+        await until(lambda: len(sleepers(account)) == 1)
+        (stray,) = sleepers(account)
+        assert b"PULSE_HANDS" not in Path(f"/proc/{stray}/environ").read_bytes()
+        with suppress(Exception):
+            await scene.look()
+        await until(lambda: not sleepers(account), 10)
+
+
+async def test_what_a_living_program_answers_for_is_no_stray(
+    account: Account,
+) -> None:
+    program = ("/bin/sleep", SLEEP)
+    child = await asyncio.create_subprocess_exec(
+        *program, user=account.uid, group=account.gid, extra_groups=[], env={}
+    )
+    try:
+        await until(lambda: sleepers(account) == [child.pid])
+        assert child.pid not in list(tree.strays(account.uid)(tree.table()))
+    finally:
+        child.kill()
+        await child.wait()
+
+
+async def test_a_folder_that_turns_into_a_link_is_not_followed_when_a_scratch_folder_goes(
+    folder: Path,
+) -> None:
+    treasure = folder / "treasure"
+    treasure.mkdir(mode=0o711)
+    (treasure / "coin").write_text("x")
+    place = scratch.Scratch(str(folder), None)
+    try:
+        (Path(place.path) / "link").symlink_to(treasure)
+        with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
+            scratch._flatten(place._held, "link", iter(["free"]))
+    finally:
+        await place.remove()
+    assert (treasure.stat().st_mode & 0o777, [one.name for one in treasure.iterdir()]) == (0o711, ["coin"])
+    assert not os.path.lexists(place.path)
