@@ -25,6 +25,7 @@ from pulse_core.model.payload import Json
 from pulse_core.model.vitals import WINDOW_US
 from pulse_core.ports import Executor, Taken, Watcher
 from pulse_core.projections import Snapshot
+from pulse_core.projections.conditions import UNWRITTEN
 from pulse_core.record import Gate, Journal
 from pulse_core.rules.survival import SURVIVAL
 from pulse_core.tick import Folding, Inside, Sources, Stores, Ticker, in_process
@@ -49,7 +50,15 @@ class Daemon:
         watchers = (self.processes, *p.watchers)
         wake, answered = self.ticker.waker, self.ticker.answered
         self.watch = WatchLoop(
-            watchers, self.journal, p.vitals, p.clock, wake, self.reporter, answered, self.budget.pace
+            watchers,
+            self.journal,
+            p.vitals,
+            p.clock,
+            wake,
+            self.reporter,
+            answered,
+            self.budget.pace,
+            self.keeper.hosting.broke if self.keeper else None,
         )
         stores, last = (p.log, p.vitals, p.checkpoints), lambda: self.ticker.prev
         self.housekeeping = Housekeeping(*stores, p.decisions, last, self.reporter, self.budget)
@@ -84,6 +93,7 @@ class Daemon:
             p.view,
             p.decisions,
             self._standing,
+            self.reporter,
             self.reporter,
             self._enlist,
             taken,
@@ -133,6 +143,7 @@ class Daemon:
     async def _begin(self) -> None:
         p = self.parts
         self.ticker.resume(await recall(p.log, p.vitals, p.checkpoints, p.view, p.decisions()))
+        self.journal.is_standing = p.view().conditions[UNWRITTEN] is not None
         for ear in (p.view.hear, self.executor.hear, self.processes.hear, self.tidying.hear, self._hear):
             p.log.listen(ear)
         for ear in (p.view.imagine, self.executor.hear, self.processes.hear):

@@ -34,8 +34,8 @@ class Reporter:
         self._said: dict[tuple[str, str], Said] = {}
         self._queue: asyncio.Queue[Draft] = asyncio.Queue(maxsize=KEPT)
 
-    def __call__(self, whose: str, message: str) -> None:
-        """Say that something of `whose` failed. Never blocks, never raises."""
+    def __call__(self, whose: str, message: str, commit: str = "", ended: bool = False) -> None:
+        """Say that something of `whose` failed; commit, ended: as in `ErrorReported`. Never blocks, never raises."""
         now = asyncio.get_running_loop().time()
         said = self._said.get((whose, message))
         if said and now - said.at < QUIET_SECONDS:
@@ -49,7 +49,8 @@ class Reporter:
         LOG.warning("%s: %s", whose, message)
         repeats = said.repeats if said else 0
         if not self._queue.full():
-            self._queue.put_nowait(Draft(ErrorReported(message=message, repeats=repeats), subject=whose))
+            said_now = ErrorReported(message=message, repeats=repeats, commit=commit, ended=ended)
+            self._queue.put_nowait(Draft(said_now, subject=whose))
 
     def _talks_too_much(self, whose: str, now: float) -> bool:
         """Whether so many different things of this one were recorded lately that more would be a flood."""

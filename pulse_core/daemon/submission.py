@@ -1,6 +1,6 @@
 """The way of a rule's effects to the log, with their claims, in one commit."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pulse_core.execute import ExecutorLoop
 from pulse_core.model.errors import LogUnavailable, Refused
@@ -30,12 +30,13 @@ class Submission:
         self.gate, self.journal, self.loop, self.executors = gate, journal, loop, executors
         self.new_id, self.failed = new_id, failed
 
-    async def __call__(self, effects: Sequence[Effect]) -> None:
+    async def __call__(self, effects: Sequence[Effect]) -> Collection[str]:
+        """The keys of those that are recorded now."""
         wishes = self.gate.news(
             Draft(effect, subject=effect.key, id=self.new_id()) for effect in effects if self._sound(effect)
         )
         if not wishes:
-            return
+            return ()
         ids = [wish.id for wish in wishes]
         try:
             await self.gate.record(self.loop.claim(wishes))
@@ -47,6 +48,7 @@ class Submission:
             self.loop.release(ids)
             raise
         self.loop.begin(ids)
+        return [wish.subject for wish in wishes]
 
     def _suppose(self, wishes: Sequence[Draft]) -> None:
         """The disk takes nothing: hold what keeps the machine alive and bears repetition, and begin it."""

@@ -10,12 +10,12 @@ from pulse_core.engine.tally import Tally
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import RuleQuarantined
-from pulse_core.ports import Hands, Insight, Loaded, Revision
+from pulse_core.ports import Fault, Hands, Insight, Loaded, Revision
 from pulse_core.projections import Engine, Snapshot
 
 
 class Hosting:
-    """Has one host at work, or none. ended: called when it can fold no more."""
+    """Has one host at work, or none. ended: set when it can fold no more, or there is something to tell."""
 
     def __init__(self, parts: EngineParts, around: Surroundings) -> None:
         self.parts, self.around = parts, around
@@ -48,21 +48,50 @@ class Hosting:
             return Insight()
         async with running.lock:
             insight = apart(await running.host.fold(prev, curr), curr)
+        running.is_mourned = not running.host.alive and bool(insight.faults)
         await self._judge(running, insight, curr)
         if not running.host.alive:
             self.ended.set()
-        return insight
+        return insight._replace(commit=running.commit)
 
     async def _judge(self, running: Running, insight: Insight, curr: Snapshot) -> None:
         engine, settings = curr.engine, curr.settings.engine
         running.judge.sees(insight.layers, insight.faults, settings.deadline)
-        drafts = self._tally.drafts(insight.faults, now())
-        is_watched = bool(engine.previous) and not engine.has_stayed(curr.now)  # then survival sees to errors
-        bad = running.judge.verdicts(0 if is_watched else settings.quarantine)
+        self._tally.take(insight.faults, running.commit, now(), running.is_mourned)
+        drafts = self._tally.due(now())
+        # While it is watched, survival sees to errors that the promote has brought.
+        old = engine.excused if engine.is_on_probation(curr.now) else None
+        bad = running.judge.verdicts(settings.quarantine, old)
         for rule in bad.keys() - engine.quarantined.keys() if running.commit == self._engine.commit else ():
             drafts.append(Draft(RuleQuarantined(commit=running.commit, why=bad[rule]), subject=rule))
-        if drafts and await self.record(*drafts):
+        if drafts and await self.record(*drafts) and running is self.running:
             running.host.quarantine(tuple(self._engine.quarantined))
+
+    # What goes wrong between ticks
+
+    def broke(self, whose: str, message: str) -> None:
+        """Take what a watcher of the hands at work did wrong."""
+        self.blame(Fault(whose, message), self.running.commit if self.running else "")
+
+    def mourn(self, running: Running) -> None:
+        """Say that a host has ended, if nobody did."""
+        if not running.is_mourned:
+            running.is_mourned = True
+            self.blame(Fault("engine", "its host ended between two ticks"), running.commit, True)
+
+    def blame(self, fault: Fault, commit: str, ended: bool = False) -> None:
+        """Take what the code of a commit did wrong: all of it is counted while it is watched, and said once later."""
+        engine = self._engine
+        if commit == engine.commit and engine.is_on_probation(self.around.standing().now):
+            self._tally.take((fault,), commit, now(), ended)
+            self.ended.set()
+        else:
+            self.around.blamed(fault.whose, fault.message, commit, ended)
+
+    async def tell(self) -> None:
+        """Record what was taken between ticks."""
+        if drafts := self._tally.due(now()):
+            await self.record(*drafts)
 
     async def record(self, *drafts: Draft) -> bool:
         """Record what there is to say of the engine; whether that was possible."""
@@ -98,7 +127,9 @@ class Hosting:
         if self.parts.hands is None or not (loaded.watchers or loaded.executors):
             return None
         memory = self.around.settings().engine.memory
-        hands = await self.parts.hands.start(revision, memory, self.around.taken)
+        hands = await self.parts.hands.start(
+            revision, memory, self.around.taken, lambda fault: self.blame(fault, revision.commit)
+        )
         for fault in hands.faults:
             self.around.failed(*fault)
         return hands

@@ -1,7 +1,7 @@
 """Which rules of the engine behave so badly that they are passed over."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from pulse_core.model.tick import LayerOutcome
@@ -28,15 +28,15 @@ class Judge:
         self.errors = _counted(self.errors, erred)
         self.slow = _counted(self.slow, slow)
 
-    def verdicts(self, errors: int) -> dict[str, str]:
-        """The rules to be passed over and why; errors: how many in a row are too many (0: any number is borne)."""
+    def verdicts(self, errors: int, of: Collection[str] | None = None) -> dict[str, str]:
+        """The rules to be passed over and why; errors: how many in a row are too many; of: whose, if not everybody's."""
         found = {
             rule: f"it took more than {SLOW:.0%} of the deadline in {times} ticks in a row"
             for rule, times in self.slow.items()
             if times >= SLOW_TICKS
         }
         for rule, times in self.errors.items():
-            if errors and times >= errors:
+            if times >= errors and (of is None or RULE + rule in of):
                 found[rule] = f"it failed in {times} ticks in a row"
         return found
 

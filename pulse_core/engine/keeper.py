@@ -16,6 +16,7 @@ from pulse_core.model.kinds import (
     PromoteRequested,
 )
 from pulse_core.model.payload import Json
+from pulse_core.ports import Revision
 from pulse_core.projections import Engine
 from pulse_core.projections.engine import OWN
 
@@ -71,6 +72,7 @@ class Keeper:
                 for request in tuple(self.engine.requests.values()):
                     await self._answer(request)
                 await self._align()
+                await self.hosting.tell()
             except PulseError as error:
                 self.around.failed("engine", str(error))
                 self.hosting.health.ended(now())
@@ -92,6 +94,7 @@ class Keeper:
             await hosting.retire()
         elif hosting.is_down:
             if hosting.running:
+                hosting.mourn(hosting.running)
                 hosting.health.ended(now())
                 await hosting.retire()
             if now() >= hosting.health.due:
@@ -104,7 +107,7 @@ class Keeper:
         for commit in dict.fromkeys(filter(None, (wanted, engine.good, engine.previous, engine.replaced))):
             began = now()
             try:
-                revision = await self.parts.revisions.ensure(commit)
+                revision = await self._laid_out(commit)
                 await self.hosting.take(running := await self.hosting.started(revision))
             except PulseError as error:
                 why = why or str(error)
@@ -113,6 +116,14 @@ class Keeper:
             return
         await self.hosting.retire()  # so that what was wished of its hands does not wait for ever
         raise PulseError(f"no revision of the engine can be loaded, nor {wanted[:12]}: {why}")
+
+    async def _laid_out(self, commit: str) -> Revision:
+        """The commit's files as they were committed; that they were not found so is said."""
+        revision = await self.parts.revisions.ensure(commit)
+        if revision.altered:
+            self.around.failed("engine", f"the files of {commit[:12]} had been changed after they were laid out; they "
+                               f"are made anew, and what was found lies in {revision.altered}")  # fmt: skip
+        return revision
 
     async def _say_loaded(self, wanted: str, running: Running, why: str, took_ms: int) -> None:
         """Record what runs, if that is news; the first commit of all counts as promoted."""
@@ -146,7 +157,7 @@ class Keeper:
             await self._record(PromoteRefused(why=why), request.subject, request.id)
 
     async def _promote(self, request: Event, asked: PromoteRequested) -> None:
-        running = await self.hosting.started(await self.parts.revisions.ensure(request.subject))
+        running = await self.hosting.started(await self._laid_out(request.subject))
         promoted = self._promoted(asked, running, request.actor)
         await self._turn(running, promoted, request.id)
 
@@ -177,6 +188,7 @@ class Keeper:
                 await running.hands.close()
             raise
         await self.hosting.take(running)
+        self.hosting.health.ends = 0  # those were another commit's
         self.instead_of, self._told = "", (running.commit, running.commit)
         await self._align()
 

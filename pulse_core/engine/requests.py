@@ -15,9 +15,11 @@ def refusal(request: Event, engine: Engine) -> str:
             in_force = engine.commit[:12] or "none"
             return f"another commit is in force by now ({in_force}); look at it, and promote again"
         return ""
-    return "" if target_of(request, engine) else "there is no earlier commit to go back to"
+    if not (target := target_of(request, engine)):
+        return "there is no earlier commit to go back to"
+    return f"{target[:12]} is in force already" if target == engine.commit else ""
 
 
 def target_of(request: Event, engine: Engine) -> str:
-    """The commit that a rollback goes to: the one that is named, else the one before, else the last good one."""
-    return request.subject or engine.previous or (engine.good if engine.good != engine.commit else "")
+    """The commit that a rollback goes to: the one that is named, else the one before, or nothing."""
+    return request.subject or engine.previous

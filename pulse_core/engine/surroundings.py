@@ -39,7 +39,8 @@ class Surroundings:
     """What of the daemon the engine's side may use.
 
     standing: the last snapshot that the whole onion has seen, with nothing in it that is only supposed; enlist: has
-    these watchers and executors at work besides the daemon's own; taken: what those are called.
+    these watchers and executors at work besides the daemon's own; taken: what those are called; blamed: says what the
+    code of a commit did wrong, as `failed` does, with the commit and whether its host ended by it.
     """
 
     log: EventLog
@@ -48,6 +49,7 @@ class Surroundings:
     settings: Callable[[], Settings]
     standing: Callable[[], Snapshot]
     failed: Callable[[str, str], None]
+    blamed: Callable[[str, str, str, bool], None]
     enlist: Callable[[Sequence[Watcher], Mapping[str, Executor]], None]
     taken: Taken
 
@@ -70,13 +72,17 @@ class Health:
 
 @dataclass
 class Running:
-    """A host, the commit that it runs, the row up to which it knew the log when it was started, and its hands."""
+    """A host, the commit that it runs, the row up to which it knew the log when it was started, and its hands.
+
+    is_mourned: whether it was said that the host has ended.
+    """
 
     host: RuleHost
     commit: str
     seq: int
     hands: Hands | None = None
     judge: Judge = field(default_factory=Judge)
+    is_mourned: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def close(self) -> None:

@@ -1,7 +1,6 @@
 """One tree of errors; the type says what is wrong, the message what was asked and what would work."""
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 
 class PulseError(Exception):
@@ -74,6 +73,8 @@ class SettingsRefused(PulseError):
 
 def hint(name: str, known: Iterable[str]) -> str:
     """The nearest known name as ` (did you mean 'x'?)`, or the names there are, or nothing."""
+    from difflib import get_close_matches  # every child of ours imports this module, and few ask
+
     names = sorted(known)
     if near := get_close_matches(name, names, n=1, cutoff=0.6):
         return f" (did you mean {near[0]!r}?)"

@@ -85,6 +85,8 @@ class ErrorReported(Payload, kind="error", wakes=Wake.NEVER):
 
     message: Text
     repeats: int = Field(default=0, description="how often it came again since it was last recorded")
+    commit: str = Field(default="", description="of an engine's code: the commit that it is in")
+    ended: bool = Field(default=False, description="whether the process that its rules run in ended by it")
 
 
 class ProcessUp(Payload, kind="process-up", wakes=Wake.NOW):

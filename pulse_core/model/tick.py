@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 
+NOBODY = "-"
+"""Instead of a commit: no host was up, or nobody was let ask it."""
+
 
 @dataclass(frozen=True, slots=True)
 class LayerOutcome:
@@ -33,3 +36,6 @@ class TickRecord:
     took_us: int
     snapshot: str | None = None
     """Hash of the snapshot in objects/, kept for ticks that emitted effects."""
+    engine: str | None = None
+    """The commit whose rules were asked, NOBODY if the onion was folded without any, nothing if only the reflex was
+    (the rest was busy with an older tick, or there is no engine); None in records of before this was written down."""

@@ -81,7 +81,7 @@ class Window:
 
     def values(self, field: str) -> tuple[Json, ...]:
         """One field over time, oldest first; samples without it are passed over."""
-        return tuple(sample.data[field] for sample in self.samples if field in sample.data)
+        return tuple([sample.data[field] for sample in self.samples if field in sample.data])
 
     def plus(self, sample: Sample) -> "Window":
         """The window after one more sample: what is older than a minute falls out."""

@@ -6,6 +6,7 @@ Each has a real adapter and a twin in `pulse_adapters.memory`; one contract suit
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.courier import Courier, Letter
 from pulse_core.ports.engine import (
+    Broken,
     CannotLoad,
     Fault,
     Hands,
@@ -31,6 +32,7 @@ from pulse_core.ports.watcher import Watcher
 
 __all__ = [
     "Answer",
+    "Broken",
     "CannotLoad",
     "Checkpoint",
     "Checkpoints",

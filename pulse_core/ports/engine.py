@@ -21,11 +21,19 @@ class CannotLoad(PulseError):
     """A revision that no host could load; the message names file and line."""
 
 
+class Broken(PulseError):
+    """The engine's code did what it must not, whatever the world is like; the message names file and line."""
+
+
 class Revision(NamedTuple):
-    """A commit of the engine, and the folder that holds its immutable export."""
+    """A commit of the engine, and the folder that holds its immutable export.
+
+    altered: where lies what was found there instead, if somebody had changed it.
+    """
 
     commit: str
     path: str
+    altered: str = ""
 
 
 class Fault(NamedTuple):
@@ -36,11 +44,15 @@ class Fault(NamedTuple):
 
 
 class Insight(NamedTuple):
-    """What came of a fold: the verdict, what each layer did (innermost first), and the faults."""
+    """What came of a fold: the verdict, what each layer did (innermost first), and the faults.
+
+    commit: whose rules were asked; nothing if nobody's were, or nobody says.
+    """
 
     verdict: Verdict = Verdict()
     layers: tuple[LayerOutcome, ...] = ()
     faults: tuple[Fault, ...] = ()
+    commit: str = ""
 
 
 class Kept(NamedTuple):
@@ -143,8 +155,13 @@ class Hands(Protocol):
 class HandsHosts(Protocol):
     """Starts hands hosts."""
 
-    async def start(self, revision: Revision, memory: int, taken: Taken) -> Hands:
-        """The revision's hands; memory: MiB beyond what the host starts with. Raises CannotLoad."""
+    async def start(
+        self, revision: Revision, memory: int, taken: Taken, failed: Callable[[Fault], None]
+    ) -> Hands:
+        """The revision's hands; memory: MiB beyond what the host starts with. Raises CannotLoad.
+
+        failed is told what their code does wrong and no caller is told; a watcher whose code is at fault raises Broken.
+        """
         ...
 
 
@@ -156,7 +173,7 @@ class Revisions(Protocol):
         ...
 
     async def ensure(self, commit: str) -> Revision:
-        """The commit's immutable export, made if it is not there."""
+        """The commit's immutable export, made if it is not there, or not any more what was committed."""
         ...
 
     async def point_main(self, commit: str, expected: str) -> None:

@@ -32,7 +32,8 @@ class Vitals(Protocol):
     async def trim(self, before_at: int, minutes_before: int = 0) -> Trimmed:
         """Forget what is older than these (UTC microseconds): samples and ticks, and minutes.
 
-        Samples are rolled up to minutes first, so only whole minutes go. Nothing else waits for it.
+        Samples are rolled up to minutes first, so only whole minutes go. The newest 1,000 of the ticks whose snapshot
+        was kept stay as long as minutes do. Nothing else waits for it.
         """
         ...
 

@@ -10,6 +10,8 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.payload import REDACTED, Json, plain
 from pulse_core.model.sizes import spell_size
 
+UNWRITTEN = "unwritten"
+"""The name of the condition that the log can't be written."""
 FOR = "for_condition"
 """The name of an effect's param that says which condition it is an answer to."""
 
@@ -43,12 +45,14 @@ class Condition(NamedTuple):
 class Conditions:
     """raised: conditions that stand, by name; cleared: when others were last cleared (the last 200);
     answering: open effects that answer one: the condition's name and the measure's place, by effect id;
-    tried: when measures were wished in episodes of before (the last 50), by the names in `cleared`."""
+    tried: when measures were wished in episodes of before (the last 50), by the names in `cleared`;
+    last: the measures of the newest of these episodes, as they stood when it was over, likewise."""
 
     raised: Mapping[str, Condition] = field(default_factory=dict)
     cleared: Mapping[str, Moment] = field(default_factory=dict)
     answering: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     tried: Mapping[str, tuple[Moment, ...]] = field(default_factory=dict)
+    last: Mapping[str, tuple[Measure, ...]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Condition | None:
         return self.raised.get(name)
@@ -65,7 +69,7 @@ def after(state: Conditions, events: Iterable[Event]) -> Conditions:
     if not state.raised and not state.answering and not any(e.kind == ConditionRaised.kind for e in events):
         return state  # as nearly always: nothing is wrong
     raised, cleared, answering = dict(state.raised), dict(state.cleared), dict(state.answering)
-    tried = dict(state.tried)
+    tried, last = dict(state.tried), dict(state.last)
     for event in events:
         kind = event.kind
         if kind == Effect.kind:
@@ -77,23 +81,30 @@ def after(state: Conditions, events: Iterable[Event]) -> Conditions:
         elif kind == ConditionRaised.kind:
             raised[event.subject] = _raised(raised.get(event.subject), event)
         elif kind == ConditionCleared.kind and event.subject in raised:
-            _over(raised.pop(event.subject), cleared, tried, event)
+            _over(raised.pop(event.subject), cleared, tried, last, event)
             answering = {id_: place for id_, place in answering.items() if place[0] != event.subject}
-    return Conditions(raised, cleared, answering, tried)
+    return Conditions(raised, cleared, answering, tried, last)
 
 
 def _over(
-    condition: Condition, cleared: dict[str, Moment], tried: dict[str, tuple[Moment, ...]], event: Event
+    condition: Condition,
+    cleared: dict[str, Moment],
+    tried: dict[str, tuple[Moment, ...]],
+    last: dict[str, tuple[Measure, ...]],
+    event: Event,
 ) -> None:
+    last.pop(event.subject, None)
     cleared.pop(event.subject, None)  # so that the newest is last
     cleared[event.subject] = event.moment
     if condition.measures:
         wished = (measure.wished for measure in condition.measures)
+        last[event.subject] = condition.measures
         tried[event.subject] = (*tried.get(event.subject, ()), *wished)[-MEASURES:]
     if len(cleared) > REMEMBERED:
         oldest = next(iter(cleared))
         del cleared[oldest]
         tried.pop(oldest, None)
+        last.pop(oldest, None)
 
 
 def _raised(before: Condition | None, event: Event) -> Condition:

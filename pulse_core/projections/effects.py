@@ -205,10 +205,13 @@ class _Desk:
     def _settled_at(self) -> Mapping[str, Moment]:
         if not self.settled:
             return self.before.settled_at
-        older = {key: at for key, at in self.before.settled_at.items() if key not in self.settled}
-        newer = {key: event.moment for key, event in self.settled.items()}
-        both = older | newer
-        return dict(islice(both.items(), max(0, len(both) - REMEMBERED), None))
+        settled_at = dict(self.before.settled_at)
+        for key, event in self.settled.items():
+            settled_at.pop(key, None)  # so that the newest is last
+            settled_at[key] = event.moment
+        for key in tuple(islice(settled_at, max(0, len(settled_at) - REMEMBERED))):
+            del settled_at[key]
+        return settled_at
 
 
 def _note(lately: deque[Moment], now: Moment) -> None:

@@ -18,29 +18,40 @@ from pulse_core.model.kinds import (
     RollbackRequested,
     RuleQuarantined,
 )
-from pulse_core.model.moment import Moment
+from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.payload import REDACTED, plain
 
-FAILURES = 100
+FAILURES = EARLIER = 100
 ROLLBACK = "rollback-engine"
-RULE = "rule:"
-"""How the subject of an error begins that a rule has raised."""
+RULE, PROJECTION = "rule:", "projection:"
+"""How the subject of an error begins that a rule or a projection has raised."""
+PARTS = (RULE, PROJECTION, "watcher:", "executor:")
+MOST_AILING = 400
+AILING = 20 * 60 * US_PER_SECOND
+"""How long after its last error something of an engine counts as ailing: what fails for long is said that often."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """commit: the one in force, promoted at `promoted` and watched for `watch_us`; previous: the one before;
-    errors: when rules raised errors since then (the last 100); failures: when survival's actions failed, with
-    none in between that worked (the last 100); trying: survival's open actions, by effect id;
-    asked: when a rollback was last wished; rolled_back: when one was done; good: the last commit that was in force
-    for the whole time that it was watched; quarantined: rules that are passed over, and why; replaced: the commit that
-    the one in force took the place of; requests: what people asked for and nobody answered, by the event's id."""
+    """commit: the one in force, promoted at `promoted` and watched for `watch_us`; earlier: those before it, oldest
+    first, through which rollbacks go back one by one (the last 100);
+    errors: when rules and projections raised errors since then (the last 100); breakdowns: when its watchers and
+    executors failed by their own fault, or one of its hosts ended (likewise); ailing: its watchers and executors that
+    failed lately, and when; excused: those that did so before the promote already, which is not to blame;
+    failures: when survival's actions failed, with none in between that worked (the last 100); trying: survival's open
+    actions, by effect id; asked: when a rollback was last wished; rolled_back: when one was done; good: the last commit
+    that was in force for the whole time that it was watched; quarantined: rules that are passed over, and why;
+    replaced: the commit that the one in force took the place of; requests: what people asked for and nobody answered,
+    by the event's id."""
 
     commit: str = ""
-    previous: str = ""
+    earlier: tuple[str, ...] = ()
     promoted: Moment | None = None
     watch_us: int = 0
     errors: tuple[Moment, ...] = ()
+    breakdowns: tuple[Moment, ...] = ()
+    ailing: Mapping[str, Moment] = field(default_factory=dict)
+    excused: tuple[str, ...] = ()
     failures: tuple[Moment, ...] = ()
     trying: Mapping[str, str] = field(default_factory=dict)
     asked: Moment | None = None
@@ -50,9 +61,18 @@ class Engine:
     replaced: str = ""
     requests: Mapping[str, Event] = field(default_factory=dict)
 
+    @property
+    def previous(self) -> str:
+        """The one before the commit in force, or nothing."""
+        return self.earlier[-1] if self.earlier else ""
+
     def has_stayed(self, now: Moment) -> bool:
         """Whether the commit in force has been so for as long as it was to be watched."""
         return self.promoted is None or now.since(self.promoted) >= self.watch_us
+
+    def is_on_probation(self, now: Moment) -> bool:
+        """Whether errors count against the commit in force, since there is one to go back to."""
+        return bool(self.previous) and not self.has_stayed(now)
 
 
 TURNS = frozenset({EnginePromoted.kind, EngineRolledBack.kind})
@@ -65,8 +85,8 @@ KINDS = frozenset({Effect.kind, *SETTLING, ErrorReported.kind, *OWN})
 def after(state: Engine, events: Iterable[Event]) -> Engine:
     """The engine after more events."""
     events = tuple(events)
-    if state.promoted is None and not any(event.kind in OWN for event in events):
-        return state  # nothing is being judged
+    if not state.commit and not any(event.kind in OWN for event in events):
+        return state  # there is no engine
     trying, failures = dict(state.trying), state.failures
     for event in events:
         kind = event.kind
@@ -77,7 +97,7 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
             if trying.pop(event.subject, None):
                 failures = _settled(failures, event)
         elif kind == ErrorReported.kind:
-            if event.subject.startswith(RULE) and state.promoted is not None:
+            if '"commit":' in event.data or event.subject.startswith(RULE):
                 state = _erred(state, event)
         elif kind == RuleQuarantined.kind:
             state = _quarantined(state, event)
@@ -111,9 +131,24 @@ def _settled(failures: tuple[Moment, ...], event: Event) -> tuple[Moment, ...]:
 
 
 def _erred(state: Engine, event: Event) -> Engine:
-    repeats = int(plain(event.data).get("repeats", 0)) if event.data != REDACTED else 0
-    more = (event.moment,) * min(1 + repeats, FAILURES)
-    return replace(state, errors=(*state.errors, *more)[-FAILURES:])
+    data = plain(event.data) if event.data != REDACTED else {}
+    if data.get("commit", state.commit) != state.commit:
+        return state  # the last words of another one
+    ended = bool(data.get("ended", False))
+    if event.subject.startswith(PARTS) and not ended:
+        state = _ailed(state, event)
+    if state.promoted is None or event.subject in state.excused:
+        return state
+    more = (event.moment,) * min(1 + int(data.get("repeats", 0)), FAILURES)
+    if event.subject.startswith((RULE, PROJECTION)) and not ended:
+        return replace(state, errors=(*state.errors, *more)[-FAILURES:])
+    return replace(state, breakdowns=(*state.breakdowns, *more)[-FAILURES:])
+
+
+def _ailed(state: Engine, event: Event) -> Engine:
+    others = {subject: at for subject, at in state.ailing.items() if subject != event.subject}
+    newest = tuple({**others, event.subject: event.moment}.items())[-MOST_AILING:]
+    return replace(state, ailing=dict(newest))
 
 
 def _quarantined(state: Engine, event: Event) -> Engine:
@@ -129,10 +164,12 @@ def _promoted(state: Engine, event: Event) -> Engine:
     return replace(
         state,
         commit=event.subject,
-        previous=previous,
+        earlier=(*state.earlier, previous)[-EARLIER:] if previous else (),
         promoted=event.moment,
         watch_us=watch,
         errors=(),
+        breakdowns=(),
+        excused=tuple(one for one, at in state.ailing.items() if event.moment.since(at) <= AILING),
         asked=None,
         good=state.commit if state.commit and state.has_stayed(event.moment) else state.good,
         quarantined={},
@@ -141,15 +178,25 @@ def _promoted(state: Engine, event: Event) -> Engine:
 
 
 def _rolled_back(state: Engine, event: Event) -> Engine:
+    """What was good is so again at once; what was never in force for long enough is watched like a promote."""
+    data = plain(event.data) if event.data != REDACTED else {}
+    to = str(data.get("to", ""))
     return replace(
         state,
         commit=event.subject,
-        previous="",
-        promoted=None,
-        watch_us=0,
+        earlier=_before(to, state.earlier),
+        promoted=None if to and to == state.good else event.moment,
         errors=(),
+        breakdowns=(),
+        ailing={},
+        excused=(),
         asked=None,
         rolled_back=event.moment,
         quarantined={},
-        replaced=str(plain(event.data).get("rejected", "")) if event.data != REDACTED else "",
+        replaced=str(data.get("rejected", "")),
     )
+
+
+def _before(commit: str, earlier: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that stand before the newest occurrence of a commit; all, if it is none of them."""
+    return earlier[: len(earlier) - 1 - earlier[::-1].index(commit)] if commit in earlier else earlier

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName
 from pulse_core.model.event import Draft, Event
@@ -150,8 +150,13 @@ class Gate:
 
 def parsed(executor: Executor, effect: Effect) -> Any:
     """The effect's params as its executor's model; raises Refused with what is wrong in them."""
+    return held_against(executor.params, effect)
+
+
+def held_against(model: type[BaseModel], effect: Effect) -> Any:
+    """The effect's params as this model; raises Refused with what is wrong in them."""
     try:
-        return executor.params.model_validate(effect.params)
+        return model.model_validate(effect.params)
     except ValidationError as error:
         raise Refused(f"params of {effect.action}: {describe(error)}") from error
 

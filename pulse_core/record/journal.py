@@ -6,12 +6,16 @@ from dataclasses import replace
 
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft, Event, Head
-from pulse_core.model.moment import Moment, iso
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised
+from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.model.payload import encode
 from pulse_core.ports import Clock, EventLog, Listener
+from pulse_core.projections.conditions import UNWRITTEN
 
 MOST = 1_000
 RETRY = 0.5
+PATIENCE = 5 * US_PER_SECOND
+"""How long nothing can be written before that is a condition; until then it may be a hiccup."""
 
 
 class Journal:
@@ -21,7 +25,8 @@ class Journal:
     which they happened; until then only the daemon's own view knows of them, and nobody is told that they are
     recorded. They are lost if the daemon dies meanwhile, like anything that could not be written.
 
-    recovered hears, in words, for how long nothing could be written, once something can be again.
+    recovered hears, in words, for how long nothing could be written, once something can be again. If that lasts, it is
+    a condition, which rules can answer from memory; is_standing: whether that is raised, by this daemon or the last one.
     """
 
     def __init__(
@@ -32,6 +37,7 @@ class Journal:
         recovered: Callable[[str], None] = lambda words: None,
     ) -> None:
         self.log, self.clock, self.new_id, self.recovered = log, clock, new_id, recovered
+        self.is_standing = False
         self._refused: Moment | None = None
         self._held: dict[str, Draft] = {}
         self._holding = asyncio.Event()
@@ -70,8 +76,9 @@ class Journal:
         self._under_way += 1
         try:
             events = await self.log.append(*held, *drafts)
-        except LogUnavailable:
+        except LogUnavailable as error:
             self._refused = self._refused or self.clock.now()
+            self._raise(str(error), self._refused)
             raise
         finally:
             self._under_way -= 1
@@ -81,7 +88,16 @@ class Journal:
             since, self._refused = iso(self._refused.at), None
             until = iso(self.clock.now().at)
             self.recovered(f"could not be written from {since} to {until}; {len(held)} events were held")
+        if self.is_standing and events:
+            self.is_standing = False
+            self.suppose(Draft(ConditionCleared(evidence="the log can be written again"), UNWRITTEN))
         return events[len(held) :]
+
+    def _raise(self, why: str, since: Moment) -> None:
+        if not self.is_standing and self.clock.now().since(since) >= PATIENCE:
+            self.is_standing = True
+            evidence = f"nothing can be recorded since {iso(since.at)}: {why}"
+            self.suppose(Draft(ConditionRaised(evidence=evidence), UNWRITTEN))
 
     async def append_or_suppose(self, *drafts: Draft) -> None:
         """Record the drafts, or hold them if that cannot be done now; raises LogUnavailable if too many are."""

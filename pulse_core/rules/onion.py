@@ -1,7 +1,8 @@
 """The onion: the first rule is outermost, and each may pass on, bypass, decorate or transform."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
@@ -32,6 +33,18 @@ def compose(
     for rule in reversed(rules):
         inner = Layer(rule, inner, trace if trace is not None else [], clock)
     return inner
+
+
+def at_once(answer: Awaitable[Verdict]) -> Verdict | None:
+    """What an onion answers without any loop, as one does whose rules await nothing but what is inside them; else None."""
+    coroutine = cast(Coroutine[Any, Any, Verdict], answer)
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        verdict: Verdict = done.value
+        return verdict
+    coroutine.close()
+    return None
 
 
 def name_of(rule: Rule) -> str:

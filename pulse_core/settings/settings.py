@@ -64,7 +64,9 @@ class WatchSettings(Group):
         5_000_000, ge=50_000, description="time between two samples of the system"
     )
     keep: Duration = Field(
-        86_400_000_000, ge=3_600_000_000, description="how long samples and tick records stay in vitals.db"
+        86_400_000_000,
+        ge=3_600_000_000,
+        description="how long samples and tick records stay in vitals.db (the last 1,000 that emitted effects: as minutes)",
     )
     keep_minutes: Duration = Field(
         30 * 86_400_000_000,

@@ -1,6 +1,6 @@
 """A story told to rules: samples and events come, time goes on, ticks are folded, effects are settled."""
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +23,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections import BUILT_IN, Projected, Snapshot, fold
 from pulse_core.rules import Rule, compose
+from pulse_core.rules.onion import at_once
 from pulse_core.settings import Settings, parse_duration
 
 NOON = 1_790_000_000 * US_PER_SECOND
@@ -135,7 +136,10 @@ class Story:
         from pulse_core.engine.apart import is_too_soon  # only now: no survival rule before a test wants one
 
         curr, trace = self.snapshot, list[LayerOutcome]()
-        self.verdict = _finished(compose(self.rules, trace=trace)(self._prev or curr, curr))
+        verdict = at_once(compose(self.rules, trace=trace)(self._prev or curr, curr))
+        if verdict is None:
+            raise AssertionError("a rule waits for something; it may await nothing but inner(prev, curr)")
+        self.verdict = verdict
         self.layers, self._prev = tuple(trace), curr
         self._ticks += 1
         keys = curr.effects.keys
@@ -223,15 +227,3 @@ def _stepped(projection: Projection, value: Any, event: Event) -> Any:
     """The value after one more event, as JSON has it: what can't be written down can't be remembered."""
     is_wanted = projection.kinds is None or event.kind in projection.kinds
     return from_json(to_json(projection.step(value, event))) if is_wanted else value
-
-
-def _finished(answer: Any) -> Verdict:
-    """What a rule answers; it may await nothing but what is inside it."""
-    coroutine: Coroutine[Any, Any, Verdict] = answer
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        verdict: Verdict = done.value
-        return verdict
-    coroutine.close()
-    raise AssertionError("a rule waits for something; it may await nothing but inner(prev, curr)")

@@ -153,6 +153,7 @@ class Ticker:
             reflex,
             layers=folded.layers,
             effects=both,
+            engine=folded.engine,
             tick_ms=tick_ms,
             took_us=reflex.took_us + round((_now() - began) * 1e6),
         )
@@ -192,6 +193,7 @@ class Ticker:
             effects=tuple(effect.key for effect in folded.emitted),
             tick_ms=self._bounded(folded.verdict.tick_ms),
             took_us=round((_now() - began) * 1e6),
+            engine="",
         )
 
     async def _with_portrait(self, record: TickRecord, curr: Snapshot) -> TickRecord:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.vitals import Reading, Sample, Window
-from pulse_core.ports import Clock, Vitals, Watcher
+from pulse_core.ports import Broken, Clock, Vitals, Watcher
 from pulse_core.record import Journal
 from pulse_core.watch.costs import Costs
 
@@ -17,7 +17,8 @@ class WatchLoop:
     """Runs watchers and holds their windows.
 
     wake is called with a reason when a sample is worth a tick; failed with (whose, message) when a watcher
-    failed, hung, or is well again; answered returns when a tick has seen the conclusions that are known now;
+    failed or hung, and broke (or else failed) when an engine's code is to blame for it;
+    answered returns when a tick has seen the conclusions that are known now;
     pace tells how a watcher is slowed down: by which factor its rests are longer, and how many seconds they
     last whatever nudges it.
     """
@@ -32,6 +33,7 @@ class WatchLoop:
         failed: Callable[[str, str], None],
         answered: Callable[[], Awaitable[None]],
         pace: Callable[[Watcher], tuple[float, float]] = lambda watcher: (1.0, 0.0),
+        broke: Callable[[str, str], None] | None = None,
     ) -> None:
         self._own = tuple(watchers)
         self._enlisted: tuple[Watcher, ...] = ()
@@ -40,6 +42,7 @@ class WatchLoop:
         self.pace = pace
         self.journal, self.vitals, self.clock = journal, vitals, clock
         self.wake, self.failed, self.answered = wake, failed, answered
+        self.broke = broke or failed
         self.costs = Costs()
         self._windows: dict[str, Window] = {}
 
@@ -122,6 +125,9 @@ class WatchLoop:
                 reading = await self.costs.collect(watcher)
         except TimeoutError:
             self.failed(f"watcher:{watcher.name}", f"did not answer within {watcher.timeout:g} s")
+            return False
+        except Broken as error:
+            self.broke(f"watcher:{watcher.name}", str(error))
             return False
         except Exception as error:  # noqa: BLE001 - a broken watcher must not disturb the others
             self.failed(f"watcher:{watcher.name}", told(error))

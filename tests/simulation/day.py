@@ -20,14 +20,9 @@ from pulse_core.model.kinds import (
     SilenceAdded,
 )
 from pulse_core.model.payload import Json
-from pulse_core.model.vitals import Window
 from pulse_core.ports import Answer, Trouble
-from pulse_core.projections import Projected
-from pulse_core.settings import Settings
-from pulse_core.watch.error_log import ErrorLog
-from pulse_core.watch.llm import Llm
-from pulse_core.watch.network import Network
 from tests.simulation.machine import RESOURCES, Hand, Machine, consumer
+from tests.simulation.senses import of_logs, of_network
 from tests.simulation.thin import ThinLogs, thinned
 from tests.simulation.world import World, simulate
 
@@ -87,25 +82,8 @@ class Day:
 
     def _senses(self) -> None:
         """What a daemon of this world looks with."""
-
-        def facts() -> Projected:
-            assert self.world.daemon is not None
-            return self.world.daemon.parts.view()
-
-        def window(key: str) -> Callable[[], Window]:
-            return lambda: (
-                self.world.daemon.watch.windows.get(key, Window()) if self.world.daemon else Window()
-            )
-
-        def settings() -> Settings:
-            return self.world.settings
-
-        self.world.watchers = (
-            self.machine,
-            Network(self.prober, settings, facts, window("network")),
-            Llm(self.prober, self.world.clock, settings, facts, window("llm")),
-            ErrorLog(self.logs, self.world.clock, settings, facts, self.world.vitals.newest),
-        )
+        world = self.world
+        world.watchers = (self.machine, *of_network(world, self.prober), of_logs(world, self.logs))
 
     async def begin(self) -> None:
         """A daemon, with the real notifier."""

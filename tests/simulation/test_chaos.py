@@ -1,4 +1,7 @@
-"""Lives on which everything goes wrong; a seed that fails is printed and can be lived again."""
+"""Lives on which everything goes wrong; a seed that fails is printed and can be lived again.
+
+`make campaign` lives thousands of them.
+"""
 
 import os
 import subprocess
@@ -9,7 +12,7 @@ import pytest
 from tests.simulation.chaos import live
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_laws_hold_whatever_goes_wrong(seed: int) -> None:
     assert live(seed, deeds=60).daemon is not None
 

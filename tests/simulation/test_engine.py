@@ -216,6 +216,25 @@ def test_a_host_that_dies_is_started_again_and_again_at_growing_intervals() -> N
     bench.tell(story)
 
 
+def test_a_promote_whose_host_dies_again_and_again_is_taken_back_and_once_is_borne() -> None:
+    bench = Bench(frail=(spares,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "frail")
+        for deaths in range(1, 6):
+            assert not world.events("rollback")
+            bench.hosts.started[-1].die()
+            await asyncio.sleep(40)
+            assert len(world.events("error", subject="engine")) == deaths
+        (rolled,) = world.events("rollback")
+        assert json.loads(rolled.data)["rejected"] == "frail"
+        assert bench.revisions.main == rolled.subject
+        assert bench.hosts.started[-1].alive
+
+    bench.tell(story)
+
+
 def test_at_boot_the_last_good_commit_runs_where_the_one_in_force_cannot_be_loaded() -> None:
     bench = Bench(second=(wishes,))
 
@@ -325,6 +344,14 @@ def test_a_flood_of_wishes_is_bounded_and_spends_nothing_of_survivals_budget() -
         await promoted(world, "bad")
         await lives_through_a_death(world)
         assert len([one for one in world.events("effect") if one.subject.startswith("flood")]) == 60
+        assert len(world.events("effect", subject="notify:blast-radius:engine")) == 1
+        await asyncio.sleep(600)
+        (told,) = world.events("effect", subject="notify:blast-radius:engine")
+        assert "effects of your rules held back" in told.data
+        await world.ask(RollbackRequested(), "")
+        await asyncio.sleep(700)
+        assert '"over":true' in world.events("effect", subject="notify:blast-radius:engine")[-1].data
+        assert len(world.events("effect", subject="notify:blast-radius:engine")) == 2
 
     bench.tell(story, {**GUARDED, **QUICK})
 

@@ -11,6 +11,7 @@ from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import ReloadRequested
 from pulse_core.settings import Settings
 from pulse_core.watch.error_log import ErrorLog, in_handfuls, later
+from tests.simulation.senses import of_logs
 from tests.simulation.world import World, simulate
 
 APP = "/var/log/app.log"
@@ -20,14 +21,9 @@ ONE = {"log": [LOG]}
 
 async def start(world: World, logs: MemoryLogs) -> ErrorLog:
     """A daemon that follows logs."""
-
-    def facts() -> Any:
-        assert world.daemon is not None
-        return world.daemon.parts.view()
-
     logs.follow((), {}, ())  # a reader ends with its daemon
     logs.take()
-    watcher = ErrorLog(logs, world.clock, lambda: world.settings, facts, world.vitals.newest)
+    watcher = of_logs(world, logs)
     world.watchers = (watcher,)
     await world.start()
     await asyncio.sleep(0.1)
@@ -175,18 +171,19 @@ def test_what_no_disk_took_before_a_crash_is_said_again() -> None:
     simulate(story, ONE)
 
 
-def test_more_is_held_than_the_journal_holds_and_none_of_it_is_lost() -> None:
+def test_more_is_held_than_the_journal_holds_and_none_of_it_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulse_core.record.journal.MOST", 100)
     logs = MemoryLogs()
 
     async def story(world: World) -> None:
         await start(world, logs)
         unwritable(world)
-        for number in range(1_500):
+        for number in range(150):
             logs.write(APP, f"ERROR {number}")
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.5)
         world.log.commit = None
         await asyncio.sleep(1_000)
-        assert lines(world) == [f"ERROR {number}" for number in range(1_500)]
+        assert lines(world) == [f"ERROR {number}" for number in range(150)]
 
     simulate(story, {"log": [{**LOG, "lines_per_minute": 100_000}]})
 

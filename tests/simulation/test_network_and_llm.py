@@ -5,15 +5,15 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from pulse_adapters.memory import MemoryProber
 from pulse_core.model.kinds import Paused, ProcessStartRequested, ProcessStopRequested, Resumed
-from pulse_core.model.vitals import Window
 from pulse_core.ports import Answer, Trouble
-from pulse_core.projections import Projected
 from pulse_core.settings import Settings
-from pulse_core.watch.llm import Llm
-from pulse_core.watch.network import Network
-from tests.simulation.world import World, simulate
+from tests.long_form import sample
+from tests.simulation.senses import of_network
+from tests.simulation.world import RARE_SCANS, World, simulate
 
 MINUTE, HOUR = 60, 3_600
 URL, PAGE = "http://127.0.0.1:4000/health", "http://192.0.2.1/"
@@ -36,23 +36,7 @@ class Outside:
 
     def senses(self) -> None:
         """New senses, as a new daemon has them."""
-
-        def facts() -> Projected:
-            assert self.world.daemon is not None
-            return self.world.daemon.parts.view()
-
-        def window(key: str) -> Callable[[], Window]:
-            return lambda: (
-                self.world.daemon.watch.windows.get(key, Window()) if self.world.daemon else Window()
-            )
-
-        def settings() -> Settings:
-            return self.world.settings
-
-        self.world.watchers = (
-            Network(self.prober, settings, facts, window("network")),
-            Llm(self.prober, self.world.clock, settings, facts, window("llm")),
-        )
+        self.world.watchers = of_network(self.world, self.prober)
 
     async def again(self, away: float = 0) -> None:
         """The daemon dies, and another one takes its place so many seconds later."""
@@ -240,18 +224,20 @@ def test_two_failures_kill_nothing_however_often_they_come() -> None:
     live(story, LLM)
 
 
+@pytest.mark.usefixtures("rare_rounds")
 def test_a_restart_in_vain_is_followed_by_a_word_and_by_patience() -> None:
     async def story(outside: Outside) -> None:
         outside.cut(URL)
-        await asyncio.sleep(24 * HOUR)
-        assert 15 < len(outside.restarts()) < 40
+        hours = sample(6, 24)
+        await asyncio.sleep(hours * HOUR)
+        assert 6 + hours / 2 < len(outside.restarts()) < 10 + hours
         told = [title for title in outside.titles() if "still" not in title]
         assert told == [f"{URL} gives no good answer"]
         outside.prober.says.clear()
         await asyncio.sleep(5 * MINUTE)
         assert outside.titles()[-1] == f"resolved: {URL}"
 
-    live(story, LLM)
+    live(story, {**LLM, **RARE_SCANS})
 
 
 def test_a_slow_start_is_waited_for() -> None:

@@ -201,6 +201,7 @@ def test_the_limit_survives_a_restart() -> None:
 # The network is away
 
 
+@pytest.mark.usefixtures("rare_rounds")
 @pytest.mark.parametrize("restart", [False, True])
 def test_notices_of_a_days_outage_arrive_afterwards_together_with_their_times(restart: bool) -> None:
     async def story(post: Post) -> None:
@@ -229,6 +230,7 @@ def test_notices_of_a_days_outage_arrive_afterwards_together_with_their_times(re
     tell(story, {**SENT, **LAZY})
 
 
+@pytest.mark.usefixtures("rare_rounds")
 def test_that_the_network_was_away_is_said_when_it_is_back() -> None:
     async def story(world: World) -> None:
         post = Post(world)
@@ -300,6 +302,7 @@ def test_an_address_that_no_service_knows_is_said_once_and_the_others_get_their_
     tell(story, {**SENT, "notify": {"urls": [ONE, TWO]}})
 
 
+@pytest.mark.usefixtures("rare_rounds")
 def test_a_delivery_that_fails_is_tried_ever_more_rarely_for_a_week_and_then_given_up() -> None:
     async def story(post: Post) -> None:
         post.courier.lost[ONE] = "no route"
@@ -322,6 +325,7 @@ def test_a_delivery_that_fails_is_tried_ever_more_rarely_for_a_week_and_then_giv
     tell(story, {**SENT, **LAZY})
 
 
+@pytest.mark.usefixtures("rare_rounds")
 def test_what_failed_goes_out_together_soon_after_something_got_through() -> None:
     async def story(post: Post) -> None:
         post.courier.lost[ONE] = "no route"
@@ -559,6 +563,7 @@ def test_group_sets_how_long_a_notice_waits(group: str) -> None:
     tell(story, {"notify": {"urls": [ONE], "group": group}})
 
 
+@pytest.mark.usefixtures("rare_rounds")
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_happens_every_notice_arrives_everywhere(seed: int) -> None:
     dice, wishes = Random(seed), list[str]()

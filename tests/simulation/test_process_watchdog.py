@@ -15,7 +15,7 @@ from pulse_core.model.kinds import Effect, Paused, ProcessStartRequested, Proces
 from pulse_core.model.payload import Json
 from pulse_core.ports import Sight
 from pulse_core.settings import Settings
-from tests.simulation.world import World, simulate
+from tests.simulation.world import RARE_SCANS, World, simulate
 
 ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
 TWO = {"process": [{"name": "worker", "start": ["w"], "depends_on": ["gateway"]}, *ONE["process"]]}
@@ -145,6 +145,7 @@ def test_backoff_starts_with_the_second_restart_and_doubles() -> None:
     simulate(story, ONE)
 
 
+@pytest.mark.usefixtures("rare_rounds")
 def test_a_process_that_always_dies_gets_one_notice_and_few_tries() -> None:
     async def story(world: World) -> None:
         world.host.doomed.add("gateway")
@@ -158,7 +159,7 @@ def test_a_process_that_always_dies_gets_one_notice_and_few_tries() -> None:
         assert notices(world) == ["gateway stays down", *["still: gateway stays down"] * 6]
         assert 20 < starts(world) < 40
 
-    simulate(story, ONE)
+    simulate(story, {**ONE, **RARE_SCANS})
 
 
 def test_tries_of_a_flapping_process_grow_apart() -> None:
@@ -205,8 +206,9 @@ def test_a_second_episode_of_flapping_is_told_again() -> None:
     simulate(story, ONE)
 
 
+@pytest.mark.usefixtures("rare_rounds")
 def test_no_budget_means_tell_and_leave_it() -> None:
-    settings = {"process": [{"name": "gateway", "start": ["g"], "restart": {"max": 0}}]}
+    settings = {"process": [{"name": "gateway", "start": ["g"], "restart": {"max": 0}}], **RARE_SCANS}
 
     async def story(world: World) -> None:
         await world.start()

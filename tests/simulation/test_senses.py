@@ -12,7 +12,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Inner
-from tests.simulation.world import World, simulate
+from tests.simulation.world import RARE_SCANS, World, simulate
 
 
 @dataclass
@@ -75,13 +75,14 @@ def test_a_watcher_that_fails_is_backed_off_said_once_and_disturbs_nobody(sense:
     simulate(story, {}, watchers=(bad, good))
 
 
+@pytest.mark.usefixtures("rare_rounds")
 def test_a_watcher_that_never_recovers_fills_no_log() -> None:
     async def story(world: World) -> None:
         await world.start()
         await asyncio.sleep(86_400)
         assert len(errors(world)) < 150
 
-    simulate(story, {}, watchers=(Probe("bad", broken),))
+    simulate(story, RARE_SCANS, watchers=(Probe("bad", broken),))
 
 
 def test_a_watcher_that_recovers_is_as_quick_as_before() -> None:

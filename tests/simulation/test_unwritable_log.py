@@ -6,7 +6,8 @@ import json
 import pytest
 
 from pulse_core.model.errors import LogUnavailable
-from pulse_core.model.kinds import Effect, Paused
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import ConditionRaised, Effect, Paused
 from pulse_core.projections import Projected, fold
 from tests.simulation.world import World, simulate
 
@@ -54,7 +55,9 @@ def test_what_was_held_is_written_in_order_when_there_is_space() -> None:
         free_disk(world)
         await asyncio.sleep(1)
         kinds = [event.kind for event in world.log.events[rows:] if event.kind != "error"]
-        assert kinds == ["process-died", "effect", "effect-executing", "effect-acked", "process-up"]
+        acted = ["effect", "effect-executing", "effect-acked"]
+        assert kinds[:5] == ["process-died", *acted, "process-up"]
+        assert kinds[5:] == ["condition-raised", *acted, "condition-cleared", *acted]
 
     simulate(story, ONE)
 
@@ -104,6 +107,59 @@ def test_a_daemon_starts_on_a_full_disk() -> None:
     simulate(story, ONE)
 
 
+NOTICE = "notify:resource:unwritten"
+
+
+def test_people_are_told_while_nothing_can_be_written_and_when_it_can_be_again() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        fill_disk(world)
+        world.host.kill("gateway")
+        await asyncio.sleep(60)
+        assert len(world.executors["notify"].began) == 1
+        free_disk(world)
+        await asyncio.sleep(60)
+        assert len(world.executors["notify"].began) == 2
+        first, second = (json.loads(event.data)["params"] for event in world.events("effect", subject=NOTICE))
+        assert first["title"] == "the log can't be written"
+        assert "the disk is full. Pulse acts from memory" in first["text"]
+        assert second["over"]
+        assert [event.kind for event in world.events("condition-raised", "condition-cleared")] == [
+            "condition-raised",
+            "condition-cleared",
+        ]
+
+    simulate(story, ONE)
+
+
+def test_a_hiccup_of_the_disk_is_not_worth_a_notice() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        fill_disk(world)
+        world.host.kill("gateway")
+        await asyncio.sleep(4)
+        free_disk(world)
+        await asyncio.sleep(60)
+        assert not world.events("condition-raised")
+        assert not world.executors["notify"].began
+
+    simulate(story, ONE)
+
+
+def test_a_daemon_that_died_after_it_said_so_is_not_the_last_to_speak_of_it() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await world.end()
+        await world.log.append(Draft(ConditionRaised(evidence="the disk is full"), "unwritten"))
+        await world.start()
+        await asyncio.sleep(2)
+        assert [event.subject for event in world.events("condition-cleared")] == ["unwritten"]
+
+    simulate(story, ONE)
+
+
 def test_afterwards_the_log_says_for_how_long_it_could_not_be_written() -> None:
     async def story(world: World) -> None:
         await world.start()
@@ -117,6 +173,6 @@ def test_afterwards_the_log_says_for_how_long_it_could_not_be_written() -> None:
         words = json.loads(told.data)["message"]
         assert words.startswith("could not be written from 2027-01-15T08:05:0")
         assert " to 2027-01-15T08:06:0" in words
-        assert words.endswith("; 5 events were held")
+        assert words.endswith("; 9 events were held")
 
     simulate(story, ONE)

@@ -29,6 +29,9 @@ from pulse_core.record.view import View
 from pulse_core.rules import Rule
 from pulse_core.settings import Settings
 
+RARE_SCANS = {"daemon": {"executor_scan_interval_ms": 60_000}}
+"""For stories of days: what wishes lie open is looked through once a minute; they are heard of anyway."""
+
 
 @dataclass
 class World:

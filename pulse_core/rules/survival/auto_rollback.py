@@ -1,5 +1,6 @@
-"""A promote whose rules raise errors while it is watched is taken back."""
+"""A promote whose rules raise errors, or whose hands break down, while it is watched is taken back."""
 
+from pulse_core.model.moment import Moment
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
@@ -7,7 +8,7 @@ from pulse_core.rules.survival.rollback import escalated, is_asked, rollback
 
 
 async def auto_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Roll the engine back, and let nothing inside speak in this tick, when its rules err too often."""
+    """Roll the engine back, and let nothing inside speak in this tick, when its code errs too often."""
     why = harm(curr)
     if why and not is_asked(curr.engine):
         return Verdict((rollback(why, curr),), notes=(why,))
@@ -18,20 +19,27 @@ async def auto_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict
 
 
 def harm(curr: Snapshot) -> str:
-    """Why the commit in force is to be taken back, or nothing: enough errors while it was watched."""
-    engine = curr.engine
+    """Why the commit in force is to be taken back, or nothing: enough went wrong while it was watched."""
+    engine, bounds = curr.engine, curr.settings.rollback
     if engine.promoted is None or not engine.previous:
         return ""
-    counted = [at for at in engine.errors if at.since(engine.promoted) <= engine.watch_us]
-    if len(counted) < curr.settings.rollback.errors:
-        return ""
-    return f"its rules raised {len(counted)} errors while it was watched"
+    promoted, watch_us = engine.promoted, engine.watch_us
+    if (errors := _within(watch_us, promoted, engine.errors)) >= bounds.errors:
+        return f"its rules and projections raised {errors} errors while it was watched"
+    if (breakdowns := _within(watch_us, promoted, engine.breakdowns)) >= bounds.breakdowns:
+        return f"its watchers, executors or hosts broke down {breakdowns} times while it was watched"
+    return ""
 
 
 def watched(curr: Snapshot) -> str:
     """How the commit that is being watched does, or nothing if none is."""
-    engine = curr.engine
+    engine, bounds = curr.engine, curr.settings.rollback
     if engine.promoted is None or curr.now.since(engine.promoted) > engine.watch_us:
         return ""
-    allowed = curr.settings.rollback.errors
-    return f"{engine.commit[:12]} is watched: {len(engine.errors)} of {allowed} errors"
+    note = f"{engine.commit[:12]} is watched: {len(engine.errors)} of {bounds.errors} errors"
+    broken = len(engine.breakdowns)
+    return f"{note}, {broken} of {bounds.breakdowns} breakdowns" if broken else note
+
+
+def _within(us: int, then: Moment, moments: tuple[Moment, ...]) -> int:
+    return sum(at.since(then) <= us for at in moments)

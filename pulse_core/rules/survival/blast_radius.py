@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
@@ -12,9 +13,19 @@ from pulse_core.rules.survival.silence import is_silenced
 from pulse_core.rules.survival.telling import call_off, is_told, tell
 
 MINUTE = 60 * US_PER_SECOND
-TOPIC = "blast-radius"
+TOPIC, INSIDE = "blast-radius", "blast-radius:engine"
+"""Of what people are told: actions of survival's that are held back, and those of the rules inside of it."""
+TITLES = {TOPIC: "Pulse holds back actions", INSIDE: "Pulse holds back what your rules wish for"}
 CALM = 10 * MINUTE
 """How long after it was last told of, at least, a spell of held-back actions is over: one may come in bursts."""
+
+
+class Share(NamedTuple):
+    """One of the two budgets: when of it was spent in the last minute, and the effects (their `id`) beyond it."""
+
+    topic: str
+    spent: Sequence[Moment]
+    held: frozenset[int]
 
 
 async def blast_radius(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -23,16 +34,35 @@ async def blast_radius(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     The engine's effects have a budget of the same size for themselves, so that they cannot spend survival's.
     """
     verdict = await inner(prev, curr)
+    both = (
+        share(TOPIC, recent(curr.effects.acted, curr), verdict, curr),
+        share(INSIDE, recent(curr.effects.wished, curr), verdict, curr),
+    )
+    held = frozenset().union(*(one.held for one in both))
+    if held:
+        kept = tuple(effect for effect in verdict.effects if id(effect) not in held)
+        verdict = replace(verdict, effects=kept)
+    for one in both:
+        verdict = told_of(one, verdict, curr)
+    return verdict
+
+
+def share(topic: str, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot) -> Share:
+    """How one of the budgets stands."""
     limit = curr.settings.budget.actions_per_minute
-    own, others = recent(curr.effects.acted, curr), recent(curr.effects.wished, curr)
-    held = {*over(limit, own, verdict, curr, True), *over(limit, others, verdict, curr, False)}
-    if not held:
-        return calmed(verdict, own, curr) if is_told(TOPIC, curr) else verdict
-    kept = replace(verdict, effects=tuple(effect for effect in verdict.effects if id(effect) not in held))
-    frees = min((MINUTE - curr.now.since(spent[0]) for spent in (own, others) if spent), default=MINUTE)
-    note = f"{len(held)} actions held back: {limit} a minute over all targets are spent"
-    told = tell(TOPIC, "Pulse holds back actions", note, curr)
-    return kept.plus(*audible(told, curr)).noting(note).within(frees // 1000 + 1)
+    return Share(topic, spent, frozenset(over(limit, spent, verdict, curr, topic == TOPIC)))
+
+
+def told_of(one: Share, verdict: Verdict, curr: Snapshot) -> Verdict:
+    """The verdict with what people are to be told of a budget."""
+    if not one.held:
+        return calmed(verdict, one, curr) if is_told(one.topic, curr) else verdict
+    limit = curr.settings.budget.actions_per_minute
+    frees = MINUTE - curr.now.since(one.spent[0]) if one.spent else MINUTE
+    whose = "actions" if one.topic == TOPIC else "effects of your rules"
+    note = f"{len(one.held)} {whose} held back: {limit} a minute over all targets are spent"
+    notices = tell(one.topic, TITLES[one.topic], note, curr)
+    return verdict.plus(*audible(notices, curr)).noting(note).within(frees // 1000 + 1)
 
 
 def recent(moments: Sequence[Moment], curr: Snapshot) -> Sequence[Moment]:
@@ -54,16 +84,16 @@ def is_new_action(effect: Effect, curr: Snapshot) -> bool:
     return not is_free and curr.effects.by_key(effect.key) is None
 
 
-def calmed(verdict: Verdict, spent: Sequence[Moment], curr: Snapshot) -> Verdict:
+def calmed(verdict: Verdict, one: Share, curr: Snapshot) -> Verdict:
     """The verdict with the word that nothing is held back any more, once that has lasted and there is room again."""
-    told, limit = curr.notices[TOPIC], curr.settings.budget.actions_per_minute
+    told, limit = curr.notices[one.topic], curr.settings.budget.actions_per_minute
     left = CALM - curr.now.since(told.last) if told else 0
     if left > 0:
         return verdict.within(left // 1000 + 1)
-    if limit and len(spent) >= limit:
+    if limit and len(one.spent) >= limit:
         return verdict.within(MINUTE // 1000)
-    text = f"no action is held back; {len(spent)} were taken within the last minute"
-    return verdict.plus(*audible(call_off(TOPIC, "Pulse holds back actions", text, curr), curr))
+    text = f"no action is held back; {len(one.spent)} were taken within the last minute"
+    return verdict.plus(*audible(call_off(one.topic, TITLES[one.topic], text, curr), curr))
 
 
 def audible(notices: Sequence[Effect], curr: Snapshot) -> list[Effect]:

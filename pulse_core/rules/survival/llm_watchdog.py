@@ -157,5 +157,7 @@ def over(curr: Snapshot) -> Iterator[Effect]:
     wrong = {named(name) for name in curr.conditions.raised}
     for topic, notice in curr.notices.of.items():
         if topic.startswith(PREFIX) and not notice.over and topic not in wrong:
-            words = "it answers, or is not watched any more"
+            tried = sum(one.action == RESTART for one in curr.conditions.last.get(topic, ()))
+            after = f", after {tried} restart{'s' * (tried > 1)}" if tried else ""
+            words = f"it answers, or is not watched any more{after}"
             yield from call_off(topic, topic.removeprefix(PREFIX), words, curr, KEY)

@@ -6,6 +6,7 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Json
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Condition, Measure, Snapshot
+from pulse_core.projections.conditions import UNWRITTEN
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.shortage import (
     ARCHIVE,
@@ -28,6 +29,7 @@ TITLES = {
     "swap": "swap is nearly full",
     "pressure:memory": "everything waits for memory",
     "pressure:io": "everything waits for the disks",
+    UNWRITTEN: "the log can't be written",
 }
 OF_PATHS = {
     "disk": "{} is nearly full",
@@ -48,7 +50,7 @@ async def resource_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
     for name, condition in curr.conditions.raised.items():
         if title_of(name):
             verdict = _answered(name, condition, curr, verdict)
-    return verdict.plus(*_called_off(prev, curr))
+    return verdict.plus(*_called_off(curr))
 
 
 def title_of(name: str) -> str:
@@ -82,6 +84,8 @@ def _told(name: str, condition: Condition, due: Step, curr: Snapshot) -> tuple[E
 
 def intentions(name: str, curr: Snapshot) -> str:
     """What is going to be done, or what a person could allow."""
+    if name == UNWRITTEN:
+        return "Pulse acts from memory, and writes it down when there is room: make some."
     resources = curr.settings.resources
     planned = plan(name, curr)
     steps = []
@@ -143,14 +147,14 @@ def share(name: str, data: Mapping[str, Json]) -> float | None:
     return value
 
 
-def _called_off(prev: Snapshot, curr: Snapshot) -> Iterable[Effect]:
+def _called_off(curr: Snapshot) -> Iterable[Effect]:
     """The word that it is over, for each resource of which people were told."""
     standing = {named(TOPIC + name) for name in curr.conditions.raised}
     for topic in curr.notices.of:
         if topic.startswith(TOPIC) and topic not in standing and is_told(topic, curr):
             name = topic.removeprefix(TOPIC)
-            before = prev.conditions[name]
-            done = f" after {story(before.measures)}" if before and before.measures else ""
+            measures = curr.conditions.last.get(name, ())
+            done = f" after {story(measures)}" if measures else ""
             sample = curr.window(SENSE).last
             now = share(name, sample.data) if sample else None
             stands = f"; it is {now:.1%} now" if now is not None else ""

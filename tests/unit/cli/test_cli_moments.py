@@ -13,9 +13,10 @@ def test_a_number_means_after_that_row() -> None:
     assert since("17") == Since(seq=17)
 
 
-def test_a_duration_means_that_long_ago() -> None:
+@pytest.mark.parametrize("text", ["10m", "10m ago"])
+def test_a_duration_means_that_long_ago(text: str) -> None:
     before = time.time_ns() // 1000
-    found = since("10m").at
+    found = since(text).at
     assert found is not None
     assert 0 <= found - (before - 600_000_000) < 60_000_000
 

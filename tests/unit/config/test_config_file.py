@@ -2,19 +2,21 @@
 
 import grp
 import os
+import pwd
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pulse_adapters.config.catalogue import Setting, groups, settings_of
-from pulse_adapters.config.file import load, load_to_start
+from pulse_adapters.config.file import NO_ENGINE, load, load_to_start
 from pulse_adapters.config.template import header
 from pulse_adapters.config.writing import key, spell
 from pulse_core.model.errors import NoHome, SettingsRefused
 from pulse_core.settings import Settings, parse_duration
 
 OWN_GROUP = grp.getgrgid(os.getgid()).gr_name
+SOMEBODY = next(user.pw_name for user in pwd.getpwall() if user.pw_uid)
 OTHERS = """[[process]]
 name = "database"
 start = ["true"]
@@ -76,6 +78,8 @@ def another(setting: Setting) -> Any:
             return not value
     if setting.key == "group" and value is None:
         return OWN_GROUP
+    if setting.key == "user" and value is None:
+        return SOMEBODY
     if setting.kind == "text" and setting.choices:
         return setting.choices[0]
     return (setting.field.examples or [["/elsewhere"]])[0]
@@ -213,6 +217,8 @@ def test_one_fault_is_said_plainly(tmp_path: Path, text: str | bytes, fault: str
          'write the absolute path, as "/bin/sh"'),
         ("[socket]\ngroup = 'no-such-group'", "2: socket.group: there is no group 'no-such-group' on this machine"),
         (f"[socket]\ngroup = '{OWN_GROUP}x'", f"(did you mean '{OWN_GROUP}'?)"),
+        ("[engine]\nuser = 'no-such-user'", "2: engine.user: there is no user 'no-such-user' on this machine"),
+        ("[engine]\nuser = 'root'", "2: engine.user: 'root' is root, to whom nothing is closed"),
         ("[[process]]\nname = 'a'\nstart = ['b']\nrestart = { max = -3 }", "-3 is out of bounds: at least 0, at most 1000"),
         ("[[process]]\nname = 'a'\nstart = ['b']\nsystemd_user = true", "4: process.a.systemd_user: "),
     ],
@@ -220,6 +226,16 @@ def test_one_fault_is_said_plainly(tmp_path: Path, text: str | bytes, fault: str
 def test_what_could_never_work_is_a_fault_with_its_line(tmp_path: Path, text: str, fault: str) -> None:
     (said,) = refused(tmp_path, text)
     assert fault in said
+
+
+def test_a_user_that_is_gone_keeps_the_engine_from_running_and_no_daemon_from_starting(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("[engine]\nuser = 'no-such-user'\n")
+    settings, (fault,) = load_to_start(path)
+    assert settings.engine.user == "no-such-user"
+    assert fault.endswith(f"; {NO_ENGINE}")
 
 
 def test_a_group_that_is_gone_keeps_nobody_from_starting_but_any_other_fault_does(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What the engine may not wish, and how soon it may wish again."""
 
 import sys
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,55 @@ def test_a_key_may_be_wished_again_only_some_time_after_it_was_settled() -> None
     assert apart(insight("k"), told.snapshot).faults == ()
     assert keys(apart(insight("k"), told.after("29s").snapshot)) == []
     assert keys(apart(insight("k"), told.after("1s").snapshot)) == ["k"]
+
+
+GUARDED: dict[str, Any] = {
+    "process": [{"name": "gateway", "start": ["gateway"], "restart": {"healthy_after": "2m"}}],
+    "engine": {"repeat": "30s"},
+}
+
+
+def wishing(action: str, key: str = "mine", **params: Any) -> Insight:
+    return Insight(Verdict((Effect(action=action, key=key, params=params, rule="mine"),)))
+
+
+def up(**data: Any) -> Story:
+    """The gateway came up a moment ago."""
+    told = given(settings=GUARDED)
+    told.happened("process-up", "gateway", pid=7, started=70, evidence="there")
+    return told
+
+
+def test_no_rule_stops_what_is_guarded() -> None:
+    found = apart(wishing("stop-process", process="gateway"), up().snapshot)
+    assert keys(found) == []
+    (fault,) = found.faults
+    assert fault.whose == "rule:mine"
+    assert "wish for restart-process" in fault.message
+
+
+def test_what_nobody_guards_may_be_stopped() -> None:
+    consumer = {"pid": 8, "started": 80}
+    assert keys(apart(wishing("stop-process", consumer=consumer), up().snapshot)) == ["mine"]
+
+
+def test_no_rule_takes_the_engine_back() -> None:
+    found = apart(wishing("rollback-engine", to="a", reject="b"), up().snapshot)
+    assert keys(found) == []
+    assert "let a person do it" in found.faults[0].message
+
+
+def test_a_rule_restarts_only_what_has_been_up_for_long_enough() -> None:
+    restart, told = wishing("restart-process", process="gateway"), up()
+    assert apart(restart, told.snapshot) == Insight()
+    assert keys(apart(restart, told.after("119s").snapshot)) == []
+    assert keys(apart(restart, told.after("1s").snapshot)) == ["mine"]
+    told.happened("process-died", "gateway", pid=7, evidence="gone", healthy=True)
+    assert keys(apart(restart, told.after("1h").snapshot)) == []
+
+
+def test_a_restart_of_what_nobody_knows_is_left_to_be_refused() -> None:
+    assert keys(apart(wishing("restart-process", process="stranger"), up().snapshot)) == ["mine"]
 
 
 def notice(over: bool = False) -> Insight:

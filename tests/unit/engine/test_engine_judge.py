@@ -3,7 +3,7 @@
 from pulse_core.engine.judge import SLOW_TICKS, Judge
 from pulse_core.engine.requests import refusal, target_of
 from pulse_core.engine.tally import MOST, Tally
-from pulse_core.model.event import Event
+from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, PromoteRequested, RollbackRequested
 from pulse_core.model.payload import REDACTED, Payload, encode
 from pulse_core.model.tick import LayerOutcome
@@ -29,7 +29,10 @@ def test_errors_in_a_row_are_too_many_and_one_good_tick_forgives_them() -> None:
 
 
 def test_where_survival_sees_to_errors_any_number_is_borne() -> None:
-    assert seen(Judge(), 1_000, BAD).verdicts(0) == {}
+    judge = seen(Judge(), 1_000, BAD)
+    assert judge.verdicts(5, ()) == {}
+    assert judge.verdicts(5, ("rule:other",)) == {}
+    assert list(judge.verdicts(5, ("rule:bad",))) == ["bad"]
 
 
 def test_several_faults_of_one_rule_in_one_tick_count_once() -> None:
@@ -46,29 +49,46 @@ def test_faults_of_the_host_itself_are_nobodys() -> None:
     assert seen(Judge(), 100, Fault("engine", "it died")).verdicts(1) == {}
 
 
+def counted(tally: Tally, now: float, *faults: Fault) -> list[Draft]:
+    tally.take(faults, "c", now)
+    return tally.due(now)
+
+
 def test_errors_are_recorded_once_a_second_with_how_often_they_came() -> None:
     tally = Tally()
-    first = tally.drafts((BAD,), 10.0)
+    first = counted(tally, 10.0, BAD)
     assert [(draft.subject, draft.payload) for draft in first] == [
-        ("rule:bad", ErrorReported(message=BAD.message))
+        ("rule:bad", ErrorReported(message=BAD.message, commit="c"))
     ]
-    assert tally.drafts((BAD, BAD), 10.5) == []
-    (later,) = tally.drafts((BAD,), 11.0)
-    assert later.payload == ErrorReported(message=BAD.message, repeats=2)
+    assert counted(tally, 10.5, BAD, BAD) == []
+    (later,) = counted(tally, 11.0, BAD)
+    assert later.payload == ErrorReported(message=BAD.message, repeats=2, commit="c")
 
 
 def test_errors_that_came_in_the_pause_are_recorded_after_it_though_no_more_come() -> None:
     tally = Tally()
-    tally.drafts((BAD,), 10.0)
-    tally.drafts((BAD,), 10.1)
-    assert len(tally.drafts((), 11.1)) == 1
-    assert tally.drafts((), 12.2) == []
+    counted(tally, 10.0, BAD)
+    counted(tally, 10.1, BAD)
+    assert len(counted(tally, 11.1)) == 1
+    assert counted(tally, 12.2) == []
 
 
-def test_a_flood_of_names_is_bounded() -> None:
+def test_the_end_of_a_host_is_told_apart_from_errors_that_it_bears() -> None:
+    tally = Tally()
+    tally.take((BAD, BAD), "c", 1.0)
+    tally.take((BAD,), "c", 1.0, ended=True)
+    assert [draft.payload for draft in tally.due(1.0)] == [
+        ErrorReported(message=BAD.message, repeats=1, commit="c"),
+        ErrorReported(message=BAD.message, commit="c", ended=True),
+    ]
+
+
+def test_a_flood_of_names_is_bounded_and_makes_room_when_it_is_over() -> None:
     tally = Tally()
     flood = tuple(Fault(f"rule:r{number}", "no") for number in range(10 * MOST))
-    assert len(tally.drafts(flood, 1.0)) == MOST
+    assert len(counted(tally, 1.0, *flood)) == MOST
+    assert counted(tally, 1.5, BAD) == []
+    assert len(counted(tally, 2.5, BAD)) == 1
 
 
 def request(payload: Payload, subject: str = "", data: str | None = None) -> Event:
@@ -77,20 +97,25 @@ def request(payload: Payload, subject: str = "", data: str | None = None) -> Eve
 
 
 def test_a_promote_is_of_the_commit_that_its_author_saw() -> None:
-    engine = Engine(commit="b", previous="a")
+    engine = Engine(commit="b", earlier=("a",))
     assert refusal(request(PromoteRequested(previous="b"), "c"), engine) == ""
     assert "another commit is in force" in refusal(request(PromoteRequested(previous="a"), "c"), engine)
 
 
-def test_a_rollback_goes_to_what_is_named_or_the_one_before_or_the_last_good_one() -> None:
+def test_a_rollback_goes_to_what_is_named_or_the_one_before() -> None:
     asked = request(RollbackRequested())
-    assert target_of(request(RollbackRequested(), "x"), Engine(commit="b", previous="a")) == "x"
-    assert target_of(asked, Engine(commit="b", previous="a", good="g")) == "a"
-    assert target_of(asked, Engine(commit="b", good="g")) == "g"
-    assert refusal(asked, Engine(commit="g", good="g")) == "there is no earlier commit to go back to"
+    assert target_of(request(RollbackRequested(), "x"), Engine(commit="b", earlier=("a",))) == "x"
+    assert target_of(asked, Engine(commit="c", earlier=("a", "b"), good="g")) == "b"
+    assert refusal(asked, Engine(commit="b", good="g")) == "there is no earlier commit to go back to"
+
+
+def test_a_rollback_to_what_is_in_force_is_refused() -> None:
+    engine = Engine(commit="b", earlier=("a",))
+    assert refusal(request(RollbackRequested(), "b"), engine) == "b is in force already"
+    assert refusal(request(RollbackRequested(), "a"), engine) == ""
 
 
 def test_a_request_that_was_redacted_is_refused() -> None:
     assert "redacted" in refusal(
-        request(RollbackRequested(), data=REDACTED), Engine(commit="b", previous="a")
+        request(RollbackRequested(), data=REDACTED), Engine(commit="b", earlier=("a",))
     )

@@ -32,6 +32,13 @@ def test_what_was_tried_in_earlier_episodes_is_remembered() -> None:
     assert state["llm:x"] is None
 
 
+def test_what_was_tried_last_is_kept_as_it_ended_until_another_episode_ends() -> None:
+    state = after(Conditions(), [*episode(1, wishes=2), *episode(10)])
+    (measure,) = state.last["llm:x"]
+    assert (measure.action, measure.worked) == ("restart-process", True)
+    assert after(state, episode(20, wishes=0)).last == {}
+
+
 def test_only_the_newest_are_remembered() -> None:
     state = Conditions()
     for number in range(MEASURES + 5):
@@ -50,6 +57,7 @@ def test_it_goes_with_the_name_when_too_many_were_cleared_after_it() -> None:
         state = after(state, episode(10 + 4 * number, f"new-{number}", wishes=0))
     assert "old" not in state.cleared
     assert state.tried == {}
+    assert state.last == {}
 
 
 def test_what_ends_after_its_episode_is_not_taken_for_a_measure_of_the_next_one() -> None:

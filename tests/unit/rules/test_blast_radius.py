@@ -11,7 +11,7 @@ from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.blast_radius import blast_radius
 from pulse_core.testing import Story, given
 
-NOTICE = "notify:blast-radius"
+NOTICE, INSIDE = "notify:blast-radius", "notify:blast-radius:engine"
 TITLE = "Pulse holds back actions"
 
 
@@ -70,18 +70,35 @@ def test_survivals_notices_are_free() -> None:
 
 def test_notices_of_other_rules_are_not() -> None:
     story, wishes = limited(1)
-    assert keys(story, wishes, "mine:notify:x", "mine:a") == ["mine:notify:x", NOTICE]
+    assert keys(story, wishes, "mine:notify:x", "mine:a") == ["mine:notify:x", INSIDE]
 
 
 def test_other_rules_cannot_spend_what_survival_has_nor_it_theirs() -> None:
     story, wishes = limited(2)
-    assert keys(story, wishes, "mine:a", "mine:b", "mine:c") == ["mine:a", "mine:b", NOTICE]
-    assert keys(story.after("1s"), wishes, "mine:c", "a", "b", "c") == ["a", "b"]
-    assert story.layers[-1].notes == ("2 actions held back: 2 a minute over all targets are spent",)
+    assert keys(story, wishes, "mine:a", "mine:b", "mine:c") == ["mine:a", "mine:b", INSIDE]
+    assert keys(story.after("1s"), wishes, "mine:c", "a", "b", "c") == ["a", "b", NOTICE]
+    assert story.layers[-1].notes == (
+        "1 actions held back: 2 a minute over all targets are spent",
+        "1 effects of your rules held back: 2 a minute over all targets are spent",
+    )
     assert keys(story.after("58s"), wishes, "mine:c", "c") == []
     assert story.verdict.tick_ms == 1_001
     assert keys(story.after("1s"), wishes, "mine:c", "c") == ["mine:c"]
     assert keys(story.after("1s"), wishes, "c") == ["c"]
+
+
+def test_what_is_held_back_of_other_rules_is_told_once_and_called_off_when_it_is_over() -> None:
+    story, wishes = limited(1)
+    assert keys(story, wishes, "mine:a", "mine:b") == ["mine:a", INSIDE]
+    assert story.emitted[-1].params == {
+        "title": "Pulse holds back what your rules wish for",
+        "text": "1 effects of your rules held back: 1 a minute over all targets are spent",
+    }
+    for _ in range(9):
+        assert keys(story.after("1s"), wishes, "mine:b", "mine:c") == []
+    assert keys(story.after("11m"), wishes) == [INSIDE]
+    assert story.emitted[-1].params["over"]
+    assert keys(story.after("1s"), wishes) == []
 
 
 def test_what_is_open_already_costs_nothing_anew() -> None:

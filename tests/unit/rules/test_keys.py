@@ -15,6 +15,7 @@ from pulse_core.rules.survival.keys import is_reserved
         "collect",
         "rollback-engine",
         "notify:blast-radius",
+        "notify:blast-radius:engine",
         "notify:engine:rollback",
         "notify:flapping:gateway",
         "notify:stop:gateway",

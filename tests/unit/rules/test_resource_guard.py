@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect
-from pulse_core.rules.survival.resource_guard import course, intentions, resource_guard, share, title_of
+from pulse_core.rules.survival.resource_guard import (
+    course,
+    intentions,
+    is_better,
+    resource_guard,
+    share,
+    title_of,
+)
 from pulse_core.testing import Story, given
 
 RESOURCES: dict[str, Any] = {
@@ -70,6 +77,14 @@ def test_every_shortage_is_told_by_its_name_and_noted(name: str, title: str) -> 
     assert notice.samples == (1,)
     assert notice.params["text"].startswith(f"{name} was high for 30s. Pulse does nothing about it")
     story.expect_note(f"{name}: nothing may be done about it")
+
+
+def test_a_log_that_cannot_be_written_is_told_with_what_becomes_of_what_is_done_meanwhile() -> None:
+    story = short(a_machine(), "unwritten")
+    story.tick()
+    notice = story.expect("notify", key="notify:resource:unwritten", title="the log can't be written")
+    text = "unwritten was high for 30s. Pulse acts from memory, and writes it down when there is room: make some."
+    assert notice.params["text"] == text
 
 
 def test_what_is_no_shortage_is_none_of_its_business() -> None:
@@ -321,6 +336,18 @@ def test_its_course_is_told_where_it_was_measured(value: float | None, sampled: 
     assert course(DISK, condition, story.snapshot) == words
 
 
+@pytest.mark.parametrize(
+    ("value", "used", "is_so"), [(0.02, 0.0, True), (0.02, 0.001, False), (None, 0.0, False)]
+)
+def test_better_is_what_is_less_by_a_part_that_one_can_see(
+    value: float | None, used: float, is_so: bool
+) -> None:
+    story = measured(short(a_machine(), DISK, value), **disks(used))
+    condition = story.snapshot.conditions[DISK]
+    assert condition is not None
+    assert is_better(DISK, condition, story.snapshot) is is_so
+
+
 # The end
 
 
@@ -370,13 +397,31 @@ def test_a_restart_in_between_repeats_nothing_and_forgets_no_end() -> None:
     assert keys(story.restart()) == ["notify:resource:memory"]
 
 
-def test_an_end_that_waited_for_its_beginning_to_be_told_is_told_without_what_was_done() -> None:
+def test_an_end_that_waited_for_its_beginning_to_be_told_still_says_what_was_done() -> None:
     story = short(a_machine(), DISK)
     story.tick()
     story.acked("clean-paths:/")
     story.cleared(DISK)
     assert keys(story) == []  # the first notice is still on its way
+    story.restart()
     story.acked(TOPIC)
+    story.tick()
+    assert (
+        story.expect("notify", key=TOPIC, over=True).params["text"] == "It is over after clean-paths (done)."
+    )
+
+
+def test_an_end_before_which_nothing_was_done_says_nothing_of_an_episode_before_it() -> None:
+    story = short(a_machine(), DISK)
+    story.tick()
+    settle(story)
+    story.cleared(DISK)
+    story.tick()
+    settle(story)
+    story.after("1h").tick()
+    short(story, DISK).event(Effect(action="notify", key=TOPIC, params={"title": "x"}, survival=True), TOPIC)
+    story.acked(TOPIC)
+    story.cleared(DISK)
     story.tick()
     assert story.expect("notify", key=TOPIC, over=True).params["text"] == "It is over."
 

@@ -13,7 +13,7 @@ from pulse_core.rules.survival.panic_rollback import panic_rollback
 from pulse_core.testing import Story, given
 
 MINUTE = 60_000_000
-BOUNDS = {"rollback": {"errors": 3, "failures": 3, "within": "10m", "patience": "2m"}}
+BOUNDS = {"rollback": {"errors": 3, "breakdowns": 2, "failures": 3, "within": "10m", "patience": "2m"}}
 KEY = "rollback-engine"
 
 
@@ -132,6 +132,90 @@ def test_errors_of_others_than_rules_do_not_count() -> None:
     story.expect_nothing(KEY)
 
 
+def break_down(
+    story: Story, times: int, subject: str = "watcher:queue", commit: str = "bad", ended: bool = False
+) -> None:
+    for _ in range(times):
+        error = ErrorReported(message="ValueError: no", commit=commit, ended=ended)
+        story.after("10s").event(error, subject)
+
+
+@pytest.mark.parametrize(
+    ("subject", "ended"),
+    [("watcher:queue", False), ("executor:beep", False), ("rule:mine", True), ("engine", True)],
+)
+def test_hands_that_break_down_and_hosts_that_end_take_the_promote_back(subject: str, ended: bool) -> None:
+    story = promoted()
+    break_down(story, 1, subject, ended=ended)
+    story.tick()
+    story.expect_nothing(KEY)
+    story.expect_note("bad is watched: 0 of 3 errors, 1 of 2 breakdowns")
+    break_down(story, 1, subject, ended=ended)
+    story.tick()
+    why = "its watchers, executors or hosts broke down 2 times while it was watched"
+    story.expect(KEY, to="good", reject="bad", why=why)
+
+
+def test_a_reboot_in_between_forgives_nothing() -> None:
+    story = promoted()
+    break_down(story, 1)
+    story.reboot()
+    break_down(story, 1)
+    story.tick()
+    story.expect(KEY)
+
+
+def test_a_projection_that_raises_counts_as_a_rule_does() -> None:
+    story = promoted()
+    break_down(story, 2, "projection:mine")
+    story.tick()
+    story.expect_nothing(KEY)
+    break_down(story, 1, "projection:mine")
+    story.tick()
+    story.expect(KEY)
+
+
+def test_the_last_words_of_another_commit_do_not_count() -> None:
+    story = promoted()
+    break_down(story, 9, commit="good")
+    break_down(story, 9, "rule:mine", commit="good")
+    story.tick()
+    story.expect_nothing(KEY)
+
+
+def test_breakdowns_after_the_watch_period_take_nothing_back() -> None:
+    story = promoted().after("6m")
+    break_down(story, 9)
+    story.tick()
+    story.expect_nothing(KEY)
+
+
+@pytest.mark.parametrize(("before", "excused"), [("1200s", True), ("1200001ms", False)])
+def test_what_ailed_before_the_promote_is_not_its_fault(before: str, excused: bool) -> None:
+    story = promoted()
+    break_down(story, 1)
+    story.after(before).event(EnginePromoted(previous="bad", watch_us=5 * MINUTE), "next")
+    break_down(story, 3, commit="next")
+    story.tick()
+    assert bool([effect for effect in story.emitted if effect.key == KEY]) is not excused
+    break_down(story, 2, "executor:beep", commit="next")
+    story.tick()
+    if excused:
+        story.expect(KEY, reject="next")
+
+
+def test_what_was_taken_back_for_an_ailing_hand_does_not_excuse_the_next_try() -> None:
+    story = promoted()
+    break_down(story, 2)
+    story.tick()
+    story.acked(KEY)
+    story.event(EngineRolledBack(rejected="bad", why="errors"), "good")
+    story.after("1m").event(EnginePromoted(previous="good", watch_us=5 * MINUTE), "again")
+    break_down(story, 2, commit="again")
+    story.tick()
+    story.expect(KEY, reject="again")
+
+
 def settled(story: Story) -> None:
     story.failed(KEY, "git says no")
 
@@ -218,7 +302,7 @@ def test_after_the_wish_people_are_told_in_time_and_what_is_inside_speaks_again(
     err(story, 3)
     story.tick()
     assert [effect.key for effect in story.emitted] == [KEY]
-    why = "its rules raised 3 errors while it was watched"
+    why = "its rules and projections raised 3 errors while it was watched"
     assert story.emitted[0].reason == f"bad is taken back: {why}"
     assert [(layer.outcome, layer.notes) for layer in story.layers] == [
         ("bypassed", (why,)),
@@ -228,7 +312,7 @@ def test_after_the_wish_people_are_told_in_time_and_what_is_inside_speaks_again(
     story.after("1s").tick()
     story.expect("note")
     assert story.verdict.tick_ms == 120_000
-    story.expect_note("its rules raised 3 errors while it was watched")
+    story.expect_note("its rules and projections raised 3 errors while it was watched")
 
 
 def test_why_it_was_to_be_taken_back_is_noted_even_after_the_watch() -> None:
@@ -236,7 +320,7 @@ def test_why_it_was_to_be_taken_back_is_noted_even_after_the_watch() -> None:
     err(story, 3)
     story.tick()
     story.after("1h").tick()
-    story.expect_note("its rules raised 3 errors while it was watched")
+    story.expect_note("its rules and projections raised 3 errors while it was watched")
 
 
 def test_before_any_wish_nobody_is_hurried() -> None:

@@ -156,7 +156,7 @@ def test_a_notice_by_hand_under_a_key_of_its_own_is_no_rules_topic() -> None:
 async def eager(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Wishes three actions while a condition stands."""
     verdict = await inner(prev, curr)
-    many = [Effect(action="note", key=f"note:{number}", reason="x") for number in range(3)]
+    many = [Effect(action="note", key=f"note:{number}", reason="x", survival=True) for number in range(3)]
     return verdict.plus(*many) if curr.conditions["storm"] else verdict
 
 

@@ -1,0 +1,73 @@
+"""What the whole fold emits: nothing twice, though its snapshots may be older than what it emitted last."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from pulse_core.model.kinds import Effect
+from pulse_core.model.moment import Moment
+from pulse_core.model.tick import NOBODY
+from pulse_core.model.verdict import Verdict
+from pulse_core.ports import Insight
+from pulse_core.projections import Projected, Snapshot
+from pulse_core.projections.effects import Effects
+from pulse_core.tick import Folding
+
+WISH = Effect(action="notify", key="my:wish", params={"title": "a", "text": "b"}, rule="own")
+
+
+class Log:
+    """Takes wishes, but for those whose key it refuses."""
+
+    def __init__(self, refused: Collection[str] = ()) -> None:
+        self.refused, self.taken = refused, list[tuple[str, int | None]]()
+
+    async def __call__(self, effects: Sequence[Effect]) -> Collection[str]:
+        recorded = [effect for effect in effects if effect.key not in self.refused]
+        self.taken += [(effect.key, effect.tick) for effect in recorded]
+        return [effect.key for effect in recorded]
+
+
+async def wishing(prev: Snapshot, curr: Snapshot) -> Insight:
+    return Insight(Verdict((WISH,)), commit="abc")
+
+
+def at(tick: int, effects: Effects | None = None) -> Snapshot:
+    return Snapshot(tick, Moment(tick, "boot", tick), projected=Projected(effects=effects or Effects()))
+
+
+OPEN = Effects(keys={"my:wish": "id"})
+SETTLED = Effects(settled_at={"my:wish": Moment(4, "boot", 4)})
+
+
+async def test_what_was_emitted_is_not_emitted_again_by_a_snapshot_that_does_not_know_of_it() -> None:
+    log = Log()
+    folding = Folding((), wishing, log, int)
+    for curr in (at(1), at(2), at(3, OPEN), at(5, SETTLED), at(6, SETTLED)):
+        await folding.whole(curr, curr)
+    assert log.taken == [("my:wish", 1), ("my:wish", 5)]
+
+
+async def test_what_was_settled_before_the_snapshot_was_taken_is_another_wish() -> None:
+    log = Log()
+    folding = Folding((), wishing, log, int)
+    later = replace(SETTLED, settled_at={"my:wish": Moment(7, "boot", 7)})
+    for curr in (at(5, SETTLED), at(6, SETTLED), at(8, later)):
+        await folding.whole(curr, curr)
+    assert log.taken == [("my:wish", 5), ("my:wish", 8)]
+
+
+async def test_a_reflex_that_knows_more_does_not_let_the_older_snapshot_emit_again() -> None:
+    log = Log()
+    folding = Folding((), wishing, log, int)
+    await folding.whole(at(1), at(1))
+    await folding.reflex(at(3, OPEN), at(3, OPEN))
+    await folding.whole(at(1), at(2))
+    assert log.taken == [("my:wish", 1)]
+
+
+async def test_a_fold_says_who_was_asked_and_what_was_really_recorded() -> None:
+    folded = await Folding((), wishing, Log(), int).whole(at(1), at(1))
+    assert (folded.engine, [effect.key for effect in folded.emitted]) == ("abc", ["my:wish"])
+    folded = await Folding((), wishing, Log(refused=["my:wish"]), int).whole(at(1), at(1))
+    assert (folded.engine, folded.emitted) == ("abc", ())
+    assert (await Folding((), None, Log(), int).whole(at(1), at(1))).engine == NOBODY
