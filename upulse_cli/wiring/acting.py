@@ -1,0 +1,80 @@
+"""What acts on this machine: the executors, and the processes that they hold."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.files.archive_sessions import ArchiveSessions
+from pulse_adapters.files.clean_paths import CleanPaths
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.collect import Collect
+from pulse_adapters.host.consumers import Consumers
+from pulse_adapters.host.restart_process import RestartProcess
+from pulse_adapters.host.run_command import RunCommand
+from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.stop_process import StopProcess
+from pulse_adapters.host.table import LinuxProcessTable
+from pulse_adapters.notify.courier import ChildCourier
+from pulse_adapters.notify.executor import Notify
+from pulse_core.daemon import Decisions
+from pulse_core.ports import Executor, Found
+from pulse_core.record.view import View
+from upulse_cli.wiring.ground import Failed
+
+
+@dataclass(frozen=True)
+class Hands:
+    """What acts on this machine, and the executors made of it."""
+
+    spawner: Spawner
+    table: LinuxProcessTable
+    consumers: Consumers
+    notify: Notify
+    executors: Mapping[str, Executor]
+
+    def close(self) -> None:
+        """Let go of the processes; they live on."""
+        self.table.close()
+        self.spawner.close()
+
+
+def hands(home: Home, decisions: Decisions, view: View, failed: Failed = lambda whose, words: None) -> Hands:
+    """Everything that can act on the processes of this machine, and tell its people."""
+    spawner, notify = Spawner(), Notify(decisions, ChildCourier(), SystemClock(), failed)
+    table = LinuxProcessTable(spawner, home=home.path, failed=failed)
+    boot = SystemClock().now().boot
+
+    def known() -> Mapping[str, Found]:
+        return {
+            name: Found(history.pid, history.started)
+            for name, history in view().processes.of.items()
+            if history.pid is not None and history.started is not None and history.boot == boot
+        }
+
+    consumers = Consumers(decisions, known, lambda: spawner.running)
+    made: Sequence[Executor] = (
+        RestartProcess(decisions, table, known, spawner, home.outputs),
+        StopProcess(decisions, table, known, spawner),
+        RunCommand(decisions, spawner),
+        CleanPaths(decisions, spawner, home.outputs / "cleaned.jsonl", home.path),
+        ArchiveSessions(decisions, spawner, home.path / "archive", home.path),
+        Collect(spawner, lambda name, why: bundling(home, name, why)),
+        notify,
+    )
+    return Hands(spawner, table, consumers, notify, {executor.action: executor for executor in made})
+
+
+def bundling(home: Home, name: str, why: str) -> Sequence[str]:
+    """The argv of the child that writes a diagnostic bundle."""
+    return (
+        sys.executable,
+        "-P",
+        "-m",
+        "upulse_cli.bundle",
+        "--home",
+        str(home.path),
+        "--name",
+        name,
+        f"--why={why}",
+    )

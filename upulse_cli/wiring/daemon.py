@@ -1,0 +1,66 @@
+"""One daemon on this machine, all of its parts joined."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.logs.reader import FollowedLogs
+from pulse_adapters.network.prober import ChildProber
+from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_core.daemon import Daemon, Service
+from pulse_core.model.event import Draft
+from pulse_core.model.vitals import Window
+from upulse_cli.companions import companions
+from upulse_cli.room import keep_room
+from upulse_cli.wiring.acting import hands
+from upulse_cli.wiring.engine import engine_of
+from upulse_cli.wiring.ground import ground_of
+from upulse_cli.wiring.senses import outward_senses, system_sense
+from upulse_cli.wiring.services import knowing, later, services_of
+from upulse_cli.wiring.stores import narrated_log, parts_of, torn
+
+
+@asynccontextmanager
+async def real_daemon(
+    home: Home, how: Opening, news: Sequence[Draft] = (), lock: HomeLock | None = None
+) -> AsyncIterator[Daemon]:
+    """A daemon on this machine, its stores open, with what the start has to say. The caller holds the lock."""
+    ground = ground_of(home)
+    daemon: Daemon
+
+    def failed(whose: str, words: str) -> None:
+        daemon.reporter(whose, words)
+
+    def windows() -> Mapping[str, Window]:
+        return daemon.watch.windows
+
+    acting = hands(home, ground.decisions, ground.view, failed)
+    system = system_sense(ground, acting, windows, lambda: daemon.housekeeping.lateness())
+    async with AsyncExitStack() as stack:
+        stack.callback(acting.close)
+        log = await stack.enter_async_context(narrated_log(ground, how))
+        await stack.enter_async_context(system)
+        vitals = await stack.enter_async_context(SqliteVitals.open(home.vitals))
+        parts = parts_of(ground, acting, log, vitals)
+        stack.callback((logs := FollowedLogs(failed)).close)
+        stack.callback((prober := ChildProber()).close)
+        services: Mapping[str, Service] = {
+            **services_of(ground, log, acting.spawner, lock, failed),
+            **companions(home, ground.decisions, lambda seconds: daemon.is_turning(seconds), failed),
+            **knowing(ground, logs),
+            "room": lambda desk, begun: later(begun, keep_room(home, vitals, ground.decisions, failed)),
+        }
+        daemon = Daemon(
+            replace(
+                parts,
+                watchers=(system, *outward_senses(ground, logs, prober, vitals, windows)),
+                services=services,
+                news=(*news, *torn(log)),
+                engine=engine_of(ground, windows),
+            )
+        )
+        daemon.journal.listen_once(acting.notify.hear)
+        yield daemon

@@ -1,0 +1,34 @@
+"""What the parts of one daemon share, and who is told of what fails."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pulse_adapters.config.file import load, load_to_start
+from pulse_adapters.config.home import Home
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.objects.files import FileObjects
+from pulse_core.daemon import Decisions
+from pulse_core.record.view import View
+
+Failed = Callable[[str, str], None]
+"""Is told whose failure it was, and what failed."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What the parts of one daemon share. faults: of its settings, such as keep no daemon from starting."""
+
+    home: Home
+    clock: SystemClock
+    objects: FileObjects
+    view: View
+    decisions: Decisions
+    faults: Sequence[str]
+
+
+def ground_of(home: Home) -> Ground:
+    """The ground of a daemon that starts; raises SettingsRefused. Later settings must be without any fault."""
+    settings, faults = load_to_start(home.config)
+    first = [settings]
+    decisions = Decisions(lambda: first.pop() if first else load(home.config))
+    return Ground(home, SystemClock(), FileObjects(home.objects), View(), decisions, faults)

@@ -1,0 +1,50 @@
+"""What a daemon senses of this machine and of what is outside it."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pulse_adapters.host.system import Before, SystemResource
+from pulse_adapters.logs.reader import FollowedLogs
+from pulse_adapters.network.prober import ChildProber
+from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_core.model.vitals import Window
+from pulse_core.ports import Prober, Watcher
+from pulse_core.watch.error_log import ErrorLog
+from pulse_core.watch.llm import Llm
+from pulse_core.watch.network import Network
+from upulse_cli.wiring.acting import Hands
+from upulse_cli.wiring.ground import Ground
+
+Windows = Callable[[], Mapping[str, Window]]
+"""The windows of every sense, as they are now."""
+
+
+def system_sense(
+    ground: Ground, acting: Hands, windows: Windows, lateness: Callable[[], float]
+) -> SystemResource:
+    """The machine itself; lateness: of the daemon's loop since it was last asked, seconds."""
+    before = Before(ground.view, lambda: windows().get(SystemResource.key, Window()))
+    return SystemResource(
+        ground.decisions, lambda: lateness() * 1000, acting.spawner, acting.consumers, before
+    )
+
+
+def outward_senses(
+    ground: Ground, logs: FollowedLogs, prober: ChildProber, vitals: SqliteVitals, windows: Windows
+) -> Sequence[Watcher]:
+    """The logs that are followed, and the network."""
+    error_log = ErrorLog(logs, ground.clock, ground.decisions, ground.view, vitals.newest)
+    return (error_log, *network_senses(prober, ground, windows))
+
+
+def network_senses(
+    prober: Prober, ground: Ground, windows: Callable[[], Mapping[str, Window]]
+) -> Sequence[Watcher]:
+    """The senses that ask the network; what has no targets asks nothing. windows: of every sense, as they are now."""
+
+    def of(key: str) -> Callable[[], Window]:
+        return lambda: windows().get(key, Window())
+
+    return (
+        Network(prober, ground.decisions, ground.view, of(Network.key)),
+        Llm(prober, ground.clock, ground.decisions, ground.view, of(Llm.key)),
+    )

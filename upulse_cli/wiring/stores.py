@@ -1,0 +1,75 @@
+"""Where a daemon keeps what it knows: the log, vitals, objects, checkpoints; and what tidies them."""
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+
+from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
+from pulse_adapters.sqlite.events import SqliteEventLog, new_id
+from pulse_adapters.sqlite.garbage import NamedObjects
+from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_adapters.systemd.notify import Notifier
+from pulse_core import __version__
+from pulse_core.daemon import Parts
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import ErrorReported
+from upulse_cli.damage import refuse_lost_rows
+from upulse_cli.logs import Narrator
+from upulse_cli.sweeping import Broom
+from upulse_cli.wiring.acting import Hands
+from upulse_cli.wiring.ground import Ground
+
+
+@asynccontextmanager
+async def narrated_log(ground: Ground, how: Opening) -> AsyncIterator[SqliteEventLog]:
+    """The log that the daemon writes, without rows lost unless that is accepted, and told aloud as it grows."""
+    home = ground.home
+    opened = SqliteEventLog.open(
+        home.events, clock=ground.clock, objects=ground.objects, reserve=home.reserve, how=how
+    )
+    async with opened as log:
+        if not how.accept_damage:
+            await refuse_lost_rows(log, SqliteCheckpoints(home.state))
+        log.listen(narrator := Narrator())
+        try:
+            yield log
+        finally:
+            narrator.speak()
+
+
+def parts_of(ground: Ground, acting: Hands, log: SqliteEventLog, vitals: SqliteVitals) -> Parts:
+    """The stores, the hands and the identity of a daemon; its watchers, services and news are still to come."""
+    return Parts(
+        log=log,
+        vitals=vitals,
+        objects=ground.objects,
+        checkpoints=SqliteCheckpoints(ground.home.state),
+        clock=ground.clock,
+        table=acting.table,
+        executors=acting.executors,
+        decisions=ground.decisions,
+        view=ground.view,
+        lifeline=Notifier.from_environment(),
+        new_id=new_id,
+        dice=Random(),
+        pid=os.getpid(),
+        version=__version__,
+        sweep=broom_of(ground, vitals),
+    )
+
+
+def broom_of(ground: Ground, vitals: SqliteVitals) -> Broom:
+    """What sweeps the home beside the loops."""
+    named = NamedObjects(ground.home.events)
+
+    def damage() -> str:
+        return ground.view().control.damage
+
+    return Broom(ground.home, ground.objects, named, vitals.unnamed, ground.decisions, damage)
+
+
+def torn(log: SqliteEventLog) -> Sequence[Draft]:
+    """The torn end of a log after a power cut, to be said."""
+    return [Draft(ErrorReported(message=log.torn), subject="log")] if log.torn else []
