@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export UPULSE_HOME ?= $(HOME)/.upulse
+# Images often forbid bytecode: then each of the thousands of processes of a run compiles what it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: run test check bench campaign setup setup-dev docs clean
 
@@ -11,7 +13,7 @@ run: setup ## set up, make a home if there is none, and run the daemon here in t
 	@$(BIN)/upulse daemon start --foreground --home "$(UPULSE_HOME)"
 
 test: setup-dev ## set up and pass all tests
-	$(BIN)/pytest -n 2 --reruns 2 # real processes on a busy machine: what fails three times is broken
+	$(BIN)/pytest -n 2 --dist worksteal --reruns 2 # real processes on a busy machine: what fails three times is broken
 
 check: setup-dev ## everything CI checks: lint, format, types, imports, tests
 	$(BIN)/ruff check .
@@ -23,7 +25,7 @@ check: setup-dev ## everything CI checks: lint, format, types, imports, tests
 bench: setup-dev ## how fast and how small, beside raw limits measured in the same run
 	$(BIN)/python -m tests.benchmarks
 
-campaign: setup-dev ## the long forms: simulation with many seeds, hundreds of kills
+campaign: setup-dev ## the long forms: simulation with many seeds, hundreds of kills, every attack
 	$(BIN)/python -m tests.campaign
 
 docs: setup-dev ## write the generated pages of docs/ anew
@@ -35,7 +37,7 @@ setup-dev: $(VENV)/dev.stamp
 
 $(VENV)/run.stamp: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[engine]'
 	@touch $@
 
 $(VENV)/dev.stamp: pyproject.toml

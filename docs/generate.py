@@ -17,6 +17,7 @@ from pulse_core.model.kinds import SETTLING, Effect
 from pulse_core.model.payload import KINDS, Payload, Role, Wake
 from pulse_core.projections.effects import MOVES, OPEN, Phase
 from upulse_cli.app import app
+from upulse_cli.engine.actions import actions
 
 DOCS = Path(__file__).parent
 WIDTH = 100
@@ -72,6 +73,7 @@ def _chapters(command: Any, path: str) -> Iterator[str]:
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
+    "actions": actions,
     "commands": commands,
     "effect-life": effect_life,
     "event-kinds": event_kinds,

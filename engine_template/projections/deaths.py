@@ -8,7 +8,9 @@ DAY_US = 86_400_000_000
 
 
 def counted(state: Any, event: Event) -> Any:
-    """The counts after one more death; a new day (in UTC) begins with none."""
+    """The counts after one more death; a new day (in UTC) begins with none. Who was never there did not die."""
+    if getattr(event.payload, "pid", None) is None:
+        return state
     today = event.at // DAY_US
     counts = state["of"] if state["day"] == today else {}
     return {"day": today, "of": {**counts, event.subject: counts.get(event.subject, 0) + 1}}

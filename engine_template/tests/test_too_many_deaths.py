@@ -41,3 +41,10 @@ def test_each_process_counts_for_itself() -> None:
     story.happened("process-died", "worker", pid=8, evidence="gone", healthy=True)
     story.tick()
     story.expect_nothing()
+
+
+def test_who_was_not_there_at_the_first_look_did_not_die() -> None:
+    story = died(TOO_MANY - 1)
+    story.happened("process-died", "gateway", pid=None, evidence="not there at the first look", healthy=True)
+    story.tick()
+    story.expect_nothing()
