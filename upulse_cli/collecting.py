@@ -63,10 +63,10 @@ async def alone(home: Home) -> GcDone:
 def foreseen(home: Home) -> Told:
     """What would go; nothing is changed."""
     settings, now = settings_if_sound(home), SystemClock().now().at
-    before = now - settings.watch.keep
+    before, minutes_before = now - settings.watch.keep, now - settings.watch.keep_minutes
 
     async def unnamed(names: Sequence[str]) -> Sequence[str]:
-        return unnamed_by_ticks(home.vitals, names, before)
+        return unnamed_by_ticks(home.vitals, names, minutes_before)
 
     broom = Broom(
         home,
@@ -76,6 +76,6 @@ def foreseen(home: Home) -> Told:
         lambda: settings,
         lambda: facts_of(home).control.damage,
     )
-    samples, ticks, minutes = old_vitals(home.vitals, before, now - settings.watch.keep_minutes)
+    samples, ticks, minutes = old_vitals(home.vitals, before, minutes_before)
     swept = asyncio.run(broom.look())
     return {"samples": samples, "ticks": ticks, "minutes": minutes, **swept._asdict()}

@@ -1,7 +1,7 @@
 """A snapshot folded through the onion, with nothing executed: what each rule would do, and why not more."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, NamedTuple
 
 from pulse_core.model.kinds import Effect
@@ -11,6 +11,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.ports import Insight
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Rule, compose
+from pulse_core.rules.onion import at_once
 from pulse_core.tick.folding import tamed
 from upulse_cli.recorded import Seen
 
@@ -72,11 +73,9 @@ def explained(seen: Seen, rules: Sequence[Rule], inside: Insight | None = None) 
     return Explained(seen, (*trace[::-1], *insight.layers[::-1]), verdict)
 
 
-def run(folding: Any) -> Verdict:
+def run(folding: Awaitable[Verdict]) -> Verdict:
     """The verdict of an onion that awaits nothing but itself."""
-    try:
-        folding.send(None)
-    except StopIteration as done:
-        verdict: Verdict = done.value
-        return verdict
-    raise RuntimeError("a rule waits for something other than its inner one")
+    verdict = at_once(folding)
+    if verdict is None:
+        raise RuntimeError("a rule waits for something other than its inner one")
+    return verdict

@@ -55,6 +55,10 @@ def halt(home: Home) -> bool:
 def hand_over(home: Home, user: bool) -> Unit:
     """Install the unit and have systemd run the daemon, whoever ran it before."""
     unit = manager.install(home.path, user)
+    if not user and (home.path / "engine").exists():
+        from upulse_cli.engine.giving import give  # it is slow to import, and seldom needed
+
+        say(give(home))
     if manager.is_active(unit):
         manager.restart(unit)
         return unit

@@ -23,8 +23,8 @@ def since(text: str) -> Since:
     """`10m` ago, a time in ISO 8601 (local if it names no zone), or a row's number; else a usage error."""
     if text.isascii() and text.isdigit():
         return Since(seq=int(text))
-    if re.fullmatch(r"[0-9.]+[a-z]+", text):
-        return Since(at=time.time_ns() // 1000 - duration(text, "--since"))
+    if span := _span(text):
+        return Since(at=time.time_ns() // 1000 - duration(span, "--since"))
     try:
         return Since(at=round(datetime.fromisoformat(text).timestamp() * US))
     except (ValueError, OverflowError, OSError) as error:
@@ -38,14 +38,20 @@ def moment(text: str | None, option: str) -> int | None:
     """UTC microseconds of `10m` ago or of a time in ISO 8601; None for None; else a usage error."""
     if text is None:
         return None
-    if re.fullmatch(r"[0-9.]+[a-z]+", text):
-        return time.time_ns() // 1000 - duration(text, option)
+    if span := _span(text):
+        return time.time_ns() // 1000 - duration(span, option)
     try:
         return round(datetime.fromisoformat(text).timestamp() * US)
     except (ValueError, OverflowError, OSError) as error:
         raise typer.BadParameter(
             f"{text!r} is neither a duration ('10m') nor a time ('2026-01-31T08:15')", param_hint=option
         ) from error
+
+
+def _span(text: str) -> str:
+    """The duration in `10m` or `10m ago`, or nothing."""
+    found = re.fullmatch(r"([0-9.]+[a-z]+)( ago)?", text)
+    return found[1] if found else ""
 
 
 def duration(text: str, option: str) -> int:

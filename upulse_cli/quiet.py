@@ -22,7 +22,7 @@ from pulse_core.record.view import View, advanced, restored
 from pulse_core.settings import Settings
 from upulse_cli.answering import named
 from upulse_cli.damage import refuse_lost_rows
-from upulse_cli.wiring import hands
+from upulse_cli.wiring.acting import hands
 
 
 @asynccontextmanager

@@ -26,7 +26,7 @@ from pulse_core.model.errors import NoHome, PulseError
 from pulse_core.model.event import Draft
 from upulse_cli.damage import accepting
 from upulse_cli.logs import speak
-from upulse_cli.wiring import real_daemon
+from upulse_cli.wiring.daemon import real_daemon
 
 LOG = logging.getLogger("pulse.daemon")
 SWEEP = (10_000, 20, 20)

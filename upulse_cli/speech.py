@@ -29,9 +29,9 @@ def say(words: str) -> None:
 
 
 def count(number: int, noun: str) -> str:
-    """`1 process`, `3 processes`, `1 row`, `3 rows`."""
-    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"
+    """`1 process`, `3 processes`, `1 row`, `3,000 rows`."""
+    plural = f"{noun}es" if noun.endswith(("s", "sh", "ch")) else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def clean(text: object) -> str:

@@ -3,6 +3,7 @@
 import grp
 import json
 import os
+import pwd
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from pulse_adapters.config.home import expanded
 from pulse_core.model.errors import hint
 from pulse_core.settings import Settings
 from pulse_core.settings.durations import AS_WRITTEN
+from pulse_core.settings.engine import USER_CHECK
 from pulse_core.settings.resources import TREE_CHECK
 from pulse_core.settings.settings import GROUP_CHECK
 
@@ -18,11 +20,15 @@ from pulse_core.settings.settings import GROUP_CHECK
 def validate(data: dict[str, Any], *, demand_groups: bool = True, home: Path | None = None) -> Settings:
     """Check as JSON, where a list may become a tuple but no text a number; raises pydantic's ValidationError.
 
-    demand_groups: whether the groups that are named must be there on this machine; home: Pulse's own directory, in
+    demand_groups: whether the groups and users that are named must be there on this machine; home: Pulse's own directory, in
     which nothing may be deleted, if it is known.
     """
     text = json.dumps(data, default=lambda _: [None])  # a date or time, which no setting takes
-    context = {**AS_WRITTEN, GROUP_CHECK: demand_group if demand_groups else None}
+    context = {
+        **AS_WRITTEN,
+        GROUP_CHECK: demand_group if demand_groups else None,
+        USER_CHECK: demand_user if demand_groups else None,
+    }
     if home is not None:
         context[TREE_CHECK] = partial(demand_elsewhere, os.path.realpath(home))
     return Settings.model_validate_json(text, strict=True, context=context)
@@ -42,3 +48,14 @@ def demand_group(name: str) -> None:
     except KeyError:
         known = [group.gr_name for group in grp.getgrall()]
         raise ValueError(f"there is no group {name!r} on this machine{hint(name, known)}") from None
+
+
+def demand_user(name: str) -> None:
+    """Raise ValueError for a user that this machine does not have, with the nearest one that it has, and for root."""
+    try:
+        uid = pwd.getpwnam(name).pw_uid
+    except KeyError:
+        known = [user.pw_name for user in pwd.getpwall()]
+        raise ValueError(f"there is no user {name!r} on this machine{hint(name, known)}") from None
+    if uid == 0:
+        raise ValueError(f"{name!r} is root, to whom nothing is closed; name a user without rights")

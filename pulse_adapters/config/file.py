@@ -20,6 +20,9 @@ LARGEST = 1 << 20
 OWNER_ALONE = "until that is mended and the daemon restarted, the socket is for its owner alone"
 """What it means that the socket's group is gone."""
 
+NO_ENGINE = "until that is mended, the engine is not run by a daemon that runs as root"
+"""What it means that the engine's user is gone."""
+
 _SAID_AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _PLAINLY = {
     "Cannot overwrite a value": "this key is there twice",
@@ -40,7 +43,7 @@ def load(path: Path) -> Settings:
 
 
 def load_to_start(path: Path) -> tuple[Settings, tuple[str, ...]]:
-    """The settings to start with, and the faults that must keep no daemon from starting: a group that is gone.
+    """The settings to start with, and the faults that must keep no daemon from starting: a group or user that is gone.
 
     Raises SettingsRefused, as `load` does, if there is any other fault; then with all of them.
     """
@@ -51,7 +54,12 @@ def load_to_start(path: Path) -> tuple[Settings, tuple[str, ...]]:
             settings = validate(_parse(path, _read(path)), demand_groups=False)
         except ValidationError:
             raise refused from None
-        return settings, tuple(f"{fault}; {OWNER_ALONE}" for fault in refused.faults)
+        return settings, tuple(f"{fault}; {_until(fault)}" for fault in refused.faults)
+
+
+def _until(fault: str) -> str:
+    """What it means, until it is mended."""
+    return NO_ENGINE if ": engine.user: " in fault else OWNER_ALONE
 
 
 def _read(path: Path) -> str:

@@ -9,8 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pulse_adapters.git.content import is_of
 from pulse_adapters.git.faults import MainMoved
-from pulse_adapters.git.place import revision
+from pulse_adapters.git.place import Laid, objects, revision
 from pulse_core.model.errors import PulseError
 
 TIMEOUT_S = 30.0
@@ -45,11 +46,13 @@ class GitChild:
         """The commit that main is."""
         return str((await self._ask("head"))["commit"])
 
-    async def ensure(self, commit: str) -> Path:
-        """The folder where the commit is laid out, read-only; no child is needed if it is there."""
-        if (path := revision(self._home, commit)).is_dir():
-            return path
-        return Path((await self._ask("ensure", commit))["path"])
+    async def ensure(self, commit: str) -> Laid:
+        """Where the commit is laid out, read-only, as it was committed; no child is needed if it is."""
+        path = revision(self._home, commit)
+        if await asyncio.to_thread(is_of, path, commit, objects(self._home)):
+            return Laid(path)
+        said = await self._ask("ensure", commit)
+        return Laid(Path(said["path"]), said["altered"])
 
     async def point_main(self, commit: str, expected: str) -> Settled:
         """Make the commit main if main is `expected`; raises MainMoved."""

@@ -3,9 +3,10 @@
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, BinaryIO, NamedTuple
 
 from pulse_adapters.git.author import COMMITTER
+from pulse_adapters.git.disarming import Seen, disarmed
 from pulse_adapters.git.faults import GitFailed, NoGit
 
 try:
@@ -27,6 +28,8 @@ _SETTINGS = (
     "maintenance.auto=false",
     "submodule.recurse=false",
     "merge.autoStash=false",
+    "core.attributesFile=/dev/null",
+    "log.showSignature=false",
 )
 _OPTIONS = tuple(word for setting in _SETTINGS for word in ("-c", setting))
 _ENVIRONMENT = {
@@ -38,6 +41,8 @@ _ENVIRONMENT = {
     "GIT_EDITOR": "true",
     "GIT_PAGER": "cat",
     "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
 }
 _WORDS = 1_000
 
@@ -57,6 +62,7 @@ class Git:
         self.home = home
         self.engine, self.staging = home / "engine", home / "staging"
         self.folder = self.engine / ".git"
+        self._seen: dict[Path, Seen] = {}
 
     def __call__(self, *words: str, at: Path | None = None, env: Mapping[str, str] | None = None) -> str:
         answer = self.run(*words, at=at, env=env)
@@ -75,20 +81,34 @@ class Git:
         at: Path | None = None,
         env: Mapping[str, str] | None = None,
         into: IO[bytes] | None = None,
+        reading: BinaryIO | None = None,
     ) -> Answer:
-        """Run git, whatever its exit; `into`: where its output goes instead."""
+        """Run git, whatever its exit; `into`: where its output goes instead; `reading`: what it is told."""
+        there = at or self.engine
         ours = {**_ENVIRONMENT, "GIT_CEILING_DIRECTORIES": str(self.home), **(env or {})}
+        ours |= disarmed(self._seen, there, self.folder, lambda *asked: self._run(asked, there, ours))
+        return self._run(words, there, ours, into, reading)
+
+    def _run(
+        self,
+        words: Collection[str],
+        at: Path,
+        ours: Mapping[str, str],
+        into: IO[bytes] | None = None,
+        reading: BinaryIO | None = None,
+    ) -> Answer:
         try:
-            code, text, said = _Git(str(at or self.engine)).execute(
+            code, text, said = _Git(str(at)).execute(
                 [*_without(ours), "git", *_OPTIONS, *words],
                 env=ours,
                 with_extended_output=True,
                 with_exceptions=False,
                 strip_newline_in_stdout=False,
                 output_stream=into,
+                istream=reading,
             )
         except GitCommandNotFound as error:
-            raise NoGit(f"git can't be run in {at or self.engine}: {error.stderr or 'not found'}") from error
+            raise NoGit(f"git can't be run in {at}: {error.stderr or 'not found'}") from error
         if "dubious ownership" in (told := _text(said)):
             raise GitFailed(
                 f"{self.engine} belongs to another user, and git refuses to run there; run this as its owner"
@@ -112,6 +132,11 @@ class Git:
     def contains(self, younger: str, older: str) -> bool:
         """Whether the older commit is the younger one, or among its ancestors."""
         return self.run("merge-base", "--is-ancestor", older, younger).exit == 0
+
+    def differing(self, old: str, new: str) -> set[str]:
+        """The names of the files that are not the same in two trees."""
+        said = self("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)
+        return set(said.split("\0")) - {""}
 
     def branch_at(self, at: Path) -> str | None:
         """The full name of the branch that a worktree is on; None if its head is detached."""

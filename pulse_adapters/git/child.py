@@ -19,9 +19,9 @@ KEPT, AGE_S = 20, 3_600.0
 
 def _ensure(home: Path, commit: str) -> dict[str, Any]:
     revisions = Revisions(home)
-    path = revisions.ensure(commit)
+    laid = revisions.laid(commit)
     revisions.sweep({commit, *(one.commit for one in Repository(home).log(KEPT))}, AGE_S)
-    return {"path": str(path)}
+    return {"path": str(laid.path), "altered": laid.altered}
 
 
 def _point_main(home: Path, commit: str, expected: str) -> dict[str, Any]:

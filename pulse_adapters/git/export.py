@@ -3,23 +3,30 @@
 import os
 import shutil
 import stat
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, NamedTuple
 
 from pulse_adapters.git.calls import Git
-from pulse_adapters.git.faults import Unsafe
+from pulse_adapters.git.content import blob, reckoned
+from pulse_adapters.git.faults import GitFailed, Unsafe
+from pulse_adapters.git.place import ALTERED
 from pulse_core.model.errors import PulseError
 
 BEGUN = ".begun-"
 """How the names of folders begin that are not whole yet, or no more."""
+_LINK, _PROGRAM = "120000", "100755"
 
 
-def export(git: Git, commit: str, folder: Path) -> None:
-    """Lay out the commit in the folder, read-only and on disk; one that is there is whole already."""
-    if folder.exists():
-        return
+def export(git: Git, commit: str, folder: Path) -> Path | None:
+    """Lay out the commit in the folder, read-only and on disk, unless it is there as it was committed.
+
+    If it is there otherwise it is made anew; where what was there lies now, else None.
+    """
+    tree = git.tree(commit)
+    if folder.exists() and reckoned(folder, commit) == tree:
+        return None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         begun = Path(tempfile.mkdtemp(prefix=BEGUN, dir=folder.parent))
@@ -27,25 +34,88 @@ def export(git: Git, commit: str, folder: Path) -> None:
             _unpack(git, commit, begun)
             _refuse_ways_out(begun, commit)
             _seal(begun)
-            os.rename(begun, folder)
+            aside = _named(begun, folder, commit)
         finally:
             remove(begun)
         _sync(folder.parent)
     except OSError as error:
         raise PulseError(f"{folder} can't be written: {error.strerror or error}") from error
+    return aside
+
+
+def _named(begun: Path, folder: Path, commit: str) -> Path | None:
+    """Let what is whole have the name, and put aside what is not the same and had it; where that lies now."""
+    aside = None
+    if os.path.lexists(folder):
+        if reckoned(folder, commit) == reckoned(
+            begun, commit
+        ):  # a tree whose hash can't be told from its files
+            return None
+        aside = folder.parent / f"{ALTERED}{commit}"
+        if os.path.lexists(aside):
+            remove(aside)
+        os.rename(folder, aside)
+    os.rename(begun, folder)
+    return aside
+
+
+class _Entry(NamedTuple):
+    """Of a commit's tree: `100644`, or how else git calls its kind; its hash, and where it belongs."""
+
+    mode: str
+    oid: str
+    path: Path
 
 
 def _unpack(git: Git, commit: str, folder: Path) -> None:
-    with tempfile.TemporaryFile(dir=folder) as file:
-        answer = git.run("archive", "--format=tar", commit, into=file)
+    """Write each file as it was committed, and the links last, so that none of them is on the way of another name.
+
+    `git archive` would do what the commit's own attributes say, and leave out files or change them.
+    """
+    entries = sorted(_entries(git, commit, folder), key=lambda one: one.mode == _LINK)
+    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as told:
+        asked.write("".join(f"{one.oid}\n" for one in entries).encode())
+        asked.seek(0)
+        answer = git.run("cat-file", "--batch", into=told, reading=asked)
         if answer.exit:
-            raise git.failure(("archive",), answer)
-        file.seek(0)
-        try:
-            with tarfile.open(fileobj=file, mode="r:") as archive:
-                archive.extractall(folder, filter="data")
-        except tarfile.FilterError as error:
-            raise Unsafe(f"the commit {commit[:12]} can't be laid out as files: {error}") from error
+            raise git.failure(("cat-file",), answer)
+        told.seek(0)
+        for one in entries:
+            _lay_out(one, _content(git, told, one))
+
+
+def _entries(git: Git, commit: str, folder: Path) -> Iterator[_Entry]:
+    for line in git("ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
+        if not line:
+            continue
+        head, _, name = line.partition("\t")
+        mode, kind, oid = head.split()
+        parts = name.split("/")
+        if {"", ".", ".."} & {*parts}:
+            raise Unsafe(f"the commit {commit[:12]} can't be laid out as files: {name!r} is no name of one")
+        if kind == "blob":  # else it is another repository's commit
+            yield _Entry(mode, oid, folder.joinpath(*parts))
+
+
+def _content(git: Git, told: IO[bytes], one: _Entry) -> bytes:
+    """The next file's content, as `cat-file` tells it."""
+    words = told.readline().split()
+    if len(words) != 3 or words[:2] != [one.oid.encode(), b"blob"]:
+        raise GitFailed(f"{git.folder} lacks the file {one.path.name} ({one.oid[:12]}); look with: git fsck")
+    content = told.read(int(words[2]) + 1)[:-1]
+    if blob(content, one.oid) != one.oid:
+        raise GitFailed(f"{git.folder} holds a damaged {one.path.name} ({one.oid[:12]}); look with: git fsck")
+    return content
+
+
+def _lay_out(one: _Entry, content: bytes) -> None:
+    one.path.parent.mkdir(parents=True, exist_ok=True)
+    if one.mode == _LINK:
+        os.symlink(content, os.fsencode(one.path))
+        return
+    with one.path.open("xb") as file:
+        file.write(content)
+    one.path.chmod(0o700 if one.mode == _PROGRAM else 0o600)
 
 
 def _refuse_ways_out(folder: Path, commit: str) -> None:

@@ -5,6 +5,7 @@ import re
 from pulse_adapters.git.author import by
 from pulse_adapters.git.calls import MAIN, STAGING, Git
 from pulse_adapters.git.faults import MergeConflict, NoGit, NothingToPromote
+from pulse_adapters.git.rejected import rejected
 
 OLDEST = (2, 38)
 """The first git that merges without a worktree."""
@@ -20,12 +21,13 @@ def committed(git: Git, tree: str, message: str, author: str, *parents: str) -> 
 
 
 def candidate(git: Git, message: str, author: str) -> str:
-    """What main would be after staging is merged into it.
+    """What main would be after staging is merged into it; rollbacks that staging lacks are no side of the merge.
 
     Raises NothingToPromote, or MergeConflict with the files.
     """
     main, staging = git(*_commit(MAIN)), git(*_commit(STAGING))
-    tree = merged(git, main, staging)
+    is_new = not git.contains(main, staging)
+    tree = git.tree(staging) if is_new and rejected(git, main, staging) else merged(git, main, staging)
     if tree == git.tree(main):
         raise NothingToPromote("staging holds nothing that main lacks; change something there, and commit it")
     return committed(git, tree, message, author, main, staging)

@@ -3,6 +3,8 @@
 Killed after any step, the same call does what is left, and nothing twice.
 """
 
+import shutil
+from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.git.author import PULSE
@@ -10,7 +12,11 @@ from pulse_adapters.git.branches import NEW, keep_branch
 from pulse_adapters.git.calls import FOLLOWED, MAIN, STAGING, Git
 from pulse_adapters.git.faults import GitFailed, MainMoved
 from pulse_adapters.git.merging import committed
+from pulse_adapters.git.rejected import rejected
+from pulse_adapters.git.staging import keeps
 from pulse_core.model.errors import PulseError
+
+_AHEAD = "staging has commits that main lacks and stays; merge with: git -C {staging} merge main"
 
 
 class Pointed(NamedTuple):
@@ -32,7 +38,10 @@ def point_main(git: Git, commit: str, expected: str) -> Pointed:
         stray = _follow(git, target, before, notes)
     except GitFailed as error:
         notes.append(f"the files of {git.engine} do not follow main: {error}")
-    notes += _forward(git, target)
+    try:
+        notes += _forward(git, target)
+    except GitFailed as error:
+        notes.append(f"staging stays behind main: {error}")
     return Pointed(target, stray, tuple(notes))
 
 
@@ -82,7 +91,7 @@ def _kept(git: Git, lying: str, bases: tuple[str, ...]) -> str:
 
     Files that are partly the old and partly the new commit's are those of a call that was killed, not somebody's.
     """
-    if not set.intersection(*(_unlike(git, lying, base) for base in bases)):
+    if not set.intersection(*(git.differing(base, lying) for base in bases)):
         return ""
     name = f"stray/{lying[:12]}"
     if (old := git.commit(f"refs/heads/{name}")) and git.tree(old) == lying:
@@ -90,23 +99,51 @@ def _kept(git: Git, lying: str, bases: tuple[str, ...]) -> str:
     return keep_branch(git, name, committed(git, lying, "what lay about in engine/", PULSE, bases[0]))
 
 
-def _unlike(git: Git, tree: str, base: str) -> set[str]:
-    said = git("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, tree)
-    return set(said.split("\0")) - {""}
-
-
 def _forward(git: Git, target: str) -> tuple[str, ...]:
-    """Fast-forward staging, edits and all, where git can; or why not."""
+    """Let staging follow, where nobody's work is lost or taken from under their hands by it; or why not."""
     tip = git.commit(STAGING)
     if tip == target:
         return ()
+    taken_back = rejected(git, target, tip) if tip else None
     if tip is not None and not git.contains(target, tip):
-        return (
-            f"staging has commits that main lacks and stays; merge with: git -C {git.staging} merge main",
-        )
+        return (keeps(git.staging, taken_back) if taken_back else _AHEAD.format(staging=git.staging),)
     if (git.staging / ".git").exists() and git.branch_at(git.staging) == STAGING:
-        answer = git.run("merge", "--ff-only", "--quiet", target, at=git.staging)
-        why = " ".join(answer.error.split())
-        return (f"staging stays behind main: {why}",) if answer.exit else ()
+        return _forward_files(git, target, tip or target, taken_back)
     git("update-ref", "-m", "pulse: follows main", STAGING, target, tip or NEW)
     return ()
+
+
+def _forward_files(git: Git, target: str, tip: str, taken_back: str | None) -> tuple[str, ...]:
+    """Fast-forward, edits and all, where git can. A rollback takes no files from under edits."""
+    if taken_back and _is_edited(git, target, tip):
+        return (keeps(git.staging, taken_back),)
+    answer = git.run("merge", "--ff-only", "--quiet", target, at=git.staging)
+    if not answer.exit:
+        return ()
+    if _is_edited(git, target, tip):
+        return (f"staging stays behind main: {' '.join(answer.error.split())}",)
+    git("add", "--all", at=git.staging)  # whoever was killed here had laid out the half of it
+    git("read-tree", "-m", "-u", git("write-tree", at=git.staging), target, at=git.staging)
+    git("update-ref", "-m", "pulse: follows main", STAGING, target, tip)
+    return ()
+
+
+def _is_edited(git: Git, target: str, tip: str) -> bool:
+    """Whether staging holds a file that is neither the old nor the new commit's, and nobody was killed at moving it."""
+    if git.ask("write-tree", at=git.staging) == git.tree(target):
+        return False
+    lying = _lying(git)
+    return bool(git.differing(tip, lying) & git.differing(target, lying))
+
+
+def _lying(git: Git) -> str:
+    """What staging holds, ignored files left out, as a tree; its own index stays as it is."""
+    folder = Path(git("rev-parse", "--absolute-git-dir", at=git.staging))
+    index, env = folder / "pulse-index", {"GIT_INDEX_FILE": str(folder / "pulse-index")}
+    if (folder / "index").exists():
+        shutil.copyfile(folder / "index", index)
+    try:
+        git("add", "--all", at=git.staging, env=env)
+        return git("write-tree", at=git.staging, env=env)
+    finally:
+        index.unlink(missing_ok=True)

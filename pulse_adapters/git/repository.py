@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from pulse_adapters.git import export, founding, mending, merging, pointing, reading, staging
+from pulse_adapters.git import export, founding, mending, merging, pointing, reading, rejected, staging
 from pulse_adapters.git.branches import keep_branch
 from pulse_adapters.git.calls import MAIN, Git
 from pulse_adapters.git.faults import NoRepository
 from pulse_adapters.git.locks import alone
 from pulse_adapters.git.pointing import Pointed
 from pulse_adapters.git.reading import Entry
+from pulse_adapters.git.rejected import Returning
 from pulse_adapters.git.staging import StagingState
 
 
@@ -55,6 +56,14 @@ class Repository:
         """What main would be with staging merged into it; nothing moves. Raises MergeConflict, NothingToPromote."""
         return merging.candidate(self._git, message, author)
 
+    def returning(self, candidate: str) -> Returning | None:
+        """What a candidate brings back of a commit that was taken back; None if nothing."""
+        return rejected.returning(self._git, candidate)
+
+    def contains(self, younger: str, older: str) -> bool:
+        """Whether the older commit is the younger one, or among its ancestors."""
+        return self._git.contains(younger, older)
+
     def reverting(self, to: str, message: str, author: str) -> str:
         """A commit on top of main with the content of `to` (main itself, if it has that); nothing moves."""
         return merging.reverting(self._git, to, message, author)
@@ -69,9 +78,9 @@ class Repository:
         with alone(self.home):
             return keep_branch(self._git, name, commit)
 
-    def export(self, commit: str, folder: Path) -> None:
-        """Lay out a commit as read-only files."""
-        export.export(self._git, commit, folder)
+    def export(self, commit: str, folder: Path) -> Path | None:
+        """Lay out a commit as read-only files; where what was there lies now, if it was not what was committed."""
+        return export.export(self._git, commit, folder)
 
     def log(self, limit: int = 20) -> list[Entry]:
         """The newest commits of main, newest first."""

@@ -3,9 +3,10 @@
 from collections.abc import Collection
 from pathlib import Path
 
+from pulse_adapters.git.content import is_of
 from pulse_adapters.git.export import BEGUN, remove
 from pulse_adapters.git.locks import alone
-from pulse_adapters.git.place import COMMIT, revision
+from pulse_adapters.git.place import COMMIT, Laid, objects, revision
 from pulse_adapters.git.repository import Repository
 
 
@@ -20,12 +21,17 @@ class Revisions:
         return revision(self.home, commit)
 
     def ensure(self, commit: str) -> Path:
-        """The folder of a commit, laid out now if it was not before."""
+        """The folder of a commit, laid out now if it was not before, or is not any more what was committed."""
+        return self.laid(commit).path
+
+    def laid(self, commit: str) -> Laid:
+        """The same, and where what was there before lies, if it was something else."""
         path = self.path(commit)
-        if not path.is_dir():
-            with alone(self.home):
-                Repository(self.home).export(commit, path)
-        return path
+        if is_of(path, commit, objects(self.home)):
+            return Laid(path)
+        with alone(self.home):
+            aside = Repository(self.home).export(commit, path)
+        return Laid(path, str(aside or ""))
 
     def sweep(self, keep: Collection[str], age_s: float = 0.0) -> tuple[str, ...]:
         """Remove all but these commits and those laid out so lately, and what was left half-way; the commits that went."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from pulse_adapters.git.author import by
 from pulse_adapters.git.calls import MAIN, STAGING, Git
 from pulse_adapters.git.faults import CannotMend, MergeConflict
+from pulse_adapters.git.rejected import rejected
 
 UNDER_WAY = {
     "MERGE_HEAD": "merge",
@@ -22,7 +23,8 @@ _SHOWN = 5
 class StagingState:
     """commit: where its head is (empty: nowhere); branch: what it is on (empty: detached); dirty: files that are
     not committed; conflicts: those that a merge left to be settled; under_way: the merge or rebase that was begun;
-    ahead, behind: commits that main lacks, and that staging lacks."""
+    ahead, behind: commits that main lacks, and that staging lacks; taken_back: the commit that a rollback took back
+    and staging is built on (empty: none)."""
 
     path: Path
     commit: str = ""
@@ -33,6 +35,7 @@ class StagingState:
     under_way: str = ""
     ahead: int = 0
     behind: int = 0
+    taken_back: str = ""
 
     @property
     def detached(self) -> bool:
@@ -61,8 +64,18 @@ class StagingState:
             yield f"{self.path} is on the branch {self.branch}; go back with: git -C {self.path} switch staging"
         if self.dirty and not self.conflicts:
             yield f"{_few(self.dirty)} not committed; a promote does that, or: git -C {self.path} commit --all"
-        if self.behind:
+        if self.taken_back:
+            yield keeps(self.path, self.taken_back)
+        elif self.behind:
             yield f"staging lacks {self.behind} of main's commits; take them in with: git -C {self.path} merge main"
+
+
+def keeps(path: Path, taken_back: str) -> str:
+    """What is said of a staging that still holds what was taken back."""
+    return (
+        f"staging keeps your work, with what was taken back ({taken_back[:12]}): mend it there and promote it,"
+        f" or drop it with: git -C {path} reset --keep main"
+    )
 
 
 def _few(files: tuple[str, ...]) -> str:
@@ -80,12 +93,13 @@ def is_there(git: Git) -> bool:
 def state(git: Git) -> StagingState:
     """How staging stands; writes nothing."""
     ahead, behind = _distance(git)
+    back = (rejected(git, MAIN, STAGING) or "") if behind else ""
     if not is_there(git):
         tip = git.commit(STAGING) or ""
-        return StagingState(git.staging, tip, missing=True, ahead=ahead, behind=behind)
+        return StagingState(git.staging, tip, missing=True, ahead=ahead, behind=behind, taken_back=back)
     commit, branch, dirty, conflicts = _status(git)
     way = under_way(git, git.staging)
-    return StagingState(git.staging, commit, branch, False, dirty, conflicts, way, ahead, behind)
+    return StagingState(git.staging, commit, branch, False, dirty, conflicts, way, ahead, behind, back)
 
 
 def under_way(git: Git, at: Path) -> str:
@@ -101,7 +115,15 @@ def _distance(git: Git) -> tuple[int, int]:
 
 
 def _status(git: Git) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
-    words = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
+    words = (
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "-z",
+        "--untracked-files=all",
+        "--no-renames",
+        "--ignore-submodules=dirty",
+    )
     head, dirty, conflicts = {"oid": "", "head": ""}, list[str](), list[str]()
     for line in git(*words, at=git.staging).split("\0"):
         kind, _, rest = line.partition(" ")
@@ -126,7 +148,10 @@ def commit_staging(git: Git, message: str, author: str) -> str | None:
     git("add", "--all", at=git.staging)
     words = ("commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "-m")
     answer = git.run(*words, message.strip() or "without a word", at=git.staging, env=by(author))
-    if answer.exit and (git.run("diff", "--cached", "--quiet", "HEAD", at=git.staging).exit == 0):
+    if answer.exit and (
+        git.run("diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD", at=git.staging).exit
+        == 0
+    ):
         return None  # what was dirty was so in name only, as a changed mode that git does not record
     if answer.exit:
         raise git.failure(("commit",), answer)

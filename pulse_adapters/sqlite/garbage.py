@@ -11,7 +11,7 @@ from typing import Any
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.faults import translated
 from pulse_adapters.sqlite.references import MARK, referred
-from pulse_adapters.sqlite.rollups import MINUTE_US, UNNAMED, begun
+from pulse_adapters.sqlite.rollups import MINUTE_US, OLD_TICKS, UNNAMED, begun
 from pulse_core.model.errors import Damaged, LogUnavailable
 
 BATCH = 50_000
@@ -72,13 +72,13 @@ def old_vitals(path: Path, before: int, minutes_before: int) -> tuple[int, int, 
     """How many samples, ticks and minutes a trim would forget; see `Vitals.trim`."""
     if not path.exists():
         return 0, 0, 0
-    counts = (
-        ("sample WHERE at < ?", begun(before)),
-        ("tick WHERE at < ?", before),
-        ("minute WHERE minute < ?", minutes_before // MINUTE_US),
+    counts: tuple[tuple[str, tuple[int, ...]], ...] = (
+        ("sample WHERE at < ?", (begun(before),)),
+        (OLD_TICKS, (before, minutes_before)),
+        ("minute WHERE minute < ?", (minutes_before // MINUTE_US,)),
     )
     samples, ticks, minutes = (
-        _rows(path, f"SELECT count(*) FROM {what}", value)[0][0] for what, value in counts
+        _rows(path, f"SELECT count(*) FROM {what}", *values)[0][0] for what, values in counts
     )
     return samples, ticks, minutes
 

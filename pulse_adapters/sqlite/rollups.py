@@ -34,7 +34,14 @@ ROLL_UP = (
 A minute that is there already (the clock was set back by days) stays as it is.
 """
 
-TRIM_TICKS = f"DELETE FROM tick WHERE tick IN (SELECT tick FROM tick WHERE at < ? LIMIT {STEP})"
+KEPT = 1_000
+"""Ticks that emitted effects, and so have a snapshot, that are kept beyond their time, as long as minutes are."""
+
+OLD_TICKS = f"""
+    tick WHERE at < ?1 AND (snapshot IS NULL OR at < ?2 OR tick <= (
+        SELECT tick FROM tick WHERE snapshot IS NOT NULL AND at < ?1 ORDER BY tick DESC LIMIT 1 OFFSET {KEPT}))
+"""
+TRIM_TICKS = f"DELETE FROM tick WHERE tick IN (SELECT tick FROM {OLD_TICKS} LIMIT {STEP})"
 TRIM_MINUTES = f"""
     DELETE FROM minute WHERE (series, minute) IN (
         SELECT series, minute FROM series CROSS JOIN minute ON minute.series = series.id WHERE minute < ? LIMIT {STEP}

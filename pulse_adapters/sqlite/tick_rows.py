@@ -28,6 +28,7 @@ def tick_row(tick: TickRecord) -> tuple[Any, ...]:
         tick.tick_ms,
         tick.took_us,
         tick.snapshot,
+        tick.engine,
     )
 
 
@@ -49,4 +50,5 @@ def tick_of(row: tuple[Any, ...]) -> TickRecord:
         tick_ms=row[12],
         took_us=row[13],
         snapshot=row[14],
+        engine=row[15],
     )

@@ -114,7 +114,7 @@ class SqliteVitals:
         """In small steps, each whole or not at all, between which others get their turn."""
         await self.flush()
         samples = await self._roll_up(begun(before_at))
-        ticks = await self._delete(TRIM_TICKS, before_at)
+        ticks = await self._delete(TRIM_TICKS, before_at, minutes_before)
         minutes = await self._delete(TRIM_MINUTES, minutes_before // MINUTE_US)
         await self._quietly(TRIM_SERIES, ())
         return Trimmed(samples, ticks, minutes)
@@ -141,20 +141,20 @@ class SqliteVitals:
             gone += step
         return gone
 
-    async def _delete(self, sql: str, before: int) -> int:
+    async def _delete(self, sql: str, *before: int) -> int:
         """Delete in steps; how many rows there were."""
         gone = 0
-        while step := await self._together((sql,), before):
+        while step := await self._together((sql,), *before):
             gone += step
         return gone
 
-    async def _together(self, statements: Sequence[str], value: int) -> int:
+    async def _together(self, statements: Sequence[str], *values: int) -> int:
         """Carry out the statements in one transaction; the rows that the last one changed, 0 if it was refused."""
         async with self._writing:
             try:
                 await self._connection.execute_fetchall("BEGIN IMMEDIATE")
                 for sql in statements:
-                    async with self._connection.execute(sql, (value,)) as cursor:
+                    async with self._connection.execute(sql, values) as cursor:
                         changed = cursor.rowcount
                 await self._connection.execute_fetchall("COMMIT")
             except BaseException as error:

@@ -8,8 +8,11 @@ _FORMAT = 1
 SAMPLE_COLUMNS = "id, key, at, boot, mono, data"
 TICK_COLUMNS = (
     "tick, at, boot, mono, woken_by, seq, chain, samples, settings, version, layers, effects,"
-    " tick_ms, took_us, snapshot"
+    " tick_ms, took_us, snapshot, engine"
 )
+OLDER_TICK_COLUMNS = TICK_COLUMNS.replace(", engine", ", NULL")
+KNOWS_ENGINES = "SELECT 1 FROM pragma_table_info('tick') WHERE name = 'engine'"
+"""Files of before do not say which commit was asked, and are the same but for that."""
 
 
 def open_vitals(path: Path) -> tuple[sqlite3.Connection, int]:
@@ -38,6 +41,8 @@ def _open(path: Path) -> tuple[sqlite3.Connection, int]:
         if connection.execute("PRAGMA user_version").fetchone()[0] not in (0, _FORMAT):
             raise sqlite3.DatabaseError("vitals of another format")
         connection.executescript(f"{_SCHEMA.read_text()}\nPRAGMA user_version = {_FORMAT};")
+        if not connection.execute(KNOWS_ENGINES).fetchone():
+            connection.execute("ALTER TABLE tick ADD COLUMN engine TEXT")
         connection.execute("SELECT max(tick) FROM tick").fetchone()
         last = connection.execute("SELECT coalesce(max(id), 0) FROM sample").fetchone()[0]
     except BaseException:

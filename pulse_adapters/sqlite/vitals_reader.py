@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.rollups import COURSE, MINUTE_US, MINUTES
-from pulse_adapters.sqlite.vitals_file import SAMPLE_COLUMNS, TICK_COLUMNS
+from pulse_adapters.sqlite.vitals_file import KNOWS_ENGINES, OLDER_TICK_COLUMNS, SAMPLE_COLUMNS, TICK_COLUMNS
 
 
 class SampleRow(NamedTuple):
@@ -41,6 +41,7 @@ class TickRow(NamedTuple):
     tick_ms: int
     took_us: int
     snapshot: str | None
+    engine: str | None = None
 
 
 class MinuteRow(NamedTuple):
@@ -71,6 +72,7 @@ class VitalsReader:
 
     def __init__(self, home: Path) -> None:
         self._connection: sqlite3.Connection | None = None
+        self._knows_engines = False
         try:
             self._connection = connect_readonly(home / "vitals.db")
         except sqlite3.Error:
@@ -113,6 +115,11 @@ class VitalsReader:
         return self._samples(
             f"SELECT {SAMPLE_COLUMNS} FROM sample WHERE at > ? AND at <= ?{only} ORDER BY id", *values
         )
+
+    def oldest_sample(self) -> int:
+        """When the oldest sample was taken that is still there one by one (UTC microseconds); 0 if there is none."""
+        rows = self._rows("SELECT coalesce(min(at), 0) FROM sample")
+        return int(rows[0][0]) if rows else 0
 
     def course(self, key: str, after: int, upto: int, step: int = 1) -> list[CourseRow]:
         """The minutes of a key in that time (UTC microseconds), by field and time, `step` of them together."""
@@ -179,13 +186,19 @@ class VitalsReader:
         return [SampleRow._make((*row[:5], json.loads(row[5]))) for row in self._rows(sql, *values)]
 
     def _ticks(self, where: str, value: int) -> list[TickRow]:
-        rows = self._rows(f"SELECT {TICK_COLUMNS} FROM tick {where}", value)
+        rows = self._rows(f"SELECT {self._tick_columns()} FROM tick {where}", value)
         fields = (TickRow._fields.index(name) for name in ("samples", "layers", "effects"))
         decoded = set(fields)
         return [
             TickRow._make(json.loads(value) if place in decoded else value for place, value in enumerate(row))
             for row in rows
         ]
+
+    def _tick_columns(self) -> str:
+        """As the file has them; one that no daemon of this version has opened yet lacks the last."""
+        if not self._knows_engines:
+            self._knows_engines = bool(self._rows(KNOWS_ENGINES))
+        return TICK_COLUMNS if self._knows_engines else OLDER_TICK_COLUMNS
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
         try:

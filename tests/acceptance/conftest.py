@@ -23,6 +23,7 @@ class Served:
     def __init__(self, path: Path) -> None:
         self.home = Home(path)
         self.mark = f"UPULSE_TEST={path}"
+        self.python = sys.executable
         self.daemon: subprocess.Popen[bytes] | None = None
 
     def configure(self, text: str) -> None:
@@ -32,7 +33,7 @@ class Served:
     def start(self, *options: str) -> "Served":
         name, _, value = self.mark.partition("=")
         log = (self.home.path / "daemon.out").open("ab")
-        argv = [sys.executable, "-m", "upulse_cli.serve", "--home", str(self.home.path), *options]
+        argv = [self.python, "-m", "upulse_cli.serve", "--home", str(self.home.path), *options]
         self.daemon = subprocess.Popen(
             argv, env={**os.environ, name: value}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )

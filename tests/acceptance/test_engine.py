@@ -28,6 +28,9 @@ CONFIG = """
 tick_ms = 200
 [rollback]
 errors = 3
+breakdowns = 3
+[engine]
+repeat = "0s"
 [[process]]
 name = "victim"
 start = ["sleep", "9017"]
@@ -188,7 +191,7 @@ SHORT = range(2) if "PULSE_CAMPAIGN" not in os.environ else range(GROUPS)
 
 @pytest.fixture
 def attacked(engine: Engine) -> Engine:
-    engine.served.configure(CONFIG.replace("errors = 3", "errors = 100"))
+    engine.served.configure(CONFIG.replace("errors = 3\nbreakdowns = 3", "errors = 100\nbreakdowns = 100"))
     engine.begin()
     return engine
 
@@ -200,7 +203,8 @@ def test_whatever_rules_do_a_killed_process_is_back_at_once_and_the_log_says_who
 ) -> None:
     for name in itertools.islice(ATTACKS, group, None, GROUPS):
         attack, seen = ATTACKS[name], len(attacked.events("error"))
-        assert attacked.promote(attack.source)["kind"] == "promote", name
+        answer = attacked.promote(attack.source)
+        assert answer["kind"] == "promote", f"{name}: {answer}"
         took = min(attacked.recovery_us() for _ in range(2))
         assert took <= AT_MOST_US, f"{name}: {took} us"
         if attack.whose in ("", "*"):
@@ -212,6 +216,25 @@ def test_whatever_rules_do_a_killed_process_is_back_at_once_and_the_log_says_who
             f"who it was: {name}",
         )
     assert attacked.served.status()["daemon"]["state"] == "running"
+
+
+BULLY = """
+stop = Effect(action="stop-process", key=f"s:{curr.now.at}", params={"process": "victim"})
+restart = Effect(action="restart-process", key=f"r:{curr.now.at}", params={"process": "victim"})
+back = Effect(action="rollback-engine", key=f"b:{curr.now.at}", params={"to": "x", "reject": curr.engine.commit})
+return (await inner(prev, curr)).plus(stop, restart, back)
+"""
+
+
+def test_no_rule_keeps_down_what_is_guarded(engine: Engine) -> None:
+    engine.served.configure(CONFIG.replace('healthy_after = "0s"', 'healthy_after = "1h"'))
+    engine.begin()
+    pid = engine.served.pid_when_up("victim")
+    engine.promote(rule(BULLY, "bully", "from pulse_core import Effect"), "bully")
+    engine.event(lambda event: True, "it is taken back", "rollback")
+    assert {event["subject"] for event in engine.events("error")} == {"rule:bully"}
+    assert engine.served.pid_when_up("victim") == pid
+    assert not [event for event in engine.events("effect") if event["subject"][:2] in ("s:", "r:", "b:")]
 
 
 def test_a_promote_and_a_rollback_through_the_front_door(engine: Engine) -> None:
@@ -299,14 +322,12 @@ class Beep:
 '''
 
 
-def test_an_engines_own_watcher_and_executor_sense_and_act_and_go_with_their_commit(
-    engine: Engine, tmp_path: Path
-) -> None:
-    spool = tmp_path / "spool"
+def promoted_hands(engine: Engine, spool: Path, watcher: str, executor: str) -> dict[str, Any]:
+    """The daemon's answer to a promote of a watcher, an executor, and a rule that joins them."""
     spool.mkdir()
     staging = engine.repository.staging().path
-    (staging / "watchers" / "queue.py").write_text(WATCHER.replace("{spool}", str(spool)))
-    (staging / "executors" / "beep.py").write_text(EXECUTOR.replace("{spool}", str(spool)))
+    (staging / "watchers" / "queue.py").write_text(watcher.replace("{spool}", str(spool)))
+    (staging / "executors" / "beep.py").write_text(executor.replace("{spool}", str(spool)))
     (staging / "rules" / "own.py").write_text(HANDS_RULE)
     (staging / "engine.py").write_text(
         "from executors.beep import Beep\nfrom rules.own import beeps\nfrom watchers.queue import Queue\n"
@@ -318,6 +339,65 @@ def test_an_engines_own_watcher_and_executor_sense_and_act_and_go_with_their_com
     asked = engine.served.append("promote-requested", commit, previous=engine.in_force())
     answer = engine.event(lambda event: event["cause"] == asked["id"], "an answer")
     assert answer["kind"] == "promote", answer
+    return answer
+
+
+def test_a_promote_whose_watcher_breaks_again_and_again_is_taken_back_by_itself(
+    engine: Engine, tmp_path: Path
+) -> None:
+    broken = WATCHER.replace(
+        'return Reading({"jobs"', 'raise RuntimeError("broken")\n        return Reading({"jobs"'
+    )
+    commit = promoted_hands(engine, tmp_path / "spool", broken, EXECUTOR)["subject"]
+    rolled = engine.event(lambda event: True, "it is taken back", "rollback")
+    assert rolled["data"]["rejected"] == commit
+    assert "broke down 3 times" in rolled["data"]["why"]
+    errors = [event for event in engine.events("error") if event["subject"] == "watcher:queue"]
+    assert [event["data"]["commit"] for event in errors] == [commit] * 3
+    assert "broken (watchers/queue.py:" in errors[0]["data"]["message"]
+
+
+def test_what_a_bad_world_lets_fail_is_borne_and_what_breaks_by_itself_takes_the_promote_back(
+    engine: Engine, tmp_path: Path
+) -> None:
+    failing = EXECUTOR.replace(
+        'Path("{spool}/beeped")',
+        'if Path("{spool}/bad").exists():\n            raise RuntimeError("broken")\n'
+        '        raise PulseError("the loudspeaker is off")\n        Path("{spool}/beeped")',
+    ).replace("Policy, Result", "Policy, PulseError, Result")
+    commit = promoted_hands(engine, tmp_path / "spool", WATCHER, failing)["subject"]
+    (tmp_path / "spool" / "one.job").touch()
+    engine.served.eventually(lambda: len(engine.events("effect-failed")) >= 6, "it fails in earnest")
+    assert engine.in_force() == commit
+    assert not [event for event in engine.events("error") if event["subject"] == "executor:beep"]
+    (tmp_path / "spool" / "bad").touch()
+    rolled = engine.event(lambda event: True, "it is taken back", "rollback")
+    assert rolled["data"]["rejected"] == commit
+    assert "broke down" in rolled["data"]["why"]
+
+
+def test_a_promote_whose_host_ends_again_and_again_is_taken_back_by_itself(engine: Engine) -> None:
+    engine.begin()
+    commit = engine.promote(GOOD.replace("good", "better"), "better")["subject"]
+    killed = 0
+    for _ in range(3):
+
+        def is_up(killed: int = killed) -> bool:
+            runs = engine.served.status()["engine"]["runs"] == commit
+            return runs and len(hosts_of(engine.served)) == 1 and hosts_of(engine.served) != [killed]
+
+        engine.served.eventually(is_up, "another host is up")
+        (killed,) = hosts_of(engine.served)
+        os.kill(killed, signal.SIGKILL)
+    rolled = engine.event(lambda event: True, "it is taken back", "rollback")
+    assert rolled["data"]["rejected"] == commit
+
+
+def test_an_engines_own_watcher_and_executor_sense_and_act_and_go_with_their_commit(
+    engine: Engine, tmp_path: Path
+) -> None:
+    spool = tmp_path / "spool"
+    promoted_hands(engine, spool, WATCHER, EXECUTOR)
     (spool / "one.job").touch()
     engine.served.eventually((spool / "beeped").exists, "it beeps")
     acked = engine.event(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.ipc.client import Client
+from pulse_adapters.sqlite.reader import LogReader, Wanted
 from pulse_adapters.sqlite.verify import verify
 from pulse_core.model.errors import LogUnavailable
 from tests.acceptance.conftest import Served
@@ -54,6 +55,10 @@ def append_without_end(served: Served) -> None:
             client.ask("append", drafts=[big] * 100)
 
 
+def conditions(served: Served) -> list[str]:
+    return [one["name"] for one in served.status()["conditions"]]
+
+
 def child_of(served: Served) -> int:
     """The victim's pid, from the kernel: the daemon's own word for it is what is tested."""
     assert served.daemon is not None
@@ -78,11 +83,22 @@ def test_a_victim_is_replaced_on_a_full_disk_and_the_log_tells_it_later(small: P
             served.eventually(lambda first=first: child_of(served) not in (0, first), "a new victim")  # type: ignore[misc]
         with pytest.raises(LogUnavailable):
             append_without_end(served)
+        served.eventually(
+            lambda: "unwritten" in conditions(served), "it is said that nothing can be recorded"
+        )
         (small / "ballast").unlink()
         served.eventually(lambda: served.append("resumed"), "appends are taken again")
         served.pid_when_up("victim")
         assert served.process("victim")["restarts"] >= 3
+        served.eventually(lambda: "unwritten" not in conditions(served), "it is over")
         assert served.stop() == 0
+        with LogReader(served.home.path) as log:
+            told = [
+                row
+                for row in log.events(Wanted(kinds=("effect",)))
+                if row.subject == "notify:resource:unwritten"
+            ]
+        assert len(told) >= 1
         assert verify(served.home.events, served.home.objects).fault == ""
     finally:
         served.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import Effect, EffectAcked
+from pulse_core.model.kinds import Effect, EffectCancelled
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload, encode
 from pulse_core.model.vitals import Sample
@@ -74,7 +74,7 @@ class House:
         """One effect is done, and another one wished."""
         seq = self.projected.seq
         oldest = next(iter(self.projected.effects.open))
-        return [row(seq + 1, EffectAcked(took_us=1_000), oldest), wish(seq + 2)]
+        return [row(seq + 1, EffectCancelled(why="another one comes"), oldest), wish(seq + 2)]
 
     async def tick(self, host: ChildRuleHost) -> float:
         """Milliseconds of the call alone."""

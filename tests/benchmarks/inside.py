@@ -9,7 +9,7 @@ from typing import Any
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.opening import Opening
 from pulse_core.daemon import Daemon
-from upulse_cli.wiring import real_daemon
+from upulse_cli.wiring.daemon import real_daemon
 
 
 @asynccontextmanager

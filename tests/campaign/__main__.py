@@ -1,4 +1,4 @@
-"""`make campaign`: lives of bad luck from many seeds, hundreds of kills, thousands of flipped bits, and mutants."""
+"""`make campaign`: lives of bad luck from many seeds, hundreds of kills, thousands of flipped bits, mutants, attacks."""
 
 import argparse
 import os
@@ -13,6 +13,7 @@ from tests.campaign import day
 from tests.campaign.broken_off import broken_backups, broken_restores
 from tests.campaign.crash import BACK_WITHIN, run
 from tests.campaign.flips import campaign as flipped
+from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.simulation.chaos import live
 
 
@@ -39,6 +40,14 @@ def main() -> int:
         "--mutants", type=int, default=1, metavar="STRIDE",
         help="try every so many-th small change of the survival rules against their tests; 0: none",
     )  # fmt: skip
+    parser.add_argument(
+        "--attacks", type=int, default=1, metavar="TIMES",
+        help="let every hostile rule loose on a whole daemon so often; 0: not at all",
+    )  # fmt: skip
+    parser.add_argument(
+        "--samples", type=int, default=1, metavar="TIMES",
+        help="do in full, so often, what `make check` does in samples; 0: not at all",
+    )  # fmt: skip
     options = parser.parse_args()
     sound = [
         simulations(options.first, options.seeds),
@@ -48,6 +57,8 @@ def main() -> int:
         breaks(options.broken_off),
         days(options.hours, options.first),
         mutants(options.mutants),
+        attacks(options.attacks),
+        samples(options.samples),
     ]
     return 0 if all(sound) else 1
 
@@ -146,6 +157,37 @@ def mutants(stride: int) -> bool:
         return True
     argv = [sys.executable, "-m", "tests.campaign.mutants", "--stride", str(stride)]
     return subprocess.run(argv, check=False).returncode == 0
+
+
+def attacks(times: int) -> bool:
+    """Let hostile rules loose on a whole daemon; what is guarded is back at once, and the log says who did it."""
+    argv = [sys.executable, "-m", "pytest", "-q", "--timeout=3000", "tests/acceptance/test_engine.py"]
+    env = {**os.environ, "PULSE_CAMPAIGN": "1"}
+    for turn in range(1, times + 1):
+        if subprocess.run(argv, env=env, check=False).returncode:
+            print(f"attacks: a law was broken in turn {turn} of {times}", flush=True)
+            return False
+    if times:
+        print(f"attacks: {len(ATTACKS)} hostile rules broke no law, {times} times", flush=True)
+    return True
+
+
+def samples(times: int) -> bool:
+    """Run in their long form the tests that have one by `tests.long_form`."""
+    sampled = [
+        str(path)
+        for path in sorted(Path("tests").rglob("test_*.py"))
+        if "from tests.long_form import" in path.read_text()
+    ]
+    argv = [sys.executable, "-m", "pytest", "-q", "--timeout=3000", *sampled]
+    env = {**os.environ, "PULSE_CAMPAIGN": "1"}
+    for turn in range(1, times + 1):
+        if subprocess.run(argv, env=env, check=False).returncode:
+            print(f"samples: one failed in full in turn {turn} of {times}", flush=True)
+            return False
+    if times:
+        print(f"samples: {len(sampled)} files of tests in full, {times} times", flush=True)
+    return True
 
 
 if __name__ == "__main__":

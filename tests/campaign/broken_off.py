@@ -1,6 +1,8 @@
 """Backups and restores that are killed at every one of their steps: no half of anything passes for the whole."""
 
 import hashlib
+import io
+import json
 import re
 import shutil
 import signal
@@ -8,14 +10,15 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from pulse_adapters.sqlite.verify import verify
+from upulse_cli.__main__ import main
 
 ROWS = 8
-UPULSE = (sys.executable, "-m", "upulse_cli")
 
 
 class Outcome(NamedTuple):
@@ -26,14 +29,35 @@ class Outcome(NamedTuple):
 
 
 def upulse(*words: str) -> Outcome:
-    done = subprocess.run([*UPULSE, *words], capture_output=True, text=True, timeout=60, check=False)
-    return Outcome(done.returncode, done.stdout + done.stderr)
+    """A command in this process: only those that are killed need one of their own."""
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        code = main(words)
+    return Outcome(code, said.getvalue())
 
 
-def dying(nth: int, place: Path, *words: str) -> Outcome:
-    argv = [sys.executable, "-m", "tests.campaign.dying_command", str(nth), str(place), *words]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
-    return Outcome(done.returncode, done.stdout + done.stderr)
+class Dying:
+    """Runs commands that are killed before their nth change below a place."""
+
+    def __init__(self, warm: "subprocess.Popen[str]", said: Path) -> None:
+        self._warm, self._said = warm, said
+
+    def __call__(self, nth: int, *words: str) -> Outcome:
+        assert self._warm.stdin
+        assert self._warm.stdout
+        print(json.dumps([nth, str(self._said), *words]), file=self._warm.stdin, flush=True)
+        return Outcome(int(self._warm.stdout.readline()), self._said.read_text())
+
+
+@contextmanager
+def mortal(place: Path) -> Iterator[Dying]:
+    """What runs them."""
+    argv = [sys.executable, "-m", "tests.campaign.dying_command", str(place)]
+    with (
+        TemporaryDirectory() as aside,
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as warm,
+    ):
+        yield Dying(warm, Path(aside) / "said")
 
 
 def steps(outcome: Outcome) -> int:
@@ -76,12 +100,17 @@ def digests(home: Path) -> dict[str, str]:
 
 def broken_backups(place: Path, stride: int = 1) -> Iterator[str]:
     """Kill a backup before each nth of its steps; yields what was killed."""
+    with mortal(place) as dying:
+        yield from backups_broken(dying, place, stride)
+
+
+def backups_broken(dying: Dying, place: Path, stride: int) -> Iterator[str]:
     home = make_home(place)
     before = digests(home)
-    count = steps(dying(0, place, "backup", str(place / "whole"), "--home", str(home)))
+    count = steps(dying(0, "backup", str(place / "whole"), "--home", str(home)))
     for nth in range(count, 0, -stride):
         backup = place / f"backup-{nth}"
-        killed = dying(nth, place, "backup", str(backup), "--home", str(home))
+        killed = dying(nth, "backup", str(backup), "--home", str(home))
         assert killed.code == -signal.SIGKILL
         assert digests(home) == before
         if not backup.exists():
@@ -97,6 +126,11 @@ def broken_backups(place: Path, stride: int = 1) -> Iterator[str]:
 
 def broken_restores(place: Path, stride: int = 1) -> Iterator[str]:
     """Kill a restore of a damaged log before each nth of its steps, then do it again; yields how the log stood."""
+    with mortal(place) as dying:
+        yield from restores_broken(dying, place, stride)
+
+
+def restores_broken(dying: Dying, place: Path, stride: int) -> Iterator[str]:
     home, backup = make_home(place), place / "backup"
     assert upulse("backup", str(backup), "--home", str(home)).code == 0
     more(home, 3)
@@ -106,11 +140,11 @@ def broken_restores(place: Path, stride: int = 1) -> Iterator[str]:
     assert words
     pristine = place / "pristine"
     shutil.copytree(home, pristine, symlinks=True)
-    count = steps(dying(0, place, "restore", str(backup), "--home", str(home)))
+    count = steps(dying(0, "restore", str(backup), "--home", str(home)))
     for nth in range(count, 0, -stride):
         shutil.rmtree(home)
         shutil.copytree(pristine, home, symlinks=True)
-        assert dying(nth, place, "restore", str(backup), "--home", str(home)).code == -signal.SIGKILL
+        assert dying(nth, "restore", str(backup), "--home", str(home)).code == -signal.SIGKILL
         found = verify(home / "events.db", home / "objects").fault
         if found == words:  # still the log that was there, to the last byte
             assert digests(home) == damaged
@@ -139,8 +173,6 @@ def forge(home: Path) -> None:
 
 
 if __name__ == "__main__":
-    import tempfile
-
     for campaign in (broken_backups, broken_restores):
-        with tempfile.TemporaryDirectory(prefix="pulse-broken-off-") as path:
+        with TemporaryDirectory(prefix="pulse-broken-off-") as path:
             print(f"{campaign.__name__}: {len(list(campaign(Path(path))))} kills, all well", flush=True)

@@ -48,7 +48,7 @@ class Shell:
                 return
             if not command.text.startswith(LOOKS) or time.monotonic() > until:
                 break
-            time.sleep(0.05)
+            time.sleep(0.2)  # each look is a process of its own
         raise AssertionError(
             f"$ {command.text}\nexit {code}, promised {command.exit}; not shown: {missing}; said:\n{output}"
         )

@@ -20,6 +20,11 @@ UNRUN = {
     ".venv/bin/pip install pre-commit",
     ".venv/bin/pre-commit install",
     "upulse daemon restart",
+    # These run in tests/acceptance/systemd.
+    "sudo python3 -m venv /opt/pulse && sudo /opt/pulse/bin/pip install .",
+    "sudo /opt/pulse/bin/upulse init --home /var/lib/pulse",
+    "sudo /opt/pulse/bin/upulse daemon install --home /var/lib/pulse",
+    "sudo /opt/pulse/bin/upulse status --home /var/lib/pulse",
     # This one runs in tests/integration/files.
     "upulse effect add clean-paths --key try --param dry_run=true --wait",
     # These run in tests/acceptance/systemd.

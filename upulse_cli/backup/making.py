@@ -24,6 +24,7 @@ from upulse_cli.backup.last import last_backup, remember
 from upulse_cli.backup.manifest import NAME, FileFact, Manifest
 from upulse_cli.backup.place import checked, demand_room, under_construction
 from upulse_cli.commands.verify import last_known
+from upulse_cli.engine.diary import FILES as DIARY
 
 TREES = ("engine", "staging")
 MARGIN = 1 << 20
@@ -123,8 +124,9 @@ class Making:
                     target.unlink()
 
     def _copy_plain(self) -> None:
-        if self.home.config.exists():
-            self.files[self.home.config.name] = copy_file(self.home.config, self.work / self.home.config.name)
+        for name in (self.home.config.name, *DIARY):
+            with suppress(FileNotFoundError):  # a shadow may begin a new file just now
+                self.files[name] = copy_file(self.home.path / name, self.work / name)
         for tree in TREES:
             if (self.home.path / tree).is_dir():
                 self.files |= dict(copy_tree(self.home.path / tree, self.work / tree, tree))

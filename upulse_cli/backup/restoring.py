@@ -32,6 +32,8 @@ from upulse_cli.backup.manifest import Manifest
 from upulse_cli.backup.old_vitals import is_usable, mark
 from upulse_cli.backup.place import demand_room, empty
 from upulse_cli.backup.swap import ADDED, anything_in, decide, finish, link_or_copy, new_aside, staging
+from upulse_cli.engine import shadow
+from upulse_cli.engine.diary import FILES as DIARY
 
 MARGIN = 8 << 20
 WAIT = 10.0
@@ -88,6 +90,7 @@ class Restoring:
             outcome = self._outcome(present, tail)
             self._record(outcome)
             examine(self.staging / "events.db", self.home.objects)
+            self._end_shadow()
             self._hand_over()
             sync_all(self.home.path)
             decide(self.home, outcome)
@@ -178,6 +181,10 @@ class Restoring:
                     f"{name} is left as it is; the backup's is another one: {self.backup / name}"
                 )
 
+        if not any((self.home.path / name).exists() for name in DIARY):
+            for name in filter(self.manifest.files.__contains__, DIARY):
+                self._copy(name)
+
     def _copy(self, name: str) -> None:
         target, fact = self.staging / name, self.manifest.files[name]
         for directory in reversed(target.relative_to(self.staging).parents[:-1]):
@@ -224,6 +231,15 @@ class Restoring:
     def _record(self, outcome: Outcome) -> None:
         fields = {name: outcome[name] for name in LogRestored.model_fields}
         asyncio.run(_append(self.staging / "events.db", self.home, Draft(LogRestored(**fields))))
+
+    def _end_shadow(self) -> None:
+        """It would go on reading the log that is set aside, for ever."""
+        if found := shadow.running(self.home):
+            shadow.end(found)
+            self.notes.append(
+                f"the shadow (process {found.pid}) was ended, since it followed the log that was there; begin another"
+                " one with: upulse shadow start"
+            )
 
     def _aside(self) -> Path:
         if self.aside is None:

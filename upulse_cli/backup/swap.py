@@ -11,6 +11,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.unfinished import PLAN, RESTORING
 from pulse_core.model.errors import Damaged
 from upulse_cli.backup.files import PRIVATE, sync_directory, write_synced
+from upulse_cli.engine.diary import FILES as DIARY
 
 STORES = ("vitals.db", "events.db")
 """What is exchanged, each with what SQLite keeps beside it; the log last."""
@@ -61,7 +62,7 @@ def finish(home: Home) -> Mapping[str, Any] | None:
     for name in STORES:
         if (staging(home) / name).exists():
             _exchange(home.path, name, staging(home) / name, aside)
-    for name in ADDED:
+    for name in (*ADDED, *DIARY):
         if (staging(home) / name).exists() and not (home.path / name).exists():
             os.rename(staging(home) / name, home.path / name)
     for directory in (aside, home.path):

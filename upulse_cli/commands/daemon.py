@@ -50,6 +50,8 @@ def stop(home: HomeDir = None) -> None:
     guarded = managing.up_now(where)
     if managing.halt(where):
         say(left_running(guarded))
+        if waiting := shadow_left(where):
+            say(waiting)
 
 
 @app.command()
@@ -105,7 +107,10 @@ def install(
     user: Annotated[bool, typer.Option("--user", help="In this user's systemd, not the machine's.")] = False,
     home: HomeDir = None,
 ) -> None:
-    """Have systemd run it, now and at each boot."""
+    """Have systemd run it, now and at each boot.
+
+    Where the home is root's, rules of your own get a user of their own, pulse-engine, which is made if it is missing.
+    """
     from pulse_adapters.config.file import load
     from pulse_adapters.systemd import lingers
     from upulse_cli import managing
@@ -123,7 +128,8 @@ def install(
 def uninstall(home: HomeDir = None) -> None:
     """Stop it, and take its unit from systemd.
 
-    The home stays as it is, and the guarded processes go on running.
+    The home stays as it is, and the guarded processes go on running. The user pulse-engine stays, too: files may be its
+    own, and other homes may need it.
     """
     from pulse_adapters.systemd import manager
     from upulse_cli.access import found_home
@@ -133,6 +139,7 @@ def uninstall(home: HomeDir = None) -> None:
     guarded = up_now(where)
     unit = manager.uninstall(where.path)
     say(f"Removed {unit.path}.")
+    forget_quarters(where)
     say(left_running(guarded))
 
 
@@ -162,6 +169,17 @@ def logs(
         put(line)
 
 
+def forget_quarters(home: "Home") -> None:
+    """Remove what was laid out for the engine's user, if we may."""
+    import os
+
+    from pulse_adapters.engine_user.laying import removed
+    from pulse_adapters.engine_user.quarters import place_of
+
+    if os.geteuid() == 0:
+        removed(place_of(home.path))
+
+
 def demand_settings(home: "Home") -> None:
     """Raise SettingsRefused here, before anything is stopped or started; say what a start only complains of."""
     from pulse_adapters.config.file import load_to_start
@@ -173,6 +191,16 @@ def demand_settings(home: "Home") -> None:
 def left_running(guarded: list[str]) -> str:
     """What a stop does not stop."""
     return f"Left running, unguarded: {', '.join(guarded)}." if guarded else "It left no process running."
+
+
+def shadow_left(home: "Home") -> str:
+    """That a shadow goes on, if one does."""
+    from pulse_adapters.ipc.lock import holder
+    from upulse_cli.engine.diary import LOCK
+
+    if (found := holder(home.run / LOCK)) is None:
+        return ""
+    return f"A shadow (process {found.pid}) waits for the next daemon, and goes on with it; to end it: upulse shadow stop"
 
 
 def answered(home: "Home", request: Mapping[str, Any]) -> None:

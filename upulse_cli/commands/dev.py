@@ -31,8 +31,9 @@ def dev(
     """Run the rules of staging live, as you edit them.
 
     Each save is loaded at once, and folded with each tick of the daemon, or with this machine's vital signs while
-    none runs. Shown are effects by rule, notes, errors with their line, times, and what would make a replay differ.
-    Effects are not executed, unless asked. Ends with Ctrl-C.
+    none runs. Staging's own watchers are asked, and its rules see what they bring. Shown are samples, effects by rule,
+    notes, errors with their line, times, and what would make a replay differ. Effects are not executed, unless asked:
+    then staging's own executors do theirs, unrecorded, and the daemon does the rest. Ends with Ctrl-C.
     """
     from upulse_cli.access import found_home
     from upulse_cli.engine import trial

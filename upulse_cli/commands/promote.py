@@ -1,5 +1,6 @@
 """`upulse promote`, `deploy` and `rollback`: which of the user's rules are in force."""
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,6 +9,8 @@ from upulse_cli.options import AsJson, HomeDir, Why
 from upulse_cli.speech import put, put_json, say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pulse_adapters.config.home import Home
     from upulse_cli.engine.gates import Passed
     from upulse_cli.engine.promoting import Promoted
@@ -43,7 +46,7 @@ def promote(
     """
     from upulse_cli.access import found_home
 
-    told(promoted(found_home(home), message, gate, skip, why), as_json)
+    told(promoted(found_home(home), message, gate, skip, why, as_json), as_json)
 
 
 def deploy(
@@ -62,7 +65,7 @@ def deploy(
     where = found_home(home)
     if standing_of_daemon(where)["state"] == "stopped":
         daemon.start(foreground=False, accept_damage=False, home=home)
-    told(promoted(where, message, gate, skip, why), as_json)
+    told(promoted(where, message, gate, skip, why, as_json), as_json)
 
 
 def rollback(
@@ -80,41 +83,66 @@ def rollback(
     from upulse_cli.access import found_home
     from upulse_cli.engine import promoting
 
-    answer = promoting.rollback(found_home(home), to, why)
+    where = found_home(home)
+    answer = promoting.rollback(where, to, why)
     if as_json:
         put_json(answer)
     elif answer is None:
         later()
     else:
         data = answer["data"]
-        put(answer["subject"])
+        put_commit(answer["subject"])
         say(f"{data['to'][:12]} is in force again; {data['rejected'][:12]} is kept as {data['kept_as']}")
+        say(promoting.followed(where, answer))
 
 
-def promoted(home: "Home", message: str, gates: list[str], skips: list[str], why: str) -> "Promoted":
+def promoted(
+    home: "Home", message: str, gates: list[str], skips: list[str], why: str, as_json: bool
+) -> "Promoted":
     """Promote, saying each gate's word as it comes; a gate is not left out without a reason."""
     if skips and not why:
         raise typer.BadParameter("say why with --why: it is recorded", param_hint="--skip")
     from upulse_cli.engine import promoting
 
     skip = dict.fromkeys(skips, why)
-    return promoting.promote(home, promoting.Plan(message, only=gates, skip=skip, tell=say_gate))
+    try:
+        return promoting.promote(
+            home, promoting.Plan(message, only=gates, skip=skip, tell=say_gate, note=say)
+        )
+    except promoting.NotPromoted as refused:
+        if as_json:
+            put_json({"commit": refused.commit, "gates": spelled(refused.gates), "answer": None})
+        raise
 
 
 def say_gate(passed: "Passed") -> None:
-    """A gate's word, with its time."""
-    say(f"{passed.name:<10} {passed.outcome:<8} {passed.took:6.2f} s  {passed.words}")
+    """A gate's word, with its time; what it has to say besides follows beneath it, but a no is the command's error."""
+    words = "" if passed.outcome == "failed" else passed.words
+    first, *more = words.splitlines() or [""]
+    say(f"{passed.name:<10} {passed.outcome:<8} {passed.took:6.2f} s  {first}")
+    for line in more:
+        say(f"  {line}")
 
 
 def told(what: "Promoted", as_json: bool) -> None:
     """The commit on stdout, words on stderr."""
     if as_json:
-        gates = [{**gate._asdict(), "took": round(gate.took, 3)} for gate in what.gates]
-        return put_json({"commit": what.commit, "gates": gates, "answer": what.answer})
-    put(what.commit)
+        return put_json({"commit": what.commit, "gates": spelled(what.gates), "answer": what.answer})
+    put_commit(what.commit)
     if what.answer is None:
         return later()
     return say(f"{what.commit[:12]} is in force; undo it with: upulse rollback")
+
+
+def put_commit(commit: str) -> None:
+    """The whole hash for whoever reads stdout; at a terminal the sentence that follows names it."""
+    if not sys.stdout.isatty():
+        put(commit)
+
+
+def spelled(gates: "Sequence[Passed]") -> list[dict[str, object]]:
+    """The gates' words for scripts."""
+    return [{**gate._asdict(), "took": round(gate.took, 3)} for gate in gates]
 
 
 def later() -> None:

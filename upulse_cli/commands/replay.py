@@ -25,10 +25,19 @@ def replay(
     ] = "24h",
     engine: Annotated[
         str,
-        typer.Option("--engine", metavar="REVISION", help="staging (as it lies there), main, or a commit."),
+        typer.Option(
+            "--engine",
+            metavar="REVISION",
+            help="staging (as it lies there), main, a commit, or in-force: whichever was, tick by tick.",
+        ),
     ] = "staging",
     against: Annotated[
-        str, typer.Option("--against", metavar="REVISION", help="Another one, to be compared with.")
+        str,
+        typer.Option(
+            "--against",
+            metavar="REVISION",
+            help="Another one to be compared with, or recorded: what was really emitted.",
+        ),
     ] = "main",
     as_json: AsJson = False,
     home: HomeDir = None,
@@ -36,7 +45,8 @@ def replay(
     """Show what rules would have done.
 
     Folds what was recorded through them again, executing nothing; shows what they would have wished, and where that
-    differs from other rules. Exit code 3 says that it differs.
+    differs from other rules, or from what really happened. A wish that goes on counts as one. Exit code 3 says that
+    it differs, or that rules fail here that do not there.
     """
     from upulse_cli.access import found_home
     from upulse_cli.engine.comparing import compared
@@ -51,7 +61,7 @@ def replay(
         console().print(shown(found))
         for caveat in found.caveats:
             say(caveat)
-    if found.differences:
+    if not found.is_alike:
         raise typer.Exit(DIFFERS)
 
 

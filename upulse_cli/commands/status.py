@@ -1,12 +1,16 @@
 """`upulse status`: how everything stands."""
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import console, put_json
+from upulse_cli.speech import console, put_json, say
+
+if TYPE_CHECKING:
+    from pulse_adapters.config.home import Home
 
 
 def add_to(app: typer.Typer) -> None:
@@ -36,4 +40,14 @@ def status(
     else:
         from upulse_cli.views.status import overview
 
-        console().print(overview(standing(where)))
+        console().print(overview(now := standing(where)))
+        tell_of_main(where, now)
+
+
+def tell_of_main(home: "Home", now: Mapping[str, Any]) -> None:
+    """Say it if somebody moved main by hand."""
+    if commit := (now.get("engine") or {}).get("commit"):
+        from upulse_cli.engine.mainline import glanced
+
+        if words := glanced(home, commit):
+            say(words)

@@ -29,6 +29,7 @@ CHECKS: Sequence[Check] = (
     stores.vitals,
     stores.aside,
     engine.engine,
+    engine.engine_user,
     service.settings,
     service.environment,
     service.daemon,

@@ -1,5 +1,6 @@
 """The engine: whether its repository is sound, and what the log calls in force is what it holds."""
 
+import os
 from collections.abc import Iterator
 
 from pulse_core.model.errors import PulseError
@@ -33,6 +34,37 @@ def engine(ground: Ground) -> Iterator[Finding]:
     for sentence in advice:
         yield Finding("staging", OK, sentence)
     yield from _running(ground)
+
+
+def engine_user(ground: Ground) -> Iterator[Finding]:
+    """Whether the engine's code runs as a user that may do nothing else."""
+    if not (ground.home.path / "engine").exists():
+        return
+    from pulse_adapters.engine_user.account import make
+    from upulse_cli.engine.giving import prospect
+
+    try:
+        now = prospect(ground.home)
+    except PulseError:
+        return  # the settings are another check's
+    if ground.home.path.stat().st_uid:
+        yield Finding("engine user", OK, f"isolation: partial (no user): {now.missing}", now.remedy)
+    elif now.missing:
+        words = f"rules of your own run as root: {now.missing}"
+        may = now.can_be_made and os.geteuid() == 0
+        repair = (lambda: f"made the user {make(now.account).name}; restart the daemon") if may else None
+        yield Finding("engine user", WARN, words, now.remedy, repair)
+    elif _runs_without(ground):
+        words = f"there is the user {now.account}, but the engine was loaded without it"
+        yield Finding("engine user", WARN, words, "upulse daemon restart")
+    else:
+        yield Finding("engine user", OK, f"rules of your own run as {now.account}")
+
+
+def _runs_without(ground: Ground) -> bool:
+    if isinstance(ground.answer, PulseError) or not (now := ground.answer.get("engine")):
+        return False
+    return bool(now["runs"]) and not now["sandbox"].get("user")
 
 
 def _running(ground: Ground) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Two revisions over the same recorded ticks."""
+"""Two accounts of the same recorded ticks: of two revisions, or of one and what really happened."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import Revisions
-from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_core.model.errors import PulseError
 from pulse_core.ports import Revision
-from upulse_cli.engine.plugins import found_plugins
-from upulse_cli.engine.replaying import Difference, Progress, Replay, differences, replayed
+from upulse_cli.engine.courses import IN_FORCE
+from upulse_cli.engine.housing import hosts_of
+from upulse_cli.engine.replaying import RECORDED, Progress, Replay, replayed
+from upulse_cli.engine.wishes import Difference, differences
 
 STAGING = "staging"
 
@@ -22,6 +24,12 @@ class Compared(NamedTuple):
     old: Replay
     differences: Sequence[Difference]
     caveats: Sequence[str]
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether they wish the same, and the one does nothing wrong that the other does not."""
+        failing = self.new.faults.keys() - self.old.faults.keys() if self.old.revision != RECORDED else ()
+        return not self.differences and not failing
 
     def told(self) -> Mapping[str, Any]:
         """As JSON values."""
@@ -35,11 +43,18 @@ class Compared(NamedTuple):
 
 def compared(home: Home, since: int, engine: str, against: str, progress: Progress) -> Compared:
     """Replay both since a moment (UTC microseconds)."""
-    revisions = [revision_called(home, word) for word in (engine, against)]
-    (new, old), caveats = asyncio.run(
-        replayed(home, ChildHosts(plugins=found_plugins()), since, revisions, progress)
+    if engine == RECORDED.commit:
+        raise PulseError("what is recorded is no engine; name it with --against recorded")
+    revisions = [account_called(home, engine), account_called(home, against)]
+    (new, old), caveats = asyncio.run(replayed(home, hosts_of(home), since, revisions, progress))
+    return Compared(new, old, differences(old.wishes, new.wishes), caveats)
+
+
+def account_called(home: Home, word: str) -> Revision:
+    """The revision that a word means, or whichever was in force, or what was really emitted."""
+    return next((one for one in (RECORDED, IN_FORCE) if word == one.commit), None) or revision_called(
+        home, word
     )
-    return Compared(new, old, differences(old, new), caveats)
 
 
 def revision_called(home: Home, word: str) -> Revision:

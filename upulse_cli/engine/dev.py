@@ -2,10 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from os.path import relpath
+from types import MappingProxyType
 from typing import NamedTuple
+
+from pydantic import BaseModel
 
 from pulse_adapters.rule_host.determinism import strays
 from pulse_core.engine.apart import apart
@@ -14,9 +17,11 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.ports import CannotLoad, Fault, Hosts, Insight, Loaded, Revision, RuleHost
 from pulse_core.projections import Snapshot
+from upulse_cli.engine.actions import complaint
+from upulse_cli.engine.own_hands import Broke, OwnHands, Sensed, merged
 from upulse_cli.engine.past import Then
 from upulse_cli.engine.present import Present
-from upulse_cli.engine.replaying import through_survival
+from upulse_cli.engine.wishes import through_survival
 
 STAGING = "staging"
 DETERMINISM = "determinism"
@@ -41,10 +46,14 @@ class Refused(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """An effect, and what would become of it: `new`, `open` (its key is open already), or `held` by survival."""
+    """An effect, and what would become of it: `new`, `open` (its key is open already), `held` by survival, or `refused`.
+
+    why: it would be refused.
+    """
 
     effect: Effect
     state: str
+    why: str = ""
 
 
 class Seen(NamedTuple):
@@ -65,7 +74,7 @@ class Remark(NamedTuple):
     words: str
 
 
-News = Began | Refused | Seen | Remark
+News = Began | Refused | Seen | Sensed | Broke | Remark
 Tell = Callable[[News], None]
 Execute = Callable[[Sequence[Effect]], Awaitable[Sequence[str]]]
 """Has effects done; what is to be said of it."""
@@ -82,10 +91,20 @@ class _Course:
 
 
 class Dev:
-    """Runs the tree at `path`. tell: hears all there is to say; execute: is given each wish when it begins."""
+    """Runs the tree at `path`. tell: hears all there is to say; execute: is given each wish when it begins.
 
-    def __init__(self, hosts: Hosts, path: str, tell: Tell, execute: Execute | None = None) -> None:
-        self.hosts, self.path, self.tell, self.execute = hosts, path, tell, execute
+    hands: run its watchers, whose samples its rules see; None: they are not asked.
+    """
+
+    def __init__(
+        self,
+        hosts: Hosts,
+        path: str,
+        tell: Tell,
+        execute: Execute | None = None,
+        hands: OwnHands | None = None,
+    ) -> None:
+        self.hosts, self.path, self.tell, self.execute, self.hands = hosts, path, tell, execute, hands
         self._host: RuleHost | None = None
         self._course: _Course | None = None
         self._loading, self._folding = asyncio.Lock(), asyncio.Lock()
@@ -124,8 +143,31 @@ class Dev:
                 await self._again(course)
                 if old:
                     await old.close()
+                await self._sense(host.loaded)
             finally:
                 await checking
+
+    async def _sense(self, loaded: Loaded) -> None:
+        """Have the watchers of what was loaded asked from now on."""
+        if self.hands is None:
+            if loaded.watchers:
+                self.tell(Remark(f"not asked now: {', '.join(loaded.watchers)}"))
+        elif loaded.watchers or loaded.executors:
+            await self.hands.load(self.path)
+        else:
+            await self.hands.close()
+
+    async def sensed(self) -> None:
+        """Fold the last snapshot again, with what the tree's own watchers brought since."""
+        async with self._folding:
+            if (course := self._course) and self._host and self._host.alive:
+                course.prev, course.curr = course.curr, self._whole(course.curr)
+                await self._fold(course, is_again=True)
+
+    def _whole(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with the windows of the tree's own watchers."""
+        own = self.hands.windows if self.hands else {}
+        return replace(snapshot, windows=merged(snapshot.windows, own)) if own else snapshot
 
     async def _started(self, course: _Course) -> RuleHost:
         course.late = []
@@ -154,7 +196,7 @@ class Dev:
         course = self._course
         assert course is not None
         async with self._folding:
-            course.prev, course.curr = course.curr, then.snapshot
+            course.prev, course.curr = course.curr, self._whole(then.snapshot)
             if course.late is not None:
                 course.late += then.news
             if self._host and self._host.alive:
@@ -169,7 +211,8 @@ class Dev:
             return
         began, curr = time.monotonic(), course.curr
         insight = apart(await self._host.fold(course.prev, curr), curr)
-        seen = seen_by(insight, course.prev, curr, time.monotonic() - began, is_again)
+        own = self.hands.params if self.hands else {}
+        seen = seen_by(insight, course.prev, curr, time.monotonic() - began, is_again, own)
         self.tell(seen)
         await self._execute(seen)
 
@@ -186,22 +229,33 @@ class Dev:
         self._course = None
         async with self._folding:
             host, self._host = self._host, None
+        if self.hands:
+            await self.hands.close()
         if host:
             await host.close()
 
 
-def seen_by(insight: Insight, prev: Snapshot, curr: Snapshot, took: float, is_again: bool) -> Seen:
-    """What rules said, as it is told."""
+def seen_by(
+    insight: Insight,
+    prev: Snapshot,
+    curr: Snapshot,
+    took: float,
+    is_again: bool,
+    own: Mapping[str, type[BaseModel]] = MappingProxyType({}),
+) -> Seen:
+    """What rules said, as it is told. own: params of the tree's own executors."""
     effects, open_ = insight.verdict.effects, curr.effects.keys
     passed = {effect.key for effect in through_survival(prev, curr, insight.verdict)} if effects else ()
 
-    def state(effect: Effect) -> str:
-        return "held" if effect.key not in passed else "open" if effect.key in open_ else "new"
+    def wish(effect: Effect) -> Wish:
+        if why := complaint(effect, own):
+            return Wish(effect, "refused", why)
+        return Wish(effect, "held" if effect.key not in passed else "open" if effect.key in open_ else "new")
 
     return Seen(
         curr,
         insight.layers[::-1],
-        [Wish(effect, state(effect)) for effect in effects],
+        [wish(effect) for effect in effects],
         [fault for fault in insight.faults if fault.whose != DETERMINISM],
         [fault.message for fault in insight.faults if fault.whose == DETERMINISM],
         took,

@@ -9,6 +9,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.kinds import Effect
 from upulse_cli.access import PATIENCE
 from upulse_cli.engine.dev import Execute
+from upulse_cli.engine.own_hands import OwnHands
 from upulse_cli.standing import unheard
 
 
@@ -19,6 +20,19 @@ def by_hand(home: Home) -> Execute:
 
     async def execute(effects: Sequence[Effect]) -> Sequence[str]:
         return [await asyncio.to_thread(_asked, home, effect) for effect in effects]
+
+    return execute
+
+
+def here_first(by_daemon: Execute, hands: OwnHands) -> Execute:
+    """Has done what staging has an executor for by that one, and all else by the daemon."""
+
+    async def execute(effects: Sequence[Effect]) -> Sequence[str]:
+        found: list[str] = []
+        for effect in effects:
+            own = effect.action in hands.executors
+            found += [await hands.execute(effect)] if own else await by_daemon([effect])
+        return found
 
     return execute
 

@@ -1,23 +1,25 @@
 """What a commit must pass before it is promoted. Each gate looks at its export, and changes nothing."""
 
-import os
-import signal
-import subprocess
-import sys
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.engine_user.quarters import Quarters
+from pulse_adapters.git.template import shipped
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.ports import Loaded, Revision
+from upulse_cli.engine.caging import Broke, Job, Said, run
+from upulse_cli.speech import count
 
-PATIENCE = 120.0
-"""Seconds that a gate's program may take."""
 SHOWN = 40
+_DECIDING = re.compile(rb"# mypy: |\s*#\s*type:\s*ignore")
+"""Comments by which a file would decide how strictly the whole of it is checked."""
 
 
 class GateFailed(PulseError):
@@ -29,7 +31,7 @@ class Skipped(Exception):
 
 
 class Passed(NamedTuple):
-    """One gate's word. outcome: passed or skipped; took: seconds."""
+    """One gate's word, whose first line says it all. outcome: passed or skipped; took: seconds."""
 
     name: str
     outcome: str
@@ -38,49 +40,86 @@ class Passed(NamedTuple):
 
     def told(self) -> str:
         """As it is recorded."""
-        return f"{self.name} {self.outcome}" + (f": {self.words}" if self.words else "")
+        first, *_ = self.words.splitlines() or [""]
+        return f"{self.name} {self.outcome}" + (f": {first}" if first else "")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What is to be promoted: the revision, the commit that it would replace, and the home."""
+    """What is to be promoted: the revision, the commit that it would replace, and the home.
+
+    quarters: where the engine's user lives, as whom the tools of gates then run.
+    """
 
     home: Home
     revision: Revision
     previous: str
     load: Callable[[Revision], Loaded]
     replay: Callable[["Candidate"], str]
+    quarters: Quarters | None = None
 
     @property
     def path(self) -> Path:
         """Where it is laid out."""
         return Path(self.revision.path)
 
+    @cached_property
+    def work(self) -> Path:
+        """Where a tool may keep things that no author's code can change."""
+        if self.quarters:
+            return self.quarters.work()
+        path = self.home.path / "cache"
+        path.mkdir(mode=0o700, exist_ok=True)
+        return path
+
+    @property
+    def user(self) -> tuple[int, int] | None:
+        """As whom the tools run, if not as we do."""
+        return self.quarters.account.ids if self.quarters else None
+
 
 def compiles(candidate: Candidate) -> str:
     """Every file is Python."""
-    files = sorted(candidate.path.rglob("*.py"))
+    files = [file for file in sorted(candidate.path.rglob("*.py")) if file.is_file()]
     for file in files:
         try:
             compile(file.read_bytes(), file.name, "exec", dont_inherit=True)
-        except (SyntaxError, ValueError) as error:
-            line = getattr(error, "lineno", None) or 1
-            raise GateFailed(f"{file.relative_to(candidate.path)}:{line}: {error.args[0]}") from error
-    return f"{len(files)} files"
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+            line, words = getattr(error, "lineno", None) or 1, str(next(iter(error.args), "it is too deep"))
+            raise GateFailed(f"{file.relative_to(candidate.path)}:{line}: {words}") from error
+    return count(len(files), "file")
 
 
 def types(candidate: Candidate) -> str:
-    """mypy finds nothing."""
+    """mypy finds nothing, as strict as Pulse ships it, whatever the files say of that."""
     demand("mypy")
-    cache = candidate.home.path / "cache" / "mypy"
-    said = run(candidate, "mypy", "--cache-dir", str(cache), "--no-error-summary", ".")
-    return said.splitlines()[-1] if said else ""
+    if deciding := sorted(lax(candidate.path)):
+        raise GateFailed("\n".join(deciding))
+    config, cache = str(shipped() / "pyproject.toml"), str(candidate.work / "mypy")
+    words = ("--config-file", config, "--cache-dir", cache, "--no-error-summary", ".")
+    said = seen(candidate, Job("mypy", words, [config], [str(candidate.work)], candidate.user))
+    last = said.text.splitlines()[-1:]
+    return told(said, *last)
+
+
+def lax(root: Path) -> Iterator[str]:
+    """Where a file would decide how strictly it is checked, or hide another one."""
+    for file in root.rglob("*.py*"):
+        name = file.relative_to(root)
+        if file.suffix == ".pyi" and file.with_suffix(".py").exists():
+            yield f"{name}:1: it hides {file.with_suffix('.py').name} from the gate; remove one of them"
+        if file.suffix not in (".py", ".pyi") or not file.is_file():
+            continue
+        for number, line in enumerate(file.read_bytes().splitlines(), 1):
+            if _DECIDING.match(line):
+                words = line.decode("utf-8", "replace").strip()[:80]
+                yield f"{name}:{number}: {words!r} is for a whole file; ignore one line, with its code, behind it"
 
 
 def loads(candidate: Candidate) -> str:
     """A rule host takes it."""
     loaded = candidate.load(candidate.revision)
-    return f"{len(loaded.rules)} rules" + (
+    return count(len(loaded.rules), "rule") + (
         f", {len(loaded.projections)} projections" if loaded.projections else ""
     )
 
@@ -90,8 +129,17 @@ def tests(candidate: Candidate) -> str:
     demand("pytest")
     if not any(candidate.path.glob("tests/**/test_*.py")):
         raise Skipped("it has no tests; upulse new makes one with each rule")
-    said = run(candidate, "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "tests")
-    return said.splitlines()[-1]
+    job = ("-q", "-p", "no:cacheprovider", "--rootdir", ".", "tests")
+    said = seen(candidate, Job("pytest", job, user=candidate.user))
+    ends = said.told.get("tests")
+    if not isinstance(ends, dict):
+        raise GateFailed(f"pytest ended before it could tell how the tests did\n{shown(said)}".strip())
+    words = ", ".join(f"{number} {end}" for end, number in ends.items())
+    if not ends.get("passed") and not ends.get("xfailed"):
+        raise GateFailed(
+            f"no test has passed: {words or 'none was run'}; see tests/, conftest.py and addopts"
+        )
+    return told(said, words)
 
 
 def replay(candidate: Candidate) -> str:
@@ -106,7 +154,7 @@ GATES: Mapping[str, Gate] = {
 
 
 def passing(candidate: Candidate, only: Sequence[str], skip: Mapping[str, str]) -> Iterator[Passed]:
-    """Each gate's word as it is passed; raises GateFailed at the first that is not. skip: why, by name."""
+    """Each gate's word as it is passed, and that of the first that is not; then GateFailed. skip: why, by name."""
     for name, gate in chosen(only, skip).items():
         began = time.monotonic()
         if name in skip:
@@ -116,16 +164,23 @@ def passing(candidate: Candidate, only: Sequence[str], skip: Mapping[str, str]) 
             words, outcome = gate(candidate), "passed"
         except Skipped as why:
             words, outcome = str(why), "skipped"
-        except GateFailed as failed:
+        except PulseError as failed:
+            yield Passed(name, "failed", str(failed), time.monotonic() - began)
             raise GateFailed(f"the gate {name!r} says no:\n{failed}") from failed
         yield Passed(name, outcome, words, time.monotonic() - began)
 
 
 def chosen(only: Sequence[str], skip: Mapping[str, str]) -> Mapping[str, Gate]:
-    """The gates that are meant; raises UnknownName for a name that is none."""
+    """The gates that are meant. Raises UnknownName for a name that is none, and PulseError if none is left to pass."""
     for name in (*only, *skip):
         if name not in GATES:
             raise UnknownName("gate", name, GATES)
+    if both := [name for name in only if name in skip]:
+        raise PulseError(
+            f"the gate {both[0]!r} can't be both asked for and skipped; leave out --gate or --skip"
+        )
+    if not GATES.keys() - skip.keys():
+        raise PulseError("no gate would be left to pass; skip at most four of: " + ", ".join(GATES))
     return {name: gate for name, gate in GATES.items() if not only or name in only}
 
 
@@ -135,34 +190,24 @@ def demand(program: str) -> None:
         raise Skipped(f"{program} is not installed: pip install {program}")
 
 
-def run(candidate: Candidate, program: str, *words: str) -> str:
-    """What a program says of the files; raises GateFailed with the end of it if it fails, or takes too long."""
-    argv = (sys.executable, "-P", "-m", program, *words)
-    child = subprocess.Popen(
-        argv, cwd=candidate.path, env=scrubbed(candidate), text=True, errors="replace", start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+def seen(candidate: Candidate, job: Job) -> Said:
+    """What a tool says of the files. Raises GateFailed, with the end of it, if it fails or does not end well."""
     try:
-        said, _ = child.communicate(timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        raise GateFailed(f"{program} did not end within {PATIENCE:g} s") from None
-    finally:
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-    if child.returncode:
-        raise GateFailed("\n".join(said.strip().splitlines()[-SHOWN:]) or f"exit {child.returncode}")
-    return said.strip()
+        said = run(candidate.path, job)
+    except Broke as broke:
+        raise GateFailed(str(broke)) from broke
+    if said.exit:
+        raise GateFailed(shown(said) or f"{job.tool} ended with {said.exit}")
+    return said
 
 
-def scrubbed(candidate: Candidate) -> Mapping[str, str]:
-    """An environment without secrets, in which the files find each other and nothing is written beside them."""
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
-    return {
-        **kept,
-        "HOME": str(candidate.home.path / "cache"),
-        "PYTHONPATH": str(candidate.path),
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    }
+def shown(said: Said) -> str:
+    """The end of what was printed."""
+    return "\n".join(said.text.splitlines()[-SHOWN:])
+
+
+def told(said: Said, *words: str) -> str:
+    """A gate's words, with what was not kept from the author's code."""
+    if said.missing:
+        words = (*words, f"isolation: partial (no {', '.join(said.missing)})")
+    return "; ".join(words)

@@ -56,12 +56,20 @@ def counted(turn: dict[str, Any], event: Told) -> None:
     """The turn with one more thing that happened since."""
     data = event["data"] or {}
     if event["kind"] == ErrorReported.kind:
-        if str(event["subject"]).startswith(("rule:", "projection:", "engine")):
+        if is_of_engine(turn, event):
             turn["errors"] += 1 + int(data.get("repeats", 0))
     elif event["kind"] == RuleQuarantined.kind:
         turn["quarantined"].append(event["subject"])
     else:
         turn["rules"] = data.get("rules", [])
+
+
+def is_of_engine(turn: Mapping[str, Any], event: Told) -> bool:
+    """Whether an error is of the engine while this turn's commit was in force; old logs don't name the commit."""
+    commit = (event["data"] or {}).get("commit", "")
+    if commit:
+        return bool(commit == turn["commit"])
+    return str(event["subject"]).startswith(("rule:", "projection:", "engine"))
 
 
 def turn(home: Home, word: str) -> Told:

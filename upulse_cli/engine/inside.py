@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.reader import LogReader
 from pulse_core.engine.apart import apart
@@ -17,7 +16,7 @@ from pulse_core.model.event import Event
 from pulse_core.ports import Insight, Kept, Revision
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.comparing import revision_called
-from upulse_cli.engine.plugins import found_plugins
+from upulse_cli.engine.housing import hosts_of
 from upulse_cli.engine.present import history_of
 
 
@@ -29,13 +28,17 @@ class Inside(NamedTuple):
 
 
 def inside(home: Home, snapshot: Snapshot, word: str = "") -> Inside:
-    """What a revision says (if none is named, the one in force then); a fault of theirs is a caveat."""
+    """What a revision says (if none is named, the one in force then); a fault of theirs is a caveat.
+
+    Raises PulseError for a name that is none.
+    """
     if not (home.path / "engine" / ".git").exists():
         return Inside()
     if not snapshot.settings.engine.enabled and not word:
         return Inside(caveats=["[engine] enabled is false: the user's rules are not asked"])
+    named = revision_called(home, word) if word else None
     try:
-        revision = revision_called(home, word or snapshot.engine.commit or Repository(home.path).head())
+        revision = named or revision_called(home, snapshot.engine.commit or Repository(home.path).head())
         insight = asyncio.run(_asked(home, revision, snapshot))
     except PulseError as error:
         return Inside(caveats=[f"the user's rules could not be asked: {error}"])
@@ -46,7 +49,7 @@ async def _asked(home: Home, revision: Revision, snapshot: Snapshot) -> Insight:
     def history(seq: int) -> AsyncIterator[Sequence[Event]]:
         return history_of(home, seq)
 
-    host = await ChildHosts(plugins=found_plugins()).start(revision, snapshot, history, kept_of(home))
+    host = await hosts_of(home).start(revision, snapshot, history, kept_of(home))
     try:
         if snapshot.engine.commit == revision.commit:
             host.quarantine(tuple(snapshot.engine.quarantined))

@@ -1,29 +1,45 @@
 """The ticks that were recorded, as the snapshots that the rules saw then."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
-from pulse_adapters.sqlite.vitals_reader import SampleRow, TickRow, VitalsReader
+from pulse_adapters.sqlite.vitals_reader import TickRow, VitalsReader
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
-from pulse_core.model.vitals import WINDOW_US, Sample, Window
+from pulse_core.model.tick import NOBODY
+from pulse_core.model.vitals import WINDOW_US, Window
 from pulse_core.projections import Projected, Snapshot, fold
 from pulse_core.settings import Settings
+from upulse_cli.engine.kept import kept_windows
+from upulse_cli.engine.senses import Senses
 from upulse_cli.facts import checkpointed, foldable, in_batches
 from upulse_cli.recorded import facts_at
+from upulse_cli.speech import count
 from upulse_cli.standing import decided
 
 
 class Then(NamedTuple):
-    """A recorded tick: what the rules saw, what was new in the log, and the keys of the effects that came of it."""
+    """A recorded tick: what the rules saw, what was new in the log, and the keys of the effects that came of it.
+
+    engine: as in the tick's record, by the log's word where the record does not say; layers: the rules that were
+    asked, survival's among them.
+    """
 
     snapshot: Snapshot
     news: Sequence[Event]
     emitted: Sequence[str]
+    engine: str = ""
+    layers: frozenset[str] = frozenset()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether rules could have been asked: with an engine in force, ticks that came too fast had the reflex alone."""
+        return bool(self.engine) or not self.snapshot.engine.commit
 
 
 class Past:
@@ -49,19 +65,68 @@ class Past:
         seq = self.rows[0].seq
         self.facts = facts_at(self._log, seq, (state,))
         self.settings, faults = decided(self.home, self.facts)
+        self.reach = self._vitals.oldest_sample() or self.rows[-1].at + 1
         self.caveats += [f"the settings are faulty: {fault}" for fault in faults[:1]]
-        if any(row.settings != self.settings.digest for row in self.rows):
-            self.caveats.append("other settings were in force for a part of it; the present ones are used")
+        self.caveats += self._of_settings() + self._of_reach() + self._of_revisions()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
+
+    def _of_settings(self) -> list[str]:
+        """What is to be said if others were in force; there are none in a record that names none."""
+        other = [row.at for row in self.rows if row.settings != self.settings.digest]
+        if not other:
+            return []
+        return [
+            f"other settings were in force for a part of it (until {iso(other[-1])}); the present ones are used"
+        ]
+
+    def _of_reach(self) -> list[str]:
+        """From when on it is coarse."""
+        coarse = sum(self._is_coarse(row) for row in self.rows)
+        if not coarse:
+            return []
+        return [
+            f"before {iso(self.reach)} only ticks that emitted effects are kept ({coarse:,} of them);"
+            " what rules would have wished between them is not seen"
+        ]
+
+    def _is_coarse(self, row: TickRow) -> bool:
+        return bool(row.samples) and row.at < self.reach
+
+    def _of_revisions(self) -> list[str]:
+        """Which were in force, if there were several."""
+        asked = self.in_force
+        if len(asked) < 2:
+            return []
+        words = ", then ".join(f"{commit[:12]} ({count(ticks, 'tick')})" for commit, ticks in asked.items())
+        return [f"in force were {words}; --against recorded tells what they really did"]
+
+    def of_what_is_not_said(self) -> list[str]:
+        """What is to be said to whom it matters which revision was asked."""
+        unsaid = [row.at for row in self.rows if row.engine is None]
+        if not unsaid:
+            return []
+        return [
+            f"until {iso(unsaid[-1])} the records do not say which revision was asked; the log is believed"
+        ]
 
     @property
     def first(self) -> Snapshot:
         """What was seen at the first of the ticks, less its newest samples."""
         row = self.rows[0]
         return snapshot(row, self.settings, {}, self.facts)
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The ticks of which it was recorded what came of them, but for those that had the reflex alone."""
+        return frozenset(row.tick for row in self.rows if row.engine != "")
+
+    @property
+    def in_force(self) -> Mapping[str, int]:
+        """How many ticks each commit was asked at, as far as the records say, in their order."""
+        return Counter(row.engine for row in self.rows if row.engine and row.engine != NOBODY)
 
     async def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
         """All events after a row, in batches: what authors' projections remember of the time before."""
@@ -71,38 +136,30 @@ class Past:
 
     def ticks(self) -> Iterator[Then]:
         """Each tick in turn."""
-        samples = iter(self._vitals.between(self.rows[0].at - WINDOW_US, self.rows[-1].at))
-        events = self._log.events(Wanted(since_seq=self.facts.seq))
-        senses, log, state = Senses(samples), News(events), self.facts
+        log, state = News(self._log.events(Wanted(since_seq=self.facts.seq))), self.facts
+        senses = self._senses()
         for row in self.rows:
             news = log.upto(row.seq)
             state = fold(state, news, row.seq) if news else state
-            windows = senses.upto(max(row.samples, default=0))
-            yield Then(snapshot(row, self.settings, windows, state), news, row.effects)
+            windows = senses.at(row) if not self._is_coarse(row) else self._kept(row)
+            asked = state.engine.commit if row.engine is None else row.engine
+            layers = frozenset(rule for rule, *_ in row.layers)
+            yield Then(snapshot(row, self.settings, windows, state), news, row.effects, asked, layers)
+
+    def _kept(self, row: TickRow) -> dict[str, Window]:
+        return kept_windows(self.home.objects, row.snapshot) or {}
+
+    def _senses(self) -> Senses:
+        """The samples from the first tick on of which there are any left."""
+        first = next((row for row in self.rows if not self._is_coarse(row)), self.rows[-1])
+        begin = first.at - WINDOW_US
+        before = [row for row in self._vitals.samples(first.samples) if row.at <= begin]
+        return Senses(iter(self._vitals.between(begin, self.rows[-1].at)), before)
 
 
-def snapshot(row: TickRow, settings: Settings, windows: dict[str, Window], state: Projected) -> Snapshot:
+def snapshot(row: TickRow, settings: Settings, windows: Mapping[str, Window], state: Projected) -> Snapshot:
     """The snapshot of a recorded tick."""
     return Snapshot(row.tick, Moment(row.at, row.boot, row.mono), settings, windows, state)
-
-
-class Senses:
-    """Windows that move on with the samples."""
-
-    def __init__(self, rows: Iterator[SampleRow]) -> None:
-        self._rows = rows
-        self._next = next(rows, None)
-        self._windows: dict[str, Window] = {}
-
-    def upto(self, id_: int) -> dict[str, Window]:
-        """The windows after the sample with this id."""
-        moved = dict(self._windows)
-        while (row := self._next) and row.id <= id_:
-            sample = Sample(row.id, row.key, Moment(row.at, row.boot, row.mono), row.data)
-            moved[row.key] = moved.get(row.key, Window()).plus(sample)
-            self._next = next(self._rows, None)
-        self._windows = moved
-        return moved
 
 
 class News:

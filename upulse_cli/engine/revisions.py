@@ -1,7 +1,6 @@
 """The engine's repository as the daemon uses it: git in a child of its own."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from pulse_adapters.git.asking import GitChild
 from pulse_adapters.git.author import PULSE
@@ -13,17 +12,15 @@ class GitRevisions:
     """Implements `Revisions`."""
 
     git: GitChild
-    folder: Path
-    """Where commits are laid out; what is there is whole."""
 
     async def head(self) -> str:
         """The commit of `main`."""
         return await self.git.head()
 
     async def ensure(self, commit: str) -> Revision:
-        """The commit's immutable export; git is not asked for what is there."""
-        there = self.folder / commit
-        return Revision(commit, str(there if commit and there.is_dir() else await self.git.ensure(commit)))
+        """The commit's immutable export, as it was committed; git is not asked for what is there."""
+        laid = await self.git.ensure(commit)
+        return Revision(commit, str(laid.path), laid.altered)
 
     async def point_main(self, commit: str, expected: str) -> None:
         """Let `main`, and the files that follow it, be this commit."""

@@ -1,6 +1,5 @@
 """Shadows from a person's side: begun, ended, and what came of them beside what production did."""
 
-import json
 import os
 import select
 import signal
@@ -8,16 +7,16 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.lock import Holder, holder
-from pulse_adapters.sqlite.reader import LogReader, Wanted
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import iso
 from upulse_cli.engine.diary import LOCK, lines
-from upulse_cli.standing import DAEMON, unheard
+from upulse_cli.engine.wishes import Wished, emitted
+from upulse_cli.standing import unheard
 
 PATIENCE = 60.0
 """Seconds that a shadow may take to load its rules."""
@@ -26,7 +25,7 @@ SLACK_US = 2_000_000
 """Of one key, wishes that are not farther apart are the same: production folds only the newest of ticks in a hurry."""
 
 Told = Mapping[str, Any]
-WISH = ("key", "tick", "at", "rule", "action", "reason")
+WISH = Wished._fields
 
 
 def running(home: Home) -> Holder | None:
@@ -73,10 +72,16 @@ def stop(home: Home) -> int:
     """End the shadow; its process. Raises PulseError if there is none."""
     if (found := running(home)) is None:
         raise PulseError("no shadow runs; start one with: upulse shadow start")
+    end(found)
+    return found.pid
+
+
+def end(found: Holder) -> None:
+    """Have a shadow end, by force if it must be."""
     try:
         process = os.pidfd_open(found.pid)
     except ProcessLookupError:
-        return found.pid
+        return
     try:
         for number, seconds in ((signal.SIGTERM, ENDING), (signal.SIGKILL, ENDING)):
             signal.pidfd_send_signal(process, number)  # type: ignore[attr-defined, unused-ignore]
@@ -84,7 +89,6 @@ def stop(home: Home) -> int:
                 break
     finally:
         os.close(process)
-    return found.pid
 
 
 def report(home: Home) -> Told:
@@ -96,7 +100,7 @@ def report(home: Home) -> Told:
     last = through[-1] if through else begun
     theirs = [{name: line[name] for name in WISH} for line in said if line["what"] == "wish"]
     upto = max([last["tick"], *(wish["tick"] for wish in theirs)])
-    ours = list(emitted(home, begun["at"], begun["tick"], upto))
+    ours = [wish._asdict() for wish in emitted(home, begun["at"], begun["tick"] + 1, upto)]
     return {
         "running": running(home) is not None,
         "revision": begun["revision"],
@@ -114,20 +118,6 @@ def report(home: Home) -> Told:
         ],
         "ended": next((line["why"] for line in said if line["what"] == "ended"), None),
     }
-
-
-def emitted(home: Home, at: int, after: int, upto: int) -> Iterator[Told]:
-    """The wishes that production's own rules had in these ticks, as the log tells them."""
-    with LogReader(home.path) as log:
-        for row in log.events(Wanted(since_at=at, kinds=("effect",))):
-            try:
-                data = json.loads(row.data)
-            except ValueError:  # its payload is lost
-                continue
-            tick = data.get("tick") or 0
-            if row.actor == DAEMON and after < tick <= upto and data.get("rule") and not data.get("survival"):
-                whole = {**data, "at": iso(row.at)}
-                yield {name: whole.get(name, "") for name in WISH}
 
 
 def differences(theirs: Iterable[Told], ours: Iterable[Told]) -> Sequence[Told]:

@@ -6,6 +6,7 @@ from typing import Any
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from upulse_cli.engine.asking import engine_of
+from upulse_cli.engine.mainline import glanced
 from upulse_cli.standing import standing
 
 
@@ -19,7 +20,9 @@ def engine_standing(home: Home) -> Mapping[str, Any]:
         "previous": engine.previous or None,
         "good": engine.good or None,
         "main": repository.head(),
+        "moved": glanced(home, engine.commit),
         "errors": len(engine.errors),
+        "breakdowns": len(engine.breakdowns),
         "quarantined": dict(engine.quarantined),
         "requests": [event.subject for event in engine.requests.values()],
         "staging": {

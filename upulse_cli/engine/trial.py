@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
+from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.rule_host.hosts import ChildHosts
 from upulse_cli.engine.dev import Dev, Execute, News, Refused, Seen, Tell, saves
-from upulse_cli.engine.plugins import found_plugins
+from upulse_cli.engine.executing import here_first
+from upulse_cli.engine.housing import hosts_of
+from upulse_cli.engine.own_hands import OwnHands, Sensed
 from upulse_cli.engine.present import Alone, Beside, Present
 from upulse_cli.engine.warm import WarmHosts
 
@@ -43,7 +45,7 @@ async def once(trial: Trial) -> bool:
             wrong.append(news)
         trial.tell(news)
 
-    async with present(trial.home) as source, developing(trial._replace(tell=tell)) as dev:
+    async with present(trial.home) as source, developing(trial._replace(tell=tell), senses=False) as dev:
         await dev.begin(source)
     return not wrong
 
@@ -72,21 +74,35 @@ async def _follow_ticks(dev: Dev, home: Home) -> None:
 
 
 @asynccontextmanager
-async def developing(trial: Trial) -> AsyncIterator[Dev]:
-    """Runs the tree, with a child that stands by as soon as there is nothing more urgent."""
-    hosts = WarmHosts(ChildHosts(plugins=found_plugins(), dev=True))
+async def developing(trial: Trial, senses: bool = True) -> AsyncIterator[Dev]:
+    """Runs the tree, with a child that stands by as soon as there is nothing more urgent. senses: its watchers, too."""
+    hosts = WarmHosts(hosts_of(trial.home, dev=True))
+    woken = asyncio.Event()
 
     def tell(news: News) -> None:
         trial.tell(news)
         if isinstance(news, Refused) or (isinstance(news, Seen) and news.is_again):
             hosts.warm_soon()
+        if isinstance(news, Sensed) and news.wakes:
+            woken.set()
 
-    dev = Dev(hosts, trial.path, tell, trial.execute)
+    hands = OwnHands(trial.home, SystemClock(), tell) if senses else None
+    execute = here_first(trial.execute, hands) if trial.execute and hands else trial.execute
+    dev = Dev(hosts, trial.path, tell, execute, hands)
+    waking = asyncio.create_task(_wake(dev, woken), name="folding what staging senses")
     try:
         yield dev
     finally:
+        waking.cancel()
         await dev.close()
         await hosts.close()
+
+
+async def _wake(dev: Dev, woken: asyncio.Event) -> None:
+    """Fold once more whenever a watcher brought what is worth a tick, for ever."""
+    while await woken.wait():
+        woken.clear()
+        await dev.sensed()
 
 
 @asynccontextmanager
@@ -112,7 +128,7 @@ def sense_of(home: Home) -> Iterator[Any]:
     from pulse_core.record.view import View
     from upulse_cli.facts import facts_of
     from upulse_cli.standing import decided
-    from upulse_cli.wiring import hands  # it knows all adapters, and is slow to import
+    from upulse_cli.wiring.acting import hands  # it knows all adapters, and is slow to import
 
     facts = facts_of(home)
     decisions, view = Decisions(lambda: decided(home, facts)[0]), View(facts)

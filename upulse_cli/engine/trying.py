@@ -6,29 +6,27 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.ports import Loaded, Revision
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.gates import GateFailed, Skipped
-from upulse_cli.engine.plugins import found_plugins
+from upulse_cli.engine.housing import hosts_of
 
 if TYPE_CHECKING:
+    from pulse_adapters.config.home import Home
     from upulse_cli.engine.gates import Candidate
 
 DAY_US = 86_400_000_000
 
 
-def load(revision: Revision) -> Loaded:
+def load(home: "Home", revision: Revision) -> Loaded:
     """What a host finds in it; raises CannotLoad."""
-    return asyncio.run(_loaded(revision))
+    return asyncio.run(_loaded(home, revision))
 
 
-async def _loaded(revision: Revision) -> Loaded:
-    host = await ChildHosts(plugins=found_plugins()).start(
-        revision, Snapshot(0, SystemClock().now()), no_history, {}
-    )
+async def _loaded(home: "Home", revision: Revision) -> Loaded:
+    host = await hosts_of(home).start(revision, Snapshot(0, SystemClock().now()), no_history, {})
     try:
         return host.loaded
     finally:
@@ -42,9 +40,9 @@ async def no_history(seq: int) -> AsyncIterator[Sequence[Event]]:
 
 
 def replayed(candidate: "Candidate") -> str:
-    """What would have been different in the last day, in one line."""
+    """What would have been different in the last day."""
     from pulse_adapters.git.revisions import Revisions
-    from upulse_cli.engine import replaying
+    from upulse_cli.engine import changes, replaying
 
     if not candidate.previous:
         raise Skipped("there are no rules in force yet to compare with")
@@ -53,12 +51,10 @@ def replayed(candidate: "Candidate") -> str:
     since = time.time_ns() // 1000 - DAY_US
     try:
         (before, after), _ = asyncio.run(
-            replaying.replayed(
-                candidate.home, ChildHosts(plugins=found_plugins()), since, (old, candidate.revision)
-            )
+            replaying.replayed(candidate.home, hosts_of(candidate.home), since, (old, candidate.revision))
         )
     except PulseError as error:
         raise Skipped(str(error)) from error
     if after.faults and not before.faults:
         raise GateFailed(f"over {after.ticks} recorded ticks: {next(iter(after.faults))}")
-    return f"{after.ticks} ticks: {replaying.in_words(replaying.differences(before, after))}"
+    return changes.in_words(before, after)

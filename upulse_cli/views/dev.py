@@ -1,12 +1,16 @@
 """`upulse dev` as lines, one an event: for pipes, and for programs as JSON."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pulse_core.model.moment import iso
 from upulse_cli.engine.dev import Began, News, Refused, Remark, Seen, Wish
+from upulse_cli.engine.own_hands import Broke, Sensed
 from upulse_cli.moments import local, took
 from upulse_cli.speech import count, one_line
+
+SHOWN = 200
 
 
 class Lines:
@@ -26,6 +30,10 @@ class Lines:
                 yield f"refused   {one_line(news.words)}{'; the rules before go on' if news.goes_on else ''}"
             case Seen():
                 yield from self._seen(news)
+            case Sensed():
+                yield f"sample    {sensed(news)}"
+            case Broke():
+                yield f"error     {one_line(f'{news.fault.whose}: {news.fault.message}')}"
             case Remark():
                 yield f"          {one_line(news.words)}"
 
@@ -53,7 +61,15 @@ def wished(wish: Wish) -> str:
         wish.effect,
         {"open": " (open already)", "held": " (held by survival)"}.get(wish.state, ""),
     )
-    return f"{effect.key}{state} by {effect.rule}: {effect.reason}"
+    refused = f"; it would be refused: {wish.why}" if wish.why else ""
+    return f"{effect.key}{state} by {effect.rule}: {effect.reason}{refused}"
+
+
+def sensed(news: Sensed) -> str:
+    """A sample of a watcher of staging's, as far as it fits into a line."""
+    return one_line(
+        f"{news.sample.key}: {json.dumps(news.sample.data, ensure_ascii=False, default=str)[:SHOWN]}"
+    )
 
 
 def summary(seen: Seen) -> str:
@@ -80,6 +96,11 @@ def spelled(news: News) -> Mapping[str, Any]:
             return {"what": "refused", "why": words, "files": list(files), "goes_on": goes_on}
         case Seen():
             return _tick(news)
+        case Sensed(watcher, sample):
+            at, data = iso(sample.moment.at), dict(sample.data)
+            return {"what": "sample", "watcher": watcher, "key": sample.key, "at": at, "data": data}
+        case Broke(fault):
+            return {"what": "error", **fault._asdict()}
         case Remark(words):
             return {"what": "remark", "words": words}
 
@@ -112,7 +133,7 @@ def effect_of(wish: Wish) -> Mapping[str, Any]:
     """What a rule wishes."""
     effect = wish.effect
     whole = {name: getattr(effect, name) for name in ("key", "action", "rule", "reason", "params")}
-    return {**whole, "state": wish.state}
+    return {**whole, "state": wish.state, "why": wish.why}
 
 
 def _ms(seconds: float) -> float:

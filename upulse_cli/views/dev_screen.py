@@ -8,13 +8,14 @@ from rich.table import Table
 from rich.text import Text
 
 from upulse_cli.engine.dev import Began, News, Refused, Remark, Seen
+from upulse_cli.engine.own_hands import Broke, Sensed
 from upulse_cli.moments import took
 from upulse_cli.speech import one_line
-from upulse_cli.views.dev import began, summary, wished
+from upulse_cli.views.dev import began, sensed, summary, wished
 from upulse_cli.views.explain import COLOURS
 
 KEPT = 6
-STATES = {"new": "green", "open": "dim", "held": "yellow"}
+STATES = {"new": "green", "open": "dim", "held": "yellow", "refused": "red"}
 
 
 class Standing:
@@ -26,6 +27,8 @@ class Standing:
         self._refused: Refused | None = None
         self._seen: Seen | None = None
         self._strays: dict[str, None] = {}
+        self._samples: dict[str, Sensed] = {}
+        self._broken: dict[str, Broke] = {}
         self._remarks: deque[str] = deque(maxlen=KEPT)
 
     def take(self, news: News) -> None:
@@ -33,11 +36,17 @@ class Standing:
         match news:
             case Began():
                 self._began, self._refused, self._strays = news, None, dict.fromkeys(news.warnings)
+                self._samples, self._broken = {}, {}
             case Refused():
                 self._refused = news
             case Seen():
                 self._seen = news
                 self._strays.update(dict.fromkeys(news.warnings))
+            case Sensed():
+                self._samples[news.watcher] = news
+                self._broken.pop(f"watcher:{news.watcher}", None)
+            case Broke():
+                self._broken[news.fault.whose] = news
             case Remark():
                 self._remarks.append(news.words)
 
@@ -64,6 +73,9 @@ class Standing:
             yield Text(f"error    {one_line(f'{fault.whose}: {fault.message}')}", style="red")
 
     def _wrong(self) -> Iterator[RenderableType]:
+        yield from (Text(f"sample   {sensed(one)}") for one in self._samples.values())
+        for broke in self._broken.values():
+            yield Text(f"error    {one_line(f'{broke.fault.whose}: {broke.fault.message}')}", style="red")
         yield from (Text(f"warning  {one_line(words)}", style="yellow") for words in self._strays)
         yield from (Text(one_line(words), style="dim") for words in self._remarks)
 

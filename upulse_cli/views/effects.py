@@ -68,7 +68,8 @@ def details(effect: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> R
     for name in ("id", "action", "key", "reason", "damaged", "rule", "tick", "actor", "cause"):
         if effect.get(name) not in ("", None):
             drawn.add_row(name, clean(effect[name]) if name == "reason" else one_line(effect[name]))
-    drawn.add_row("params", one_line(json.dumps(effect["params"], ensure_ascii=False)))
+    if effect["action"] is not None:
+        drawn.add_row("params", one_line(json.dumps(effect["params"], ensure_ascii=False)))
     drawn.add_row("attempts", str(effect["attempts"]))
     drawn.add_row("took", duration(effect) or "-")
     return Group(drawn, Text(), *(Text(one_line(line(event))) for event in events))

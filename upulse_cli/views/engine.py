@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from upulse_cli.speech import clean, one_line
+from upulse_cli.speech import clean, count, one_line
 
 SHORT = 12
 
@@ -16,9 +16,13 @@ def shown(now: Mapping[str, Any]) -> RenderableType:
     """How the engine stands."""
     table = Table.grid(padding=(0, 2))
     table.add_row("in force", Text(_short(now["commit"]) or "nothing yet"))
+    if now["moved"]:
+        table.add_row("main", Text(clean(now["moved"]), style="red"))
     table.add_row("runs", _runs(now["running"]))
     table.add_row("last good", Text(_short(now["good"]) or "none yet"))
     table.add_row("errors", Text(str(now["errors"])))
+    if now["breakdowns"]:
+        table.add_row("breakdowns", Text(str(now["breakdowns"]), style="red"))
     for rule, why in now["quarantined"].items():
         table.add_row("quarantined", Text(one_line(f"{rule}: {why}"), style="yellow"))
     for commit in now["requests"]:
@@ -59,7 +63,7 @@ def history(turns: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 
 def _since(one: Mapping[str, Any]) -> str:
-    words = f"{one['errors']} errors" if one["errors"] else "no error"
+    words = count(one["errors"], "error") if one["errors"] else "no error"
     return words + (f", passed over: {', '.join(one['quarantined'])}" if one["quarantined"] else "")
 
 
@@ -68,7 +72,8 @@ def details(one: Mapping[str, Any]) -> RenderableType:
     lines = [f"  {gate}" for gate in one["gates"]]
     parts = [history([one]), *(Text(clean(line)) for line in lines)]
     if one["changes"]:
-        parts.append(Text(clean(f"  behaviour: {one['changes']}")))
+        first, *more = clean(one["changes"]).splitlines()
+        parts += [Text(f"  behaviour: {first}"), *(Text(f"    {line}") for line in more)]
     return Group(*parts, Text(clean(one["diff"])))
 
 

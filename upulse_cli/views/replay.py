@@ -6,7 +6,7 @@ from rich.text import Text
 
 from upulse_cli.engine.comparing import Compared
 from upulse_cli.engine.replaying import Replay
-from upulse_cli.speech import one_line
+from upulse_cli.speech import count, one_line
 
 MOST = 50
 OUTCOMES = ("passed", "added", "dropped", "bypassed", "error")
@@ -16,10 +16,10 @@ def shown(found: Compared) -> RenderableType:
     """What each rule did, what was wrong, and every difference with its time."""
     new, old = found.new, found.old
     parts: list[RenderableType] = [
-        Text(f"{new.ticks:,} ticks through {new.revision.commit[:12]}, beside {old.revision.commit[:12]}"),
+        Text(f"{count(new.ticks, 'tick')} through {new.revision.commit[:12]}, beside {old.revision.commit[:12]}"),
         rules(new),
         *(Text(one_line(f"{times} x {fault}"), style="red") for fault, times in new.faults.items()),
-        Text(f"{len(new.wishes)} wishes; {len(old.wishes)} of the other"),
+        Text(f"{count(len(new.wishes), 'wish')}; {len(old.wishes)} of the other"),
     ]
     for one in found.differences[:MOST]:
         sign, style = ("+", "green") if one.only == "new" else ("-", "red")

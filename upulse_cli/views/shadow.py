@@ -25,8 +25,8 @@ def _head(told: Mapping[str, Any]) -> Iterator[Text]:
     yield Text(one_line(f"the shadow of {what}{at} {state}; rules: {', '.join(told['rules'])}"))
     wishes = told["wishes"]
     yield Text(
-        f"{told['ticks']:,} ticks from {local(told['since'])} to {local(told['until'])}: "
-        f"its rules wished {wishes['shadow']} times, those in force {wishes['main']} times"
+        f"{count(told['ticks'], 'tick')} from {local(told['since'])} to {local(told['until'])}: "
+        f"its rules wished {count(wishes['shadow'], 'time')}, those in force {count(wishes['main'], 'time')}"
     )
 
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from upulse_cli.moments import ago, local
-from upulse_cli.speech import one_line
+from upulse_cli.speech import count, one_line
 
 COLOURS = {
     "running": "bold green",
@@ -51,7 +51,7 @@ def banners(standing: Standing) -> Iterator[Text]:
     if damage := standing["log"]["damage"]:
         yield Text(one_line(f" DAMAGED LOG {damage} "), style="white on red")
     if unwritten := standing["log"].get("unwritten"):
-        words = f" THE LOG TAKES NOTHING (is the disk full?); {unwritten} events are held in memory "
+        words = f" THE LOG TAKES NOTHING (is the disk full?); held in memory: {count(unwritten, 'event')} "
         yield Text(words, style="white on red")
     for condition in standing.get("conditions", ()):
         state = f" ({condition['state']})" if condition["state"] else ""
@@ -104,23 +104,24 @@ def engine_line(engine: Mapping[str, Any]) -> Text:
     """Which of the user's rules run, and what is wrong with them."""
     if not engine["runs"]:
         return Text("engine    no host is up; see upulse engine status", style="red")
-    rules = len(engine["rules"])
-    text = Text(f"engine    {engine['runs'][:12]}  {rules} rule{'' if rules == 1 else 's'}")
+    text = Text(f"engine    {engine['runs'][:12]}  {count(len(engine['rules']), 'rule')}")
     if engine["degraded"]:
         text.append("  DEGRADED: the promoted commit can't be loaded", style="white on red")
     if engine["quarantined"]:
         text.append(f"  passed over: {', '.join(engine['quarantined'])}", style="yellow")
     if weak := [part for part, holds in engine["sandbox"].items() if not holds]:
         text.append(f"  isolation: partial (no {', '.join(weak)})", style="yellow")
+    elif engine["sandbox"]:
+        text.append("  isolation: full", style="green")
     return text
 
 
 def effects_line(effects: Mapping[str, int]) -> Text:
     """The counts; what needs a person in red."""
     text = Text("effects   ")
-    for name, count in effects.items():
-        bad = count and name in ("failed", "unknown")
-        text.append(f"{count} {name}  ", style="red" if bad else "" if count else "dim")
+    for name, number in effects.items():
+        bad = number and name in ("failed", "unknown")
+        text.append(f"{number} {name}  ", style="red" if bad else "" if number else "dim")
     return text
 
 

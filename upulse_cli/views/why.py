@@ -67,12 +67,18 @@ def _tick(tick: Told) -> Tree:
 
 
 def _wish(wish: Told, effect: Told) -> Tree:
-    who = f"rule {effect['rule']}" if effect["rule"] else f"{wish['actor']} by hand"
-    drawn = Tree(_at(wish["ms"], "effect", f"{effect['action']}, wished by {who} at {local(wish['at'])}"))
+    lost = effect["action"] is None
+    who = (
+        f"rule {effect['rule']}" if effect["rule"] else wish["actor"] if lost else f"{wish['actor']} by hand"
+    )
+    action = "an action that can't be read any more" if lost else effect["action"]
+    drawn = Tree(_at(wish["ms"], "effect", f"{action}, wished by {who} at {local(wish['at'])}"))
     if effect.get("damaged"):
         drawn.add(Text(one_line(f"damaged: {effect['damaged']}"), style="red"))
     if effect["reason"]:
         drawn.add(Text(one_line(f"because {effect['reason']}")))
+    if lost:
+        return drawn
     drawn.add(Text(one_line(f"params {json.dumps(effect['params'], ensure_ascii=False)}"), style="dim"))
     return drawn
 

@@ -25,7 +25,8 @@ CREATE TABLE IF NOT EXISTS tick (
     effects TEXT NOT NULL, -- JSON array of ids
     tick_ms INTEGER NOT NULL,
     took_us INTEGER NOT NULL,
-    snapshot TEXT
+    snapshot TEXT,
+    engine TEXT -- as in a TickRecord; a file of before it was there is given this column when it is opened
 ) STRICT;
 
 CREATE INDEX IF NOT EXISTS tick_snapshot ON tick (snapshot) WHERE snapshot IS NOT NULL;

@@ -1,5 +1,6 @@
 """A home and its command line, in this process or as a process of its own."""
 
+import io
 import json
 import os
 import re
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,8 +64,16 @@ class CliHome:
     def configure(self, *parts: str) -> None:
         (self.path / "config.toml").write_text("\n".join(parts))
 
+    def look(self, *words: str) -> Said:
+        """The command in this process: who waits for something looks again and again."""
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main([*words, "--home", str(self.path)])
+        assert code == 0, err.getvalue()
+        return Said(code, out.getvalue(), err.getvalue())
+
     def status(self) -> dict[str, Any]:
-        return dict(self.upulse("status", "--json").json)
+        return dict(self.look("status", "--json").json)
 
     def process(self, name: str) -> dict[str, Any]:
         return next(found for found in self.status()["processes"] if found["name"] == name)

@@ -280,6 +280,24 @@ def test_a_restore_brings_back_all_of_it_to_a_new_home(quiet: Inside, backup: Pa
     assert stat.S_IMODE(fresh.path.stat().st_mode) == 0o700
 
 
+def test_what_a_shadow_wrote_is_backed_up_and_put_back_where_there_is_none(
+    quiet: Inside, tmp_path: Path
+) -> None:
+    diary, before = quiet.path / "shadow.jsonl", quiet.path / "shadow.jsonl.1"
+    written(quiet)
+    diary.write_text("new\n")
+    before.write_text("old\n")
+    quiet.upulse("backup", str(tmp_path / "backup"))
+    fresh = Inside(tmp_path / "fresh", quiet.capture)
+    fresh.upulse("restore", str(tmp_path / "backup"))
+    assert [(fresh.path / path.name).read_text() for path in (diary, before)] == ["new\n", "old\n"]
+    diary.write_text("newer\n")
+    before.unlink()
+    quiet.upulse("restore", str(tmp_path / "backup"))
+    assert diary.read_text() == "newer\n"
+    assert not before.exists()
+
+
 def test_rows_after_the_backup_are_kept_and_the_old_log_is_set_aside(quiet: Inside, backup: Path) -> None:
     written(quiet, 4)
     before, rows = (quiet.path / "events.db").read_bytes(), rows_of(quiet)

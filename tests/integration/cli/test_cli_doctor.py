@@ -26,7 +26,7 @@ from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DaemonStarted
 from pulse_core.model.moment import Moment
-from tests.campaign.broken_off import dying, steps
+from tests.campaign.broken_off import mortal, steps
 from upulse_cli.doctor.findings import Ground
 from upulse_cli.doctor.machine import shift_of_clock, type_of
 
@@ -145,11 +145,12 @@ def test_a_cache_that_cannot_be_read_is_deleted(quiet: Inside) -> None:
 def unfinished(home: Inside, backup: Path) -> None:
     """A restore that was killed after it was decided: before one of the last steps that a whole one takes."""
     home.upulse("backup", str(backup))
-    whole = dying(0, home.path, "restore", str(backup), "--home", str(home.path))
-    for nth in range(steps(whole), 0, -1):
-        dying(nth, home.path, "restore", str(backup), "--home", str(home.path))
-        if (home.path / "restoring" / "plan.json").exists():
-            return
+    restore = ("restore", str(backup), "--home", str(home.path))
+    with mortal(home.path) as dying:
+        for nth in range(steps(dying(0, *restore)), 0, -1):
+            dying(nth, *restore)
+            if (home.path / "restoring" / "plan.json").exists():
+                return
     raise AssertionError("it was never decided and not finished")
 
 

@@ -1,13 +1,17 @@
 """What the doctor says of the engine."""
 
+import os
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.template import shipped
-from upulse_cli.doctor.engine import engine
+from upulse_cli.doctor.engine import engine, engine_user
 from upulse_cli.doctor.findings import OK, WARN, Ground
+from upulse_cli.engine.housing import READABLE
 
 ADA = "Ada <ada@example.org>"
 
@@ -47,3 +51,33 @@ def test_work_in_staging_is_told(tmp_path: Path) -> None:
     (home.path / "staging" / "rules" / "new.py").write_text("A = 1\n")
     found = list(engine(Ground(home)))
     assert any(one.name == "staging" and "rules/new.py" in one.words for one in found)
+
+
+def test_a_home_without_an_engine_needs_no_user(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    assert list(engine_user(Ground(home))) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a home away")
+def test_a_daemon_that_is_not_root_has_no_user_to_give_and_that_is_no_fault(tmp_path: Path) -> None:
+    home = made(tmp_path)
+    home.config.write_text("")
+    os.chown(home.path, 65534, -1)
+    (found,) = engine_user(Ground(home))
+    assert (found.level, found.repair) == (OK, None)
+    assert "isolation: partial (no user): the daemon runs as nobody, and only root can" in found.words
+    assert "sudo upulse daemon install --home /var/lib/pulse" in found.remedy
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the home of root's daemon can have one")
+def test_a_user_that_is_missing_or_can_read_too_little_is_told_with_what_helps(tmp_path: Path) -> None:
+    home = made(tmp_path)
+    home.config.write_text("")
+    (found,) = engine_user(Ground(home))
+    if found.level == WARN:
+        assert found.words.startswith("rules of your own run as root: ")
+        assert found.remedy in ("upulse daemon install", READABLE)
+        assert (found.repair is not None) == (found.remedy == "upulse daemon install")
+    else:
+        assert found.words == "rules of your own run as pulse-engine"

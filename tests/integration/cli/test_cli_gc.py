@@ -24,15 +24,14 @@ def orphan(home: CliHome, content: bytes = b"orphan") -> Path:
 
 
 async def fill(home: CliHome, snapshot: str) -> None:
-    """Two samples and a tick of before yesterday, and one sample of now."""
+    """Two samples of before yesterday, one of now, and a tick of last month, whose snapshot was kept until now."""
     now = round(time.time() * 1e6)
     old = now - 2 * DAY * 1_000_000
     async with SqliteVitals.open(home.path / "vitals.db") as vitals:
         for at in (old, old + 1, now):
             vitals.sample("system-resource", Moment(at, "b", 1), {"cpu": 0.5})
-        vitals.record(
-            TickRecord(1, Moment(old, "b", 1), "timer", Head(), (), "d", "0", (), (), 1, 1, snapshot)
-        )
+        then = Moment(old - 30 * DAY * 1_000_000, "b", 1)
+        vitals.record(TickRecord(1, then, "timer", Head(), (), "d", "0", (), (), 1, 1, snapshot))
 
 
 def test_a_dry_run_says_what_would_go_and_lets_it_be(quiet: Inside) -> None:

@@ -69,6 +69,16 @@ def test_the_daemon_does_not_start_past_a_lost_payload_unless_that_is_accepted(h
     assert "row 2 is missing" in home.upulse("verify", code=1).out
 
 
+def test_the_story_of_an_effect_whose_payload_is_lost_says_so_and_names_no_action_none(home: CliHome) -> None:
+    payload(home).unlink()
+    for words in (home.upulse("why", "b").out, home.upulse("effect", "show", "b").out):
+        assert "damaged" in words
+        assert "None" not in words
+        assert "by hand" not in words
+    assert "an action that can't be read any more, wished by" in home.upulse("why", "b").out
+    assert "params" not in home.upulse("why", "b").out
+
+
 def test_checkpoints_know_a_lost_payload_and_acceptance_leaves_them(home: CliHome) -> None:
     home.upulse("daemon", "start")
     home.upulse("effect", "add", "run-command", "--key", "d", "--param", 'argv=["true"]', "--wait")

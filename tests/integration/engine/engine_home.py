@@ -29,14 +29,14 @@ async def wishing(prev, curr, inner):
 """
 
 
-def new_home(path: Path, source: str = CALM, config: str = "") -> CliHome:
-    """A home whose engine is one file of rules, in production and in staging."""
+def new_home(path: Path, source: str = CALM, config: str = "", engine: str = "") -> CliHome:
+    """A home whose engine is one file of rules, in production and in staging; engine: what lists them, if not all."""
     home = Home(path)
     home.create()
     home.config.write_text(config if "[engine]" in config else f"{PATIENT}{config}")
     template = path / "template"
     shutil.copytree(shipped(), template, ignore=shutil.ignore_patterns("tests", "__pycache__"))
-    written(template, source)
+    written(template, source, engine)
     Repository.create(path, template, ADA)
     return CliHome(path)
 

@@ -14,7 +14,9 @@ from upulse_cli.engine.dev import Began, News, Refused, Remark, Seen, Wish, seen
 from upulse_cli.views.dev import Lines
 from upulse_cli.views.dev_screen import Standing
 
-WISH = Wish(Effect(action="notify", key="my:wish", rule="own", reason="it is time"), "new")
+WISH = Wish(
+    Effect(action="notify", key="my:wish", params={"title": "x"}, rule="own", reason="it is time"), "new"
+)
 LAYER = LayerOutcome("own", "added", ("a note",), 1_500)
 FAULT = Fault("rule:own", "ValueError: no (rules/own.py:3)")
 BEGAN = Began(Loaded(rules=("own",)), (), 0.12, ["time.time makes a replay differ (rules/own.py:2)"])

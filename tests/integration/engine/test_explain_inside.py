@@ -62,6 +62,11 @@ def test_rules_that_can_not_be_asked_are_a_caveat_and_survival_is_explained(tmp_
     assert any("could not be asked" in words and "rules/own.py:2" in words for words in told["caveats"])
 
 
+def test_a_revision_that_is_none_is_refused(tmp_path: Path) -> None:
+    done = new_home(tmp_path / "home", CALM).upulse("explain", "--engine", "nope", code=1)
+    assert "nope" in done.err
+
+
 def test_rules_that_are_switched_off_are_not_asked(tmp_path: Path) -> None:
     told = explained(new_home(tmp_path / "home", CALM, "[engine]\nenabled = false\n"))
     assert "calm" not in names(told)

@@ -115,6 +115,47 @@ def test_rules_that_do_not_load_cast_no_shadow(homes: Homes) -> None:
     assert shadow.running(Home(home.path)) is None
 
 
+def test_a_shadow_waits_for_the_next_daemon_when_one_stops_and_that_is_said(homes: Homes) -> None:
+    home = homes.served(CALM)
+    save(home, WISHING)
+    pid = home.upulse("shadow", "start").out.strip()
+    eventually(lambda: reported(home)["ticks"] >= 3, "some ticks")
+    said = home.upulse("daemon", "stop").err
+    assert f"A shadow (process {pid}) waits for the next daemon" in said
+    assert "upulse shadow stop" in said
+    before = reported(home)["ticks"]
+    home.upulse("daemon", "start")
+    eventually(lambda: reported(home)["ticks"] >= before + 3, "ticks of the next daemon")
+    assert reported(home)["running"]
+    home.upulse("shadow", "stop")
+    assert "shadow" not in home.upulse("daemon", "stop").err
+
+
+def test_a_restore_ends_the_shadow_of_the_log_that_it_replaces(homes: Homes, tmp_path: Path) -> None:
+    home = homes.served(CALM)
+    home.upulse("shadow", "start")
+    home.upulse("backup", str(tmp_path / "backup"))
+    assert (tmp_path / "backup" / "shadow.jsonl").exists()
+    home.upulse("daemon", "stop")
+    said = home.upulse("restore", str(tmp_path / "backup")).err
+    assert "the shadow (process " in said
+    assert "begin another one with: upulse shadow start" in said
+    assert shadow.running(Home(home.path)) is None
+    assert reported(home)["ended"] == "it was stopped"
+    home.upulse("daemon", "start")
+    home.upulse("shadow", "start")
+
+
+def test_a_restore_that_is_refused_leaves_the_shadow_alone(homes: Homes, tmp_path: Path) -> None:
+    home = homes.served(CALM)
+    pid = int(home.upulse("shadow", "start").out)
+    home.upulse("backup", str(tmp_path / "backup"))
+    home.upulse("restore", str(tmp_path / "backup"), code=1)
+    found = shadow.running(Home(home.path))
+    assert found is not None
+    assert found.pid == pid
+
+
 def test_there_is_one_shadow_at_a_time_and_it_ends_when_told(homes: Homes) -> None:
     home = homes.served(CALM)
     pid = int(home.upulse("shadow", "start").out)

@@ -35,6 +35,7 @@ from pulse_adapters.files.errand import CannotGo, Watch
 from pulse_adapters.files.in_use import InUse
 from pulse_adapters.files.places import enter
 from pulse_adapters.files.sessions import Reader, delete
+from tests.long_form import sample
 
 only_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount, and be somebody else")
 
@@ -359,7 +360,7 @@ def test_who_writes_all_the_time_loses_nothing(root: Path, tmp_path: Path) -> No
     thread = threading.Thread(target=write)
     thread.start()
     try:
-        for number in range(40):
+        for number in range(sample(20, 40)):
             put_away(tmp_path, root, effect=f"effect-{number}")
     finally:
         over.set()
@@ -549,7 +550,9 @@ deeds = st.lists(
 )
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=sample(30, 100), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(deeds=deeds)
 def test_every_byte_is_where_it_was_or_in_an_archive(
     tmp_path_factory: pytest.TempPathFactory, deeds: list[tuple[str, str, str, bytes]]

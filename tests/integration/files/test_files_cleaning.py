@@ -33,6 +33,7 @@ from pulse_adapters.files.errand import EVERY, Watch
 from pulse_adapters.files.in_use import Mounts, in_use
 from pulse_adapters.files.ledger import LARGEST, WAITING, Ledger
 from pulse_adapters.files.places import mount_of
+from tests.long_form import sample
 
 only_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount, and be somebody else")
 
@@ -393,7 +394,7 @@ def test_a_directory_that_is_swapped_for_a_link_leads_nowhere(
     thread = threading.Thread(target=swap)
     thread.start()
     try:
-        went = sum(clean(tmp_path, root)["files"] for _ in range(80))
+        went = sum(clean(tmp_path, root)["files"] for _ in range(sample(25, 80)))
     finally:
         over.set()
         thread.join()
@@ -459,7 +460,9 @@ deeds = st.lists(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=sample(40, 150), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(deeds=deeds, dry=st.booleans())
 def test_nothing_outside_of_the_roots_ever_changes(
     tmp_path_factory: pytest.TempPathFactory, deeds: list[tuple[str, bool, str, str]], dry: bool

@@ -23,9 +23,9 @@ async def test_the_daemons_verbs_do_what_the_repositorys_do(tmp_path: Path) -> N
     child = GitChild(repository.home)
     edited(repository)
     first, candidate = await child.head(), repository.candidate("promote", ADA)
-    path = await child.ensure(candidate)
+    path, _ = await child.ensure(candidate)
     assert files(path) == {**FILES, "rules/a.py": "A = 1\n"}
-    assert await child.ensure(candidate) == path
+    assert await child.ensure(candidate) == (path, "")
     assert await child.point_main(candidate, first) == (candidate, "", ())
     back = await child.going_back(first, candidate, "zurück, weil es schadet", ADA)
     assert files(back.path) == FILES

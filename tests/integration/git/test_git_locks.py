@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from git_scene import ADA, edited, git, made, write
 
-from pulse_adapters.git.locks import alone, git_is_at_work
+from pulse_adapters.git.locks import alone, at_work
 from pulse_core.model.errors import PulseError
 
 LEFT = (
@@ -43,10 +43,13 @@ def test_a_lock_of_a_git_that_lives_is_waited_for(tmp_path: Path) -> None:
     )
     try:
         until = time.monotonic() + 10
-        while not git_is_at_work(repository.home):
+        while not at_work(repository.home, lock):
             assert time.monotonic() < until
         with (
-            pytest.raises(PulseError, match=r"another git is at work: .*index\.lock is there"),
+            pytest.raises(
+                PulseError,
+                match=rf"another git is at work: .*index\.lock is there, held by process {living.pid}",
+            ),
             alone(repository.home, 0.1),
         ):
             pass
@@ -63,7 +66,7 @@ def test_a_git_somewhere_else_is_not_taken_for_one_here(tmp_path: Path) -> None:
         ["git", "cat-file", "--batch"], cwd=tmp_path / "template", stdin=subprocess.PIPE
     )
     try:
-        assert not git_is_at_work(repository.home)
+        assert not at_work(repository.home, repository.home / "engine" / ".git" / "index.lock")
     finally:
         living.communicate()
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,32 @@ def test_a_link_that_leads_outside_is_refused(tmp_path: Path, name: str, target:
     assert list((repository.home / "revisions").iterdir()) == []
 
 
+@pytest.mark.parametrize("trick", ["a link and a folder of one name", "a name that leads up"])
+def test_a_tree_that_no_git_would_make_writes_nothing_outside(tmp_path: Path, trick: str) -> None:
+    repository, outside = made(tmp_path), tmp_path / "outside"
+    outside.mkdir()
+
+    def git(*words: str, said: bytes = b"") -> str:
+        argv = ["git", "-C", str(repository.home / "engine"), *words]
+        return subprocess.run(argv, input=said, capture_output=True, check=True).stdout.decode().strip()
+
+    def tree(*entries: tuple[str, str, str]) -> str:
+        raw = b"".join(f"{mode} {name}\0".encode() + bytes.fromhex(oid) for mode, name, oid in entries)
+        return git("hash-object", "-t", "tree", "-w", "--literally", "--stdin", said=raw)
+
+    link = git("hash-object", "-w", "--stdin", said=str(outside).encode())
+    folder = tree(("100644", "written", git("hash-object", "-w", "--stdin", said=b"x")))
+    if trick.startswith("a link"):
+        top = tree(("120000", "a", link), ("40000", "a", folder))
+    else:
+        top = tree(("40000", "..", folder))
+    commit = git("-c", "user.name=a", "-c", "user.email=a", "commit-tree", top, "-m", "x")
+    with pytest.raises(PulseError, match=r"can't be written|can't be laid out"):
+        Revisions(repository.home).ensure(commit)
+    assert list(outside.iterdir()) == list((repository.home / "revisions").iterdir()) == []
+    assert not list(tmp_path.rglob("written"))
+
+
 def test_a_link_that_stays_inside_is_kept(tmp_path: Path) -> None:
     repository = made(tmp_path)
     (repository.home / "staging" / "rules" / "same.py").symlink_to("../engine.py")
@@ -71,7 +98,7 @@ def test_a_link_that_stays_inside_is_kept(tmp_path: Path) -> None:
 
 def test_what_is_no_commit_is_said_and_leaves_nothing(tmp_path: Path) -> None:
     revisions = Revisions(made(tmp_path).home)
-    with pytest.raises(GitFailed, match="git archive failed"):
+    with pytest.raises(GitFailed, match="git rev-parse failed"):
         revisions.ensure("0123456789" * 4)
     assert list(revisions.folder.iterdir()) == []
     for word in ("main", "0123456", "../engine", "A" * 40):

@@ -11,6 +11,7 @@ import pytest
 
 from pulse_adapters.objects import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
+from pulse_adapters.sqlite.rollups import KEPT
 from pulse_adapters.sqlite.vitals import QUEUED, SqliteVitals
 from pulse_adapters.sqlite.vitals_reader import VitalsReader
 from pulse_core.model.errors import Damaged
@@ -108,8 +109,29 @@ async def test_which_objects_no_tick_names(tmp_path: Path) -> None:
         vitals.record(replace(tick(1), snapshot="aa"))
         vitals.record(replace(tick(90), snapshot="bb"))
         assert await vitals.unnamed(["aa", "bb", "cc"]) == ["cc"]
-        await vitals.trim(at(60).at)
+        await vitals.trim(at(60).at, at(60).at)
         assert await vitals.unnamed(["aa", "bb", "cc"]) == ["aa", "cc"]
+
+
+async def test_of_ticks_with_a_snapshot_the_newest_are_kept_beyond_their_time(tmp_path: Path) -> None:
+    async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
+        for number in range(1, KEPT + 4):
+            vitals.record(replace(tick(number), snapshot=f"{number}"))
+        assert (await vitals.trim(at(KEPT + 3).at)).ticks == 2
+        assert [one.tick for one in await vitals.ticks(KEPT + 9)] == list(range(3, KEPT + 4))
+
+
+async def test_a_file_of_before_ticks_named_the_engine_is_read_and_gone_on_with(tmp_path: Path) -> None:
+    row = "(1, 5000000, 'boot', 5, 'timer', 3, '', '[7]', 'd', '0.1', '[]', '[\"k\"]', 100, 20, NULL)"
+    with closing(sqlite3.connect(tmp_path / "vitals.db")) as old:
+        old.executescript(f"{SCHEMA_OF_OLD} INSERT INTO tick VALUES {row};")
+    with VitalsReader(tmp_path) as reader:  # no daemon of this version has opened it yet
+        assert [(one.tick, one.effects, one.engine) for one in reader.ticks(9)] == [(1, ["k"], None)]
+    async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
+        vitals.record(replace(tick(2), engine="abc"))
+        assert [one.engine for one in await vitals.ticks(9)] == [None, "abc"]
+        with VitalsReader(tmp_path) as reader:
+            assert [one.engine for one in reader.ticks(9)] == ["abc", None]
 
 
 async def test_the_reader_sees_what_was_flushed(tmp_path: Path) -> None:

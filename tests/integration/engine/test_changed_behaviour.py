@@ -1,0 +1,119 @@
+"""What a promote says that will be different, as replay has found it, and what scripts hear of a replay."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_core.model.moment import iso
+from pulse_core.ports import Revision
+from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
+from tests.integration.engine.engine_home import PATIENT, WISHING, new_home, save
+from tests.integration.rule_host.rule_host_engines import rule
+from upulse_cli.engine.changes import MOST, in_words
+from upulse_cli.engine.replaying import Replay
+from upulse_cli.engine.wishes import Wished
+
+OFTEN = f'[daemon]\ntick_ms = 200\n{PATIENT}repeat = "1s"\n{ALLOW}'
+OTHER = WISHING.replace("wishing", "other").replace("my:wish", "my:other")
+
+
+def replay(*wishes: Wished, ticks: int = 7, **defined: str) -> Replay:
+    return Replay(Revision("c", "/nowhere"), ticks, list(wishes), defined=defined)
+
+
+def wish(tick: int, rule: str = "night", reason: str = "it is late") -> Wished:
+    return Wished(f"my:{rule}", tick, iso(tick * 10_000_000), rule, "notify", reason)
+
+
+def test_nothing_changes_in_one_line() -> None:
+    assert in_words(replay(wish(1), a="x:1"), replay(wish(1), a="y:2", ticks=1)) == "1 tick: nothing changes"
+
+
+def test_each_rule_has_its_count_its_times_and_examples() -> None:
+    old = replay(wish(1), wish(3), old="rules/old.py:1", night="rules/night.py:1")
+    new = replay(
+        wish(3), *(wish(tick, "day", "it is\nday") for tick in (4, 5, 6)), night="x", day="rules/day.py:1"
+    )
+    assert in_words(old, new).splitlines() == [
+        "7 ticks: 3 wished anew, 1 wished no more",
+        "new rules: day",
+        "rules gone: old",
+        "+ day 3 times anew, from 1970-01-01 00:00:40Z to 1970-01-01 00:01:00Z",
+        "    1970-01-01 00:00:40Z notify my:day: it is\\nday",
+        "    1970-01-01 00:00:50Z notify my:day: it is\\nday",
+        "- night 1 time no more, at 1970-01-01 00:00:10Z",
+        "    1970-01-01 00:00:10Z notify my:night: it is late",
+    ]
+
+
+def test_however_much_is_different_it_can_be_recorded() -> None:
+    many = [wish(number, f"rule-{number % 90}" * 5, "x" * 5_000) for number in range(2_000)]
+    words = in_words(replay(), replay(*many, **{f"rule-{number}": "" for number in range(500)}))
+    assert len(words) < 2_000
+    assert words.endswith("upulse replay tells all")
+    assert words.count("+ ") >= 3
+    assert MOST < 2_000
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[CliHome]:
+    home = new_home(tmp_path / "home", WISHING, OFTEN)
+    home.upulse("daemon", "start")
+    try:
+        eventually(lambda: home.status()["engine"]["commit"], "the first commit to be in force")
+        yield home
+    finally:
+        home.end_everything()
+
+
+def test_what_a_promote_says_stays_with_it_and_a_replay_ends_with_a_code(served: CliHome) -> None:
+    with VitalsReader(served.path) as vitals:
+        eventually(lambda: any("my:wish" in tick.effects for tick in vitals.ticks_since(0)), "a wish")
+    save(served, OTHER)
+    said = served.upulse("promote", "--gate", "loads", "--gate", "replay", "-m", "Another one").err
+    for words in (
+        "new rules: other",
+        "rules gone: wishing",
+        "+ other ",
+        "- wishing ",
+        "my:other: it is time",
+    ):
+        assert words in said
+        assert words in served.upulse("engine", "show", "main").out
+    told = served.upulse("engine", "show", "main", "--json").json
+    assert "new rules: other" in told["changes"]
+    assert next(gate for gate in told["gates"] if gate.startswith("replay")).count("\n") == 0
+    told = json.loads(served.upulse("replay", "--engine", "main", "--against", "main", "--json").out)
+    assert told["differences"] == []
+    save(served, OTHER + rule("raise ValueError('no')", "failing"))
+    failing = served.upulse("replay", "--against", "main", "--json", code=3).json
+    assert failing["differences"] == []
+    assert any("rule:failing: ValueError: no" in fault for fault in failing["engine"]["faults"])
+    served.upulse("daemon", "stop")
+    config = served.path / "config.toml"
+    was = config.read_text()
+    config.write_text(was.replace('repeat = "1s"', 'repeat = "1h"'))
+    words = ("replay", "--engine", "in-force", "--against", "recorded", "--json")
+    others = served.upulse(
+        *words, code=3
+    ).json  # what may be repeated after an hour was repeated after a second
+    assert any("other settings were in force for a part of it" in caveat for caveat in others["caveats"])
+    config.write_text(was)
+    assert served.upulse(*words).json["differences"] == []
+    with closing(sqlite3.connect(served.path / "vitals.db")) as vitals:
+        vitals.execute(
+            "UPDATE tick SET engine = NULL WHERE engine != ''"
+        )  # as in records of before they said it
+        vitals.commit()
+    believed = served.upulse(*words).json
+    assert len(believed["engine"]["wishes"]) >= 2
+    assert any("the log is believed" in caveat for caveat in believed["caveats"])
+    served.upulse("replay", "--since", "soon", code=2)
+    served.upulse("explain", "--at", "soon", code=2)
+    assert "has not come yet" in served.upulse("explain", "--at", "2099-01-01", code=1).err
+    assert "no tick was recorded" in served.upulse("replay", "--since", "2099-01-01", code=1).err

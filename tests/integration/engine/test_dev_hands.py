@@ -1,0 +1,162 @@
+"""`upulse dev` asks staging's own watchers, and with `--execute` acts with staging's own executors."""
+
+from pathlib import Path
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.host.clock import SystemClock
+from pulse_core.model.kinds import Effect
+from tests.integration.engine.engine_home import Ear, author, new_home, save
+from tests.integration.rule_host.rule_host_engines import written
+from upulse_cli.engine.dev import Began, Remark, Seen
+from upulse_cli.engine.own_hands import Broke, OwnHands, Sensed
+from upulse_cli.engine.trial import Trial, once
+from upulse_cli.views.dev import Lines, spelled
+
+HANDS = '''
+import asyncio
+from pulse_core import Policy, Reading, Result, Safety
+from pydantic import BaseModel
+
+
+class Heat:
+    """How warm it is."""
+
+    name = key = "heat"
+    interval, timeout = 0.2, 5.0
+
+    def __init__(self):
+        self.nudge = asyncio.Event()
+
+    async def collect(self):
+        BODY
+
+    def should_wake(self, window):
+        return False
+
+
+class CoolParams(BaseModel):
+    degrees: int
+
+
+class Cool:
+    """Carries out `cool`."""
+
+    action, params = "cool", CoolParams
+
+    def policy(self, params):
+        return Policy(Safety.AT_MOST_ONCE, timeout=5.0)
+
+    def check(self, params):
+        pass
+
+    async def execute(self, effect, params, event):
+        return Result({"now": params.degrees, "key": event.subject})
+
+    async def verify(self, effect, params, event):
+        return None
+'''
+WARM = """
+async def warm(prev, curr, inner):
+    degrees = curr.window("heat").values("degrees")
+    return (await inner(prev, curr)).noting(f"felt {list(degrees[-1:])}")
+"""
+ENGINE = """
+from hands import Cool, Heat
+from rules.own import warm
+RULES, WATCHERS, EXECUTORS = [warm], [Heat()], [Cool()]
+"""
+
+
+def sensing(home: Path, body: str = 'return Reading({"degrees": 60})') -> None:
+    """Staging has a watcher, an executor, and a rule that says what the watcher felt."""
+    written(home / "staging", WARM, ENGINE, hands=HANDS.replace("BODY", body))
+
+
+async def test_what_staging_senses_is_shown_and_seen_by_its_rules(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home")
+    sensing(home.path)
+    async with author(home) as ear:
+        assert (await ear.next(Began)).loaded.watchers == ("heat",)
+        sensed = await ear.next(Sensed)
+        assert (sensed.watcher, sensed.sample.key, dict(sensed.sample.data)) == (
+            "heat",
+            "heat",
+            {"degrees": 60},
+        )
+        assert list(Lines().of(sensed)) == ['sample    heat: {"degrees": 60}']
+        assert spelled(sensed)["data"] == {"degrees": 60}
+        seen = await ear.next(Seen, lambda seen: seen.layers[0].notes == ("felt [60]",))
+        assert seen.is_again
+
+
+async def test_a_watcher_that_fails_is_told_with_its_line(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home")
+    sensing(home.path, "return 1 / 0")
+    async with author(home) as ear:
+        broke = await ear.next(Broke)
+        assert broke.fault.whose == "watcher:heat"
+        assert "ZeroDivisionError" in broke.fault.message
+        assert "hands.py:" in broke.fault.message
+        assert next(iter(Lines().of(broke))).startswith("error     watcher:heat: ")
+
+
+async def test_a_watcher_that_is_taken_out_is_not_asked_any_more(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home")
+    sensing(home.path)
+    async with author(home) as ear:
+        await ear.next(Sensed)
+        save(home, WARM)
+        began = await ear.next(Began, lambda began: not began.loaded.watchers)
+        assert began.loaded.rules == ("warm",)
+        await ear.next(Seen, lambda seen: not seen.is_again and seen.layers[0].notes == ("felt []",))
+
+
+async def test_once_says_whom_it_does_not_ask(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home")
+    sensing(home.path)
+    ear = Ear()
+    assert await once(Trial(Home(home.path), str(home.path / "staging"), ear.hear))
+    assert (await ear.next(Remark, lambda remark: "heat" in remark.words)).words == "not asked now: heat"
+
+
+async def test_what_only_staging_can_do_is_done_here_and_said(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home")
+    sensing(home.path)
+    hands = OwnHands(Home(home.path), SystemClock(), lambda news: None)
+    try:
+        await hands.load(str(home.path / "staging"))
+        assert set(hands.executors) == {"cool"}
+        said = await hands.execute(Effect(action="cool", key="my:cool", params={"degrees": 20}))
+        assert said == "my:cool was done, here and unrecorded: {'now': 20, 'key': 'my:cool'}"
+        said = await hands.execute(Effect(action="cool", key="my:cool", params={"degrees": "warm"}))
+        assert said.startswith("my:cool failed, here and unrecorded: ")
+        assert "degrees" in said
+    finally:
+        await hands.close()
+    assert not hands.executors
+
+
+WISHES = """
+async def wishes(prev, curr, inner):
+    return (await inner(prev, curr)).plus(
+        Effect(action="restart-process", key="my:restart", params={"name": "gateway"}),
+        Effect(action="dance", key="my:dance"),
+        Effect(action="cool", key="my:cool", params={"degrees": 20}),
+    )
+"""
+
+
+async def test_a_wish_that_would_be_refused_says_why_before_anybody_promotes_it(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home")
+    engine = ENGINE.replace("warm", "wishes")
+    written(
+        home.path / "staging", WISHES, engine, hands=HANDS.replace("BODY", 'return Reading({"degrees": 60})')
+    )
+    async with author(home) as ear:
+        await ear.next(Sensed)
+        seen = await ear.next(Seen)
+        restart, dance, cool = seen.wishes
+        assert (restart.state, dance.state, cool.state) == ("refused", "refused", "new")
+        assert "process: Field required" in restart.why
+        assert "'dance'" in dance.why
+        assert any("my:restart by wishes: ; it would be refused: " in line for line in Lines().of(seen))

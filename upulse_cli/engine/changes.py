@@ -1,0 +1,91 @@
+"""What other rules would have made different, in words that are short enough to be recorded."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from upulse_cli.engine.replaying import Replay
+from upulse_cli.engine.wishes import Difference, Wished, differences
+from upulse_cli.speech import count, one_line
+
+MOST = 1_900
+"""Characters; a recorded text is cut a little later."""
+EXAMPLES, WORDS = 2, 110
+
+
+def in_words(old: Replay, new: Replay) -> str:
+    """One line for the whole; which rules came, went or were edited; then rule by rule what is wished, with examples."""
+    found = differences(old.wishes, new.wishes)
+    lines = [
+        f"{count(new.ticks, 'tick')}: {summary(found)}",
+        *rules(old, new),
+        *(line for block in blocks(found) for line in block),
+    ]
+    return "\n".join(bounded(lines))
+
+
+def summary(found: Sequence[Difference]) -> str:
+    """All differences in a few words."""
+    come = sum(one.only == "new" for one in found)
+    gone = len(found) - come
+    words = [f"{number} wished {what}" for number, what in ((come, "anew"), (gone, "no more")) if number]
+    return ", ".join(words) or "nothing changes"
+
+
+def rules(old: Replay, new: Replay) -> Iterator[str]:
+    """The rules that are not the same; edited are those whose file is."""
+    both = [name for name in new.defined if name in old.defined]
+    for what, names in (
+        ("new rules", [name for name in new.defined if name not in old.defined]),
+        ("rules gone", [name for name in old.defined if name not in new.defined]),
+        ("rules edited", [name for name in both if source_of(old, name) != source_of(new, name)]),
+    ):
+        if names:
+            yield shortened(f"{what}: {', '.join(names)}")
+
+
+def source_of(replay: Replay, name: str) -> bytes:
+    """The file in which a rule is defined; nothing for a plugin's."""
+    path = Path(replay.revision.path, replay.defined[name].rpartition(":")[0])
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def blocks(found: Sequence[Difference]) -> Iterator[Sequence[str]]:
+    """Rule by rule, who has most of it first: how often something is wished, from when to when, and a few examples."""
+    groups: dict[tuple[str, str], list[Wished]] = defaultdict(list)
+    for one in found:
+        groups[one.wish.rule, one.only].append(one.wish)
+    for (rule, only), wishes in sorted(groups.items(), key=lambda group: -len(group[1])):
+        sign, what = ("+", "anew") if only == "new" else ("-", "no more")
+        first, last = told(wishes[0].at), told(wishes[-1].at)
+        span = f"at {first}" if len(wishes) == 1 else f"from {first} to {last}"
+        examples = (f"    {told(one.at)} {one.action} {one.key}: {one.reason}" for one in wishes[:EXAMPLES])
+        yield [
+            shortened(line)
+            for line in (f"{sign} {rule} {count(len(wishes), 'time')} {what}, {span}", *examples)
+        ]
+
+
+def told(at: str) -> str:
+    """A time in UTC, to the second: who reads it later may be elsewhere."""
+    return f"{at[:19].replace('T', ' ')}Z"
+
+
+def shortened(line: str) -> str:
+    """The line, cut where it is long."""
+    indent = line[: len(line) - len(line.lstrip())]
+    text = one_line(line.strip())
+    return indent + (text if len(text) <= WORDS else f"{text[: WORDS - 1]}…")
+
+
+def bounded(lines: Sequence[str]) -> Iterator[str]:
+    """As many lines as there is room for."""
+    room = MOST
+    for number, line in enumerate(lines):
+        if (room := room - len(line) - 1) < 0:
+            yield f"… {count(len(lines) - number, 'line')} more; upulse replay tells all"
+            return
+        yield line

@@ -1,0 +1,138 @@
+"""Staging's watchers and executors while `upulse dev` runs: samples are shown and folded, and recorded nowhere."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.hands_host.hosts import HandsHost
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect
+from pulse_core.model.payload import encode
+from pulse_core.model.vitals import Sample, Window
+from pulse_core.ports import CannotLoad, Clock, Executor, Fault, Hands, Revision, Taken, Watcher
+from upulse_cli.engine.housing import HousedHands, settings_of
+from upulse_cli.engine.plugins import found_plugins
+
+MEMORY = 512
+"""MiB that what is tried may have."""
+RETRY = 5.0
+"""Seconds after which a watcher that failed is asked again."""
+
+
+class Sensed(NamedTuple):
+    """A watcher of staging brought a sample. wakes: whether it is worth a tick at once, as the first one is."""
+
+    watcher: str
+    sample: Sample
+    wakes: bool
+
+
+class Broke(NamedTuple):
+    """A watcher or an executor of staging failed."""
+
+    fault: Fault
+
+
+Tell = Callable[[Sensed | Broke], None]
+
+
+class OwnHands:
+    """Runs a tree's watchers, and keeps its executors at hand. tell: hears of samples and faults."""
+
+    def __init__(self, home: Home, clock: Clock, tell: Tell) -> None:
+        self._clock, self._tell = clock, tell
+        host = HandsHost(clock, lambda: self.windows, plugins=found_plugins())
+        self._hosts = HousedHands(home, lambda: settings_of(home), host)
+        self._hands: Hands | None = None
+        self._watching: list[asyncio.Task[None]] = []
+        self.windows: dict[str, Window] = {}
+
+    @property
+    def executors(self) -> Mapping[str, Executor]:
+        """By action."""
+        return self._hands.executors if self._hands else {}
+
+    @property
+    def params(self) -> Mapping[str, type[BaseModel]]:
+        """What its executors' effects must say, by action."""
+        return {action: executor.params for action, executor in self.executors.items()}
+
+    async def load(self, path: str) -> None:
+        """Begin anew with what is saved; what can't be loaded is told, and leaves nothing running."""
+        await self._end()
+        try:
+            self._hands = await self._hosts.start(Revision("staging", path), MEMORY, Taken(), self._failed)
+        except CannotLoad as error:
+            return self._failed(Fault("engine", str(error)))
+        for fault in self._hands.faults:
+            self._failed(fault)
+        self.windows = {one.key: self.windows.get(one.key, Window()) for one in self._hands.watchers}
+        self._watching = [
+            asyncio.create_task(self._watch(one), name=f"watcher {one.name}") for one in self._hands.watchers
+        ]
+        return None
+
+    def _failed(self, fault: Fault) -> None:
+        self._tell(Broke(fault))
+
+    async def _watch(self, watcher: Watcher) -> None:
+        """Ask it again and again, for ever."""
+        while True:
+            pause = watcher.interval if await self._look(watcher) else max(watcher.interval, RETRY)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await watcher.nudge.wait()
+            watcher.nudge.clear()
+
+    async def _look(self, watcher: Watcher) -> bool:
+        try:
+            async with asyncio.timeout(watcher.timeout):
+                reading = await watcher.collect()
+        except (PulseError, TimeoutError) as error:
+            self._failed(Fault(f"watcher:{watcher.name}", str(error) or "did not answer in time"))
+            return False
+        window = self.windows[watcher.key]
+        number = window.last.id + 1 if window.last else 1
+        sample = Sample(number, watcher.key, self._clock.now(), reading.data)
+        self.windows[watcher.key] = window = window.plus(sample)
+        self._tell(Sensed(watcher.name, sample, number == 1 or watcher.should_wake(window)))
+        return True
+
+    async def execute(self, effect: Effect) -> str:
+        """Carry out what only staging can; what came of it. Nothing is recorded."""
+        executor = self.executors[effect.action]
+        try:
+            params = executor.params.model_validate(effect.params)
+            async with asyncio.timeout(executor.policy(params).timeout):
+                result = await executor.execute(effect, params, self._event(effect))
+        except (PulseError, TimeoutError, ValidationError) as error:
+            return f"{effect.key} failed, here and unrecorded: {error or 'it took too long'}"
+        return f"{effect.key} was done, here and unrecorded: {dict(result.data)}"
+
+    def _event(self, effect: Effect) -> Event:
+        moment = self._clock.now()
+        return Event(0, "staging", *moment, effect.kind, effect.key, "staging", "here", None, encode(effect))
+
+    async def close(self) -> None:
+        """End all that runs, and forget what was sensed."""
+        await self._end()
+        self.windows = {}
+
+    async def _end(self) -> None:
+        watching, self._watching = self._watching, []
+        for task in watching:
+            task.cancel()
+        await asyncio.gather(*watching, return_exceptions=True)
+        hands, self._hands = self._hands, None
+        if hands:
+            await hands.close()
+
+
+def merged(recorded: Mapping[str, Window], own: Mapping[str, Window]) -> Mapping[str, Window]:
+    """The windows that staging's rules see: those of the daemon, and over them what staging senses itself."""
+    return {**recorded, **{key: window for key, window in own.items() if window.samples}}

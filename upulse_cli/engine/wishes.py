@@ -1,0 +1,76 @@
+"""Wishes of the engine's rules: as a replay finds them, as the log tells them, and where two accounts differ."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_core.model.kinds import Effect
+from pulse_core.model.moment import iso
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules import compose
+from pulse_core.rules.survival import SURVIVAL
+from pulse_core.tick.folding import tamed
+from upulse_cli.engine.past import Then
+from upulse_cli.explaining import run
+from upulse_cli.standing import DAEMON
+
+
+class Wished(NamedTuple):
+    """The beginning of a wish: it may have been repeated tick after tick, and counts as one."""
+
+    key: str
+    tick: int
+    at: str
+    rule: str
+    action: str
+    reason: str
+
+
+class Difference(NamedTuple):
+    """A wish that only one of two accounts has, `old` or `new`."""
+
+    only: str
+    wish: Wished
+
+
+def wished(effect: Effect, then: Then) -> Wished:
+    """The wish as it is shown."""
+    snapshot = then.snapshot
+    return Wished(effect.key, snapshot.tick, iso(snapshot.now.at), effect.rule, effect.action, effect.reason)
+
+
+def through_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequence[Effect]:
+    """Those of the engine's effects that the survival rules let pass."""
+    inner = tamed(verdict)
+    theirs = {id(effect) for effect in inner.effects}
+
+    async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
+        return inner
+
+    whole = run(compose(SURVIVAL, heart)(prev, curr))
+    return tuple(effect for effect in whole.effects if id(effect) in theirs)
+
+
+def emitted(home: Home, at: int, first: int, last: int) -> Iterator[Wished]:
+    """What the engine's rules wished in these ticks and was recorded, later than a moment, as the log tells it."""
+    with LogReader(home.path) as log:
+        for row in log.events(Wanted(since_at=at, kinds=(Effect.kind,))):
+            try:
+                data = json.loads(row.data)
+            except ValueError:  # its payload is lost
+                continue
+            tick, rule = data.get("tick") or 0, data.get("rule")
+            if row.actor == DAEMON and first <= tick <= last and rule and not data.get("survival"):
+                said = (str(data.get(name, "")) for name in ("rule", "action", "reason"))
+                yield Wished(str(data.get("key", row.subject)), tick, iso(row.at), *said)
+
+
+def differences(old: Sequence[Wished], new: Sequence[Wished]) -> Sequence[Difference]:
+    """What the new account has and the old one has not, and the other way round, by time."""
+    before, after = {(one.key, one.tick) for one in old}, {(one.key, one.tick) for one in new}
+    gone = [Difference("old", one) for one in old if (one.key, one.tick) not in after]
+    come = [Difference("new", one) for one in new if (one.key, one.tick) not in before]
+    return sorted((*gone, *come), key=lambda one: one.wish.tick)
