@@ -16,7 +16,9 @@ def shown(found: Compared) -> RenderableType:
     """What each rule did, what was wrong, and every difference with its time."""
     new, old = found.new, found.old
     parts: list[RenderableType] = [
-        Text(f"{count(new.ticks, 'tick')} through {new.revision.commit[:12]}, beside {old.revision.commit[:12]}"),
+        Text(
+            f"{count(new.ticks, 'tick')} through {new.revision.commit[:12]}, beside {old.revision.commit[:12]}"
+        ),
         rules(new),
         *(Text(one_line(f"{times} x {fault}"), style="red") for fault, times in new.faults.items()),
         Text(f"{count(len(new.wishes), 'wish')}; {len(old.wishes)} of the other"),

@@ -110,7 +110,7 @@ def test_what_a_promote_says_stays_with_it_and_a_replay_ends_with_a_code(served:
             "UPDATE tick SET engine = NULL WHERE engine != ''"
         )  # as in records of before they said it
         vitals.commit()
-    believed = served.upulse(*words).json
+    believed = served.upulse("replay", "--engine", "in-force", "--against", "in-force", "--json").json
     assert len(believed["engine"]["wishes"]) >= 2
     assert any("the log is believed" in caveat for caveat in believed["caveats"])
     served.upulse("replay", "--since", "soon", code=2)
