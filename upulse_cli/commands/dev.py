@@ -9,7 +9,7 @@ from upulse_cli.options import AsJson, HomeDir
 from upulse_cli.speech import console, put, put_line
 
 if TYPE_CHECKING:
-    from upulse_cli.engine.dev import News
+    from upulse_cli.engine.dev_news import News
     from upulse_cli.engine.trial import Trial
 
 

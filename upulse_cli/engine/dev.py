@@ -2,80 +2,22 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from os.path import relpath
-from types import MappingProxyType
-from typing import NamedTuple
-
-from pydantic import BaseModel
 
 from pulse_adapters.rule_host.determinism import strays
 from pulse_core.engine.apart import apart
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.model.tick import LayerOutcome
-from pulse_core.ports import CannotLoad, Fault, Hosts, Insight, Loaded, Revision, RuleHost
+from pulse_core.ports import CannotLoad, Hosts, Loaded, Revision, RuleHost
 from pulse_core.projections import Snapshot
-from upulse_cli.engine.actions import complaint
-from upulse_cli.engine.own_hands import Broke, OwnHands, Sensed, merged
+from upulse_cli.engine.dev_news import Began, Refused, Remark, Seen, Tell, seen_by
+from upulse_cli.engine.own_hands import OwnHands, merged
 from upulse_cli.engine.past import Then
 from upulse_cli.engine.present import Present
-from upulse_cli.engine.wishes import through_survival
 
 STAGING = "staging"
-DETERMINISM = "determinism"
-"""Whose a fault is that only makes a replay differ."""
-
-
-class Began(NamedTuple):
-    """Rules are live. took: seconds since the save was noticed; warnings: places that look beyond the snapshot."""
-
-    loaded: Loaded
-    files: Collection[str]
-    took: float
-    warnings: Sequence[str]
-
-
-class Refused(NamedTuple):
-    """What is saved can't be loaded; the rules before it go on, if there were any."""
-
-    words: str
-    files: Collection[str]
-    goes_on: bool
-
-
-class Wish(NamedTuple):
-    """An effect, and what would become of it: `new`, `open` (its key is open already), `held` by survival, or `refused`.
-
-    why: it would be refused.
-    """
-
-    effect: Effect
-    state: str
-    why: str = ""
-
-
-class Seen(NamedTuple):
-    """What the rules made of a snapshot. layers: outermost first; is_again: they saw it before, as it was saved."""
-
-    snapshot: Snapshot
-    layers: Sequence[LayerOutcome]
-    wishes: Sequence[Wish]
-    faults: Sequence[Fault]
-    warnings: Sequence[str]
-    took: float
-    is_again: bool
-
-
-class Remark(NamedTuple):
-    """Anything else that a person should know."""
-
-    words: str
-
-
-News = Began | Refused | Seen | Sensed | Broke | Remark
-Tell = Callable[[News], None]
 Execute = Callable[[Sequence[Effect]], Awaitable[Sequence[str]]]
 """Has effects done; what is to be said of it."""
 
@@ -233,34 +175,6 @@ class Dev:
             await self.hands.close()
         if host:
             await host.close()
-
-
-def seen_by(
-    insight: Insight,
-    prev: Snapshot,
-    curr: Snapshot,
-    took: float,
-    is_again: bool,
-    own: Mapping[str, type[BaseModel]] = MappingProxyType({}),
-) -> Seen:
-    """What rules said, as it is told. own: params of the tree's own executors."""
-    effects, open_ = insight.verdict.effects, curr.effects.keys
-    passed = {effect.key for effect in through_survival(prev, curr, insight.verdict)} if effects else ()
-
-    def wish(effect: Effect) -> Wish:
-        if why := complaint(effect, own):
-            return Wish(effect, "refused", why)
-        return Wish(effect, "held" if effect.key not in passed else "open" if effect.key in open_ else "new")
-
-    return Seen(
-        curr,
-        insight.layers[::-1],
-        [wish(effect) for effect in effects],
-        [fault for fault in insight.faults if fault.whose != DETERMINISM],
-        [fault.message for fault in insight.faults if fault.whose == DETERMINISM],
-        took,
-        is_again,
-    )
 
 
 async def saves(path: str) -> AsyncIterator[Collection[str]]:

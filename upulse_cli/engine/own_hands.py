@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,6 +14,7 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import encode
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports import CannotLoad, Clock, Executor, Fault, Hands, Revision, Taken, Watcher
+from upulse_cli.engine.dev_news import Broke, Sensed
 from upulse_cli.engine.housing import HousedHands, settings_of
 from upulse_cli.engine.plugins import found_plugins
 
@@ -22,20 +22,6 @@ MEMORY = 512
 """MiB that what is tried may have."""
 RETRY = 5.0
 """Seconds after which a watcher that failed is asked again."""
-
-
-class Sensed(NamedTuple):
-    """A watcher of staging brought a sample. wakes: whether it is worth a tick at once, as the first one is."""
-
-    watcher: str
-    sample: Sample
-    wakes: bool
-
-
-class Broke(NamedTuple):
-    """A watcher or an executor of staging failed."""
-
-    fault: Fault
 
 
 Tell = Callable[[Sensed | Broke], None]

@@ -12,10 +12,11 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import holder
-from upulse_cli.engine.dev import Dev, Execute, News, Refused, Seen, Tell, saves
+from upulse_cli.engine.dev import Dev, Execute, saves
+from upulse_cli.engine.dev_news import News, Refused, Seen, Sensed, Tell
 from upulse_cli.engine.executing import here_first
 from upulse_cli.engine.housing import hosts_of
-from upulse_cli.engine.own_hands import OwnHands, Sensed
+from upulse_cli.engine.own_hands import OwnHands
 from upulse_cli.engine.present import Alone, Beside, Present
 from upulse_cli.engine.warm import WarmHosts
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pulse_core.model.moment import iso
-from upulse_cli.engine.dev import Began, News, Refused, Remark, Seen, Wish
-from upulse_cli.engine.own_hands import Broke, Sensed
+from upulse_cli.engine.dev_news import Began, Broke, News, Refused, Remark, Seen, Sensed, Wish
 from upulse_cli.moments import local, took
 from upulse_cli.speech import count, one_line
 

@@ -7,8 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from upulse_cli.engine.dev import Began, News, Refused, Remark, Seen
-from upulse_cli.engine.own_hands import Broke, Sensed
+from upulse_cli.engine.dev_news import Began, Broke, News, Refused, Remark, Seen, Sensed
 from upulse_cli.moments import took
 from upulse_cli.speech import one_line
 from upulse_cli.views.dev import began, sensed, summary, wished

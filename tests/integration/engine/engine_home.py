@@ -12,7 +12,7 @@ from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.template import shipped
 from tests.integration.cli.cli_home import CliHome
 from tests.integration.rule_host.rule_host_engines import written
-from upulse_cli.engine.dev import News
+from upulse_cli.engine.dev_news import News
 from upulse_cli.engine.trial import Trial, go_on
 
 ADA = "Ada Lovelace <ada@example.org>"

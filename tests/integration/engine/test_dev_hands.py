@@ -7,8 +7,8 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_core.model.kinds import Effect
 from tests.integration.engine.engine_home import Ear, author, new_home, save
 from tests.integration.rule_host.rule_host_engines import written
-from upulse_cli.engine.dev import Began, Remark, Seen
-from upulse_cli.engine.own_hands import Broke, OwnHands, Sensed
+from upulse_cli.engine.dev_news import Began, Broke, Remark, Seen, Sensed
+from upulse_cli.engine.own_hands import OwnHands
 from upulse_cli.engine.trial import Trial, once
 from upulse_cli.views.dev import Lines, spelled
 

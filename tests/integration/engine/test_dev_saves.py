@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.integration.engine.engine_home import CALM, WISHING, author, new_home, save, spoil
 from tests.integration.rule_host.rule_host_engines import place_of, rule
-from upulse_cli.engine.dev import Began, Refused, Remark, Seen
+from upulse_cli.engine.dev_news import Began, Refused, Remark, Seen
 
 QUICK = '[watch]\nsystem_interval = "100ms"\n'
 FAILING = rule("return 1 / 0  # here", "failing")

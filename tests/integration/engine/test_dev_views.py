@@ -10,7 +10,7 @@ from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports import Fault, Insight, Loaded
 from tests.integration.rule_host.rule_host_engines import at
-from upulse_cli.engine.dev import Began, News, Refused, Remark, Seen, Wish, seen_by
+from upulse_cli.engine.dev_news import Began, News, Refused, Remark, Seen, Wish, seen_by
 from upulse_cli.views.dev import Lines
 from upulse_cli.views.dev_screen import Standing
 
