@@ -132,7 +132,7 @@ def _settled(failures: tuple[Moment, ...], event: Event) -> tuple[Moment, ...]:
 
 def _erred(state: Engine, event: Event) -> Engine:
     data = plain(event.data) if event.data != REDACTED else {}
-    if data.get("commit", state.commit) != state.commit:
+    if not state.commit or data.get("commit", state.commit) != state.commit:
         return state  # the last words of another one
     ended = bool(data.get("ended", False))
     if event.subject.startswith(PARTS) and not ended:

@@ -104,7 +104,7 @@ def test_a_stop_that_does_not_last_is_made_again(
     assert served.process("worker")["state"] == "stopping"
     os.kill(supervisor.pid, signal.SIGKILL)
     served.eventually(lambda: served.process("worker")["state"] == "stopped", "stopped")
-    assert served.status()["effects"]["acked"] == 2
+    served.eventually(lambda: served.status()["effects"]["acked"] == 2, "both stops are acknowledged")
 
 
 def test_a_stop_that_failed_says_why_and_is_made_again(
