@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pydantic_core import to_json
@@ -46,11 +46,12 @@ class ToldExecutor:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a child has loaded, and what of it is to be left out."""
+    """What a child has loaded, what of it is to be left out, and which parts of its confinement hold."""
 
     watchers: tuple[ToldWatcher, ...]
     executors: tuple[ToldExecutor, ...]
     faults: tuple[Fault, ...]
+    sandbox: Mapping[str, bool] = field(compare=False)
 
 
 def told(reply: Reply) -> Told:
@@ -58,7 +59,8 @@ def told(reply: Reply) -> Told:
     faults = [Fault(_text(whose), _text(words)) for whose, words in _list(reply, "faults")]
     watchers = _each(_list(reply, "watchers"), _watcher, "watcher", "name", faults)
     executors = _each(_list(reply, "executors"), _executor, "executor", "action", faults)
-    return Told(watchers, executors, tuple(faults))
+    held = {_text(part): holds is True for part, holds in _table(reply.get("sandbox")).items()}
+    return Told(watchers, executors, tuple(faults), held)
 
 
 def _each(

@@ -95,13 +95,13 @@ def main() -> None:
     roots = {begin["root"]: "", **roots_of_plugins(plugins)}
     places = Places(roots)
     try:
-        confine(begin["memory"], begin["user"], begin["parent"])
+        held = confine(begin["memory"], begin["user"], begin["parent"], begin["group"])
         os.chdir(begin["root"])
         contents = load(begin["root"], plugins, places)
     except (Unlimited, Unloadable, OSError) as error:
         inside.send({"id": begin["id"], "error": str(error)})
         inside.leave(1)
-    inside.send({"id": begin["id"], "roots": roots, **contents.told})
+    inside.send({"id": begin["id"], "roots": roots, "sandbox": held, **contents.told})
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
     inside.leave(_served(Host(frames, contents, places)))

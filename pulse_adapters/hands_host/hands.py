@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 
 from pulse_adapters.hands_host.answers import names_of, wrong_of
 from pulse_adapters.hands_host.deeds import ChildExecutor
@@ -16,12 +17,21 @@ NUDGES = 1.0
 
 
 class Hands:
-    """An engine's watchers and executors while its revision is in force. faults: what was left out, and why."""
+    """An engine's watchers and executors while its revision is in force.
 
-    def __init__(self, keeping: Keeping | None = None, faults: Iterable[Fault] = ()) -> None:
+    faults: what was left out, and why; sandbox: each part of what keeps it from the daemon, and whether it holds.
+    """
+
+    def __init__(
+        self,
+        keeping: Keeping | None = None,
+        faults: Iterable[Fault] = (),
+        sandbox: Mapping[str, bool] = MappingProxyType({}),
+    ) -> None:
         self.watchers: tuple[ChildWatcher, ...] = ()
         self.executors: Mapping[str, ChildExecutor] = {}
         self.faults = tuple(faults)
+        self.sandbox = sandbox
         self.keeping = keeping
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None

@@ -56,7 +56,7 @@ class HandsHost:
         clashes = tuple(_clashes(found, taken))
         if not (found.watchers or found.executors):
             await _ended(life)
-            return Hands(None, found.faults)
+            return Hands(None, found.faults, found.sandbox)
         left_out = {fault.whose for fault in clashes}
 
         async def again() -> Life:
@@ -67,7 +67,7 @@ class HandsHost:
             return life
 
         keeping = Keeping(life, again, failed)
-        hands = Hands(keeping, (*found.faults, *clashes))
+        hands = Hands(keeping, (*found.faults, *clashes), found.sandbox)
         watchers = (ChildWatcher(one, keeping, self.clock, self.windows, failed) for one in found.watchers)
         executors = (ChildExecutor(one, keeping, failed) for one in found.executors)
         hands.take(
@@ -96,6 +96,7 @@ class HandsHost:
             "memory": memory * _MIB,
             "user": self.user,
             "parent": os.getpid(),
+            "group": os.getpgid(0),
             "plugins": self.plugins,
         }
         try:

@@ -4,9 +4,10 @@ import ctypes
 import os
 import resource
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pulse_adapters.child.becoming import become
+from pulse_adapters.hands_host.sparing import spare
 
 FILES = 256
 PROCESSES = 256
@@ -18,8 +19,11 @@ class Unlimited(Exception):
     """A limit that can't be had."""
 
 
-def confine(memory: int, user: Sequence[int] | None, parent: int) -> None:
-    """Take on the user, the limits, and the daemon's fate. memory: bytes beyond what it has. Raises Unlimited."""
+def confine(memory: int, user: Sequence[int] | None, parent: int, group: int) -> Mapping[str, bool]:
+    """Take on the user, the limits, and the daemon's fate, and spare it; which parts of that hold.
+
+    memory: bytes beyond what it has; parent, group: the daemon's process, and its process group. Raises Unlimited.
+    """
     try:
         _limit(memory, user is not None)
         if user:
@@ -32,6 +36,7 @@ def confine(memory: int, user: Sequence[int] | None, parent: int) -> None:
     libc.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)  # after the change of user, which takes it back
     if os.getppid() != parent:
         os._exit(0)
+    return spare(parent, group)
 
 
 def _limit(memory: int, is_alone: bool) -> None:

@@ -1,4 +1,4 @@
-"""Reads what of an engine senses and acts; here the authors' code runs for the first time."""
+"""Reads what of an engine senses and acts; here the authors' code runs for the first time, but for that of rules."""
 
 import asyncio
 import inspect
@@ -13,6 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from pulse_adapters.child.frames import Message
 from pulse_adapters.child.places import Places, placed, spelled
+from pulse_adapters.hands_host.standin import Standin, path_of, words_of
+from pulse_adapters.hands_host.unrun import leave_out
 from pulse_core.ports.executor import Policy
 
 _FILE = "engine.py"
@@ -50,6 +52,7 @@ def load(root: str, plugins: Mapping[str, str], places: Places) -> Contents:
     if not os.path.isfile(os.path.join(root, _FILE)):
         raise Unloadable(f"there is no {_FILE} in this revision")
     sys.path.insert(0, root)
+    leave_out(root)
     engine = _imported("engine", places)
     found.take(_listed(engine, "WATCHERS"), _listed(engine, "EXECUTORS"), places)
     return found.contents()
@@ -119,6 +122,8 @@ def _fit(
 
 
 def _called(thing: Any) -> str:
+    if isinstance(thing, Standin):
+        return path_of(thing)
     cls = thing if isinstance(thing, type) else type(thing)
     name = getattr(thing, "name", None) or getattr(thing, "action", None)
     return name[:200] if isinstance(name, str) else cls.__name__
@@ -149,6 +154,7 @@ def _executor(thing: Any, places: Places) -> Message:
 
 
 def _has(thing: Any, asyncronous: Sequence[str], plain: Sequence[str]) -> None:
+    _refuse_standins(thing)
     if isinstance(thing, type):
         raise Unfit(f"a class is listed; list one of it: {thing.__name__}()")
     for name in (*asyncronous, *plain):
@@ -156,6 +162,13 @@ def _has(thing: Any, asyncronous: Sequence[str], plain: Sequence[str]) -> None:
             raise Unfit(f"it has no method {name!r}")
         if name in asyncronous and not inspect.iscoroutinefunction(getattr(thing, name)):
             raise Unfit(f"{name!r} must be written with async def")
+
+
+def _refuse_standins(thing: Any) -> None:
+    held = [thing, *getattr(thing, "__dict__", {}).values()]
+    for one in held:
+        if isinstance(one, Standin):
+            raise Unfit(words_of(path_of(one)))
 
 
 def _policy(thing: Any) -> Message | None:

@@ -105,11 +105,24 @@ def _flatten(held: int, name: str, free: Iterator[str]) -> None:
         os.fchmod(folder, 0o700)
         inside = _some(folder)
         for one in inside:
-            os.rename(one.name, next(free), src_dir_fd=folder, dst_dir_fd=held)
+            _move(folder, one.name, held, next(free))
     finally:
         os.close(folder)
     if not inside:
         os.rmdir(name, dir_fd=held)
+
+
+def _move(folder: int, name: str, held: int, free: str) -> None:
+    """Move something up, also a folder that must not be written."""
+    try:
+        os.rename(name, free, src_dir_fd=folder, dst_dir_fd=held)
+    except PermissionError:
+        sealed = _opened(folder, name)
+        try:
+            os.fchmod(sealed, 0o700)
+        finally:
+            os.close(sealed)
+        os.rename(name, free, src_dir_fd=folder, dst_dir_fd=held)
 
 
 def _opened(held: int, name: str) -> int:

@@ -5,6 +5,9 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -146,17 +149,47 @@ def test_a_commit_that_cannot_be_loaded_any_more_is_replaced_by_a_good_one_and_t
 ) -> None:
     engine.begin()
     first = engine.in_force()
-    promoted = engine.promote(GOOD.replace("good", "better"), "better")["subject"]
+    flag = engine.home.path / "template" / "broken"
+    spoilt = f"import os\nif os.path.exists({str(flag)!r}):\n    raise RuntimeError('not today')\n"
+    engine.promote(GOOD.replace("good", "better") + spoilt, "better")
     engine.served.stop()
-    broken = Revisions(engine.home.path).path(promoted) / "rules" / "own.py"
-    broken.chmod(0o600)
-    broken.write_text("this is no Python\n")
+    flag.touch()
     engine.served.start()
     engine.served.eventually(lambda: engine.served.status()["engine"]["runs"] == first, "the first one runs")
     assert engine.served.status()["engine"]["degraded"] is True
     error = engine.event(lambda event: event["subject"] == "engine", "it is said", "error")
     assert "rules/own.py" in error["data"]["message"]
     assert engine.recovery_us() < 1_000_000
+
+
+def test_what_somebody_changed_of_a_commit_is_made_anew_before_it_is_run_and_that_is_said(
+    engine: Engine,
+) -> None:
+    engine.begin()
+    commit = engine.promote(GOOD.replace("good", "better"), "better")["subject"]
+    engine.served.stop()
+    rules = Revisions(engine.home.path).path(commit) / "rules"
+    committed = (rules / "own.py").read_text()
+    for path in (rules, rules / "own.py"):
+        path.chmod(0o700)
+    (rules / "own.py").write_text(HEAD + GOOD.replace("good", "worse"))
+    (rules / "more.py").write_text("")
+    engine.served.start()
+    engine.served.eventually(lambda: engine.served.status()["engine"]["runs"] == commit, "it runs")
+    error = engine.event(lambda event: event["subject"] == "engine", "it is said", "error")
+    assert "had been changed after they were laid out" in error["data"]["message"]
+    assert (rules / "own.py").read_text() == committed
+    assert not (rules / "more.py").exists()
+    assert engine.served.status()["engine"]["rules"] == ["better"]
+    kept = engine.home.path / "revisions" / f".altered-{commit}"
+    assert str(kept) in error["data"]["message"]
+    assert (kept / "rules" / "more.py").exists()
+    assert doctor_says(engine, "somebody changed the files")
+
+
+def doctor_says(engine: Engine, words: str) -> bool:
+    argv = [sys.executable, "-m", "upulse_cli", "doctor", "--home", str(engine.home.path)]
+    return words in subprocess.run(argv, capture_output=True, text=True, check=False).stdout
 
 
 def test_a_host_that_is_killed_is_back_and_survival_does_not_notice(engine: Engine) -> None:
@@ -322,13 +355,15 @@ class Beep:
 '''
 
 
-def promoted_hands(engine: Engine, spool: Path, watcher: str, executor: str) -> dict[str, Any]:
+def promoted_hands(
+    engine: Engine, spool: Path, watcher: str, executor: str, before: str = ""
+) -> dict[str, Any]:
     """The daemon's answer to a promote of a watcher, an executor, and a rule that joins them."""
     spool.mkdir()
     staging = engine.repository.staging().path
     (staging / "watchers" / "queue.py").write_text(watcher.replace("{spool}", str(spool)))
     (staging / "executors" / "beep.py").write_text(executor.replace("{spool}", str(spool)))
-    (staging / "rules" / "own.py").write_text(HANDS_RULE)
+    (staging / "rules" / "own.py").write_text(before + HANDS_RULE)
     (staging / "engine.py").write_text(
         "from executors.beep import Beep\nfrom rules.own import beeps\nfrom watchers.queue import Queue\n"
         "RULES = [beeps]\nWATCHERS = [Queue()]\nEXECUTORS = [Beep()]\n"
@@ -374,6 +409,61 @@ def test_what_a_bad_world_lets_fail_is_borne_and_what_breaks_by_itself_takes_the
     rolled = engine.event(lambda event: True, "it is taken back", "rollback")
     assert rolled["data"]["rejected"] == commit
     assert "broke down" in rolled["data"]["why"]
+
+
+STOP_ALL = """
+import os, subprocess
+for stop in (
+    lambda: [os.kill(int(thread), 19) for thread in os.listdir(f"/proc/{os.getppid()}/task")],
+    lambda: subprocess.run(["sh", "-c", f"kill -STOP {os.getppid()}"], stderr=subprocess.DEVNULL),
+):
+    try:
+        stop()
+    except Exception:
+        pass
+"""
+HANDS_ATTACKS: dict[str, dict[str, str]] = {
+    "a rule": {"before": STOP_ALL},
+    "a watcher": {"watcher": STOP_ALL + WATCHER},
+    "an executor at work": {
+        "executor": "def stop():\n"
+        + textwrap.indent(STOP_ALL, "    ")
+        + EXECUTOR.replace("        Path(", "        stop()\n        Path(")
+    },
+}
+
+
+@pytest.mark.parametrize("who", HANDS_ATTACKS)
+def test_hands_that_want_to_stop_the_daemon_do_not_and_a_killed_process_is_back_at_once(
+    engine: Engine, tmp_path: Path, who: str
+) -> None:
+    spool = tmp_path / "spool"
+    promoted_hands(engine, spool, **{"watcher": WATCHER, "executor": EXECUTOR, **HANDS_ATTACKS[who]})
+    assert engine.served.daemon is not None
+    (spool / "one.job").touch()
+    engine.served.eventually((spool / "beeped").exists, "it beeps all the same")
+    assert engine.recovery_us() < 1_000_000
+    told = Path(f"/proc/{engine.served.daemon.pid}/stat").read_text().rpartition(") ")[2]
+    assert told[0] in "SR"
+    assert engine.served.status()["daemon"]["state"] == "running"
+
+
+def test_a_watcher_whose_attack_is_refused_is_told_with_its_line_and_taken_back(
+    engine: Engine, tmp_path: Path
+) -> None:
+    attack = 'import os\n        os.kill(os.getppid(), 19)\n        return Reading({"jobs"'
+    commit = promoted_hands(
+        engine, tmp_path / "spool", WATCHER.replace('return Reading({"jobs"', attack), EXECUTOR
+    )["subject"]
+    assert engine.recovery_us() < 1_000_000
+    rolled = engine.event(lambda event: True, "it is taken back", "rollback")
+    assert rolled["data"]["rejected"] == commit
+    error = engine.event(lambda event: event["subject"] == "watcher:queue", "it is told", "error")
+    assert (
+        "PermissionError: [Errno 1] Operation not permitted (watchers/queue.py:19)"
+        in error["data"]["message"]
+    )
+    assert engine.served.status()["daemon"]["state"] == "running"
 
 
 def test_a_promote_whose_host_ends_again_and_again_is_taken_back_by_itself(engine: Engine) -> None:

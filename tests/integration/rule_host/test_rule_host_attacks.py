@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -139,3 +141,22 @@ async def test_what_a_killed_daemon_left_is_deleted_but_nothing_that_is_held(tmp
         os.path.basename(held.path),
     }
     await held.remove()
+
+
+def test_folders_that_must_not_be_written_do_not_stay(tmp_path: Path) -> None:
+    """As a user sees it who is not root."""
+    code = f"""
+import asyncio, os
+from pulse_adapters.rule_host.scratch import Scratch
+os.chmod({str(tmp_path)!r}, 0o777)
+if os.geteuid() == 0:
+    os.chdir({str(tmp_path)!r})
+    os.setresuid(65534, 65534, 65534)
+scratch = Scratch(".", None)
+os.makedirs(scratch.path + "/a/b/c")
+for path in ("/a/b/c", "/a/b", "/a"):
+    os.chmod(scratch.path + path, 0o555)
+asyncio.run(scratch.remove())
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.child.numbers import NUMBERS
 from pulse_adapters.rule_host import landlock, seccomp
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_adapters.rule_host.numbers import NUMBERS
 from pulse_core.ports import Loaded
 from tests.integration.rule_host.rule_host_engines import folded, hosting, rule, written
 
@@ -218,9 +218,10 @@ print(lock(["/"], {str(tmp_path)!r}, 2**29, None))
     assert eval(said) == {"landlock": None, "seccomp": False, "rlimits": True, "user": False}
 
 
+@pytest.mark.parametrize("roomy", [False, True])
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_the_filter_is_within_what_the_kernel_takes(machine: str) -> None:
-    program = seccomp.assembled(machine, 1234)
+def test_the_filter_is_within_what_the_kernel_takes(machine: str, roomy: bool) -> None:
+    program = seccomp.assembled(machine, 1234, roomy)
     assert len(program) < 4096
     assert program[-1] == (0x06, 0, 0, 0x7FFF0000), "whatever is not refused is allowed"
     for place, (_, if_true, if_false, _) in enumerate(program[:-1]):

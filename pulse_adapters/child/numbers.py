@@ -54,6 +54,8 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "process_madvise": (440, 440),
     "process_mrelease": (448, 448),
     "kcmp": (312, 272),
+    "migrate_pages": (256, 238),
+    "move_pages": (279, 239),
     # The file system's shape, and what Landlock does not guard of files.
     "mount": (165, 40),
     "umount2": (166, 39),
