@@ -32,7 +32,7 @@ def tree_of(commit: str, objects: Path) -> str | None:
 def reckoned(folder: Path, commit: str) -> str | None:
     """The hash of a folder as a tree, of the kind that this commit's is; None for what no tree can hold."""
     try:
-        return _tree(os.fspath(folder), commit).hex()
+        return None if folder.is_symlink() else _tree(os.fspath(folder), commit).hex()
     except (OSError, ValueError, RecursionError):
         return None
 

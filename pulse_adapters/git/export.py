@@ -24,7 +24,9 @@ def export(git: Git, commit: str, folder: Path) -> Path | None:
 
     If it is there otherwise it is made anew; where what was there lies now, else None.
     """
-    tree = git.tree(commit)
+    tree = git.ask("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
+    if tree is None:
+        raise GitFailed(f"{git.folder} holds no commit {commit}")
     if folder.exists() and reckoned(folder, commit) == tree:
         return None
     try:
@@ -153,7 +155,10 @@ def _sync(path: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder that was laid out, sealed or not; it may be gone already."""
+    """Remove a folder that was laid out, sealed or not, or what was put in its place; it may be gone already."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+        return
     for place, _, _ in os.walk(folder):
         os.chmod(place, 0o700)
     shutil.rmtree(folder, ignore_errors=not folder.exists())

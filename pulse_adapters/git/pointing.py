@@ -18,6 +18,9 @@ from pulse_core.model.errors import PulseError
 
 _AHEAD = "staging has commits that main lacks and stays; merge with: git -C {staging} merge main"
 
+_FORWARDING = "refs/pulse/forwarding"
+"""Names the commit that staging is just being moved to."""
+
 
 class Pointed(NamedTuple):
     """What main is now. stray: the branch that keeps what lay about in `engine/`, if something did;
@@ -115,25 +118,32 @@ def _forward(git: Git, target: str) -> tuple[str, ...]:
 
 def _forward_files(git: Git, target: str, tip: str, taken_back: str | None) -> tuple[str, ...]:
     """Fast-forward, edits and all, where git can. A rollback takes no files from under edits."""
-    if taken_back and _is_edited(git, target, tip):
+    is_begun = git.commit(_FORWARDING) == target
+    if taken_back and _is_edited(git, target, tip, is_begun):
         return (keeps(git.staging, taken_back),)
+    git("update-ref", _FORWARDING, target)
     answer = git.run("merge", "--ff-only", "--quiet", target, at=git.staging)
-    if not answer.exit:
+    if is_finished := bool(answer.exit) and is_begun and not _is_edited(git, target, tip, is_begun):
+        _finish(git, target, tip)
+    git("update-ref", "-d", _FORWARDING)
+    if is_finished or not answer.exit:
         return ()
-    if _is_edited(git, target, tip):
-        return (f"staging stays behind main: {' '.join(answer.error.split())}",)
-    git("add", "--all", at=git.staging)  # whoever was killed here had laid out the half of it
+    return (f"staging stays behind main: {' '.join(answer.error.split())}",)
+
+
+def _is_edited(git: Git, target: str, tip: str, is_begun: bool) -> bool:
+    """Whether staging holds what somebody wrote: where moving it was begun by one who was killed, neither old nor new."""
+    if is_begun and git.ask("write-tree", at=git.staging) == git.tree(target):
+        return False  # git has come so far that it will take edits along
+    lying, bases = _lying(git), (tip, target) if is_begun else (tip,)
+    return bool(set.intersection(*(git.differing(base, lying) for base in bases)))
+
+
+def _finish(git: Git, target: str, tip: str) -> None:
+    """Lay out the half that whoever was killed had not."""
+    git("add", "--all", at=git.staging)
     git("read-tree", "-m", "-u", git("write-tree", at=git.staging), target, at=git.staging)
     git("update-ref", "-m", "pulse: follows main", STAGING, target, tip)
-    return ()
-
-
-def _is_edited(git: Git, target: str, tip: str) -> bool:
-    """Whether staging holds a file that is neither the old nor the new commit's, and nobody was killed at moving it."""
-    if git.ask("write-tree", at=git.staging) == git.tree(target):
-        return False
-    lying = _lying(git)
-    return bool(git.differing(tip, lying) & git.differing(target, lying))
 
 
 def _lying(git: Git) -> str:

@@ -227,7 +227,7 @@ class Keeper:
             "watchers": list(loaded.watchers) if loaded else [],
             "executors": list(loaded.executors) if loaded else [],
             "quarantined": dict(engine.quarantined),
-            "sandbox": dict(loaded.sandbox) if loaded else {},
+            "sandbox": running.sandbox if running else {},
             "restarts": self.hosting.health.restarts,
             "requests": len(engine.requests),
         }

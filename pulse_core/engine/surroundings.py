@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulse_core.engine.judge import Judge
+from pulse_core.model.payload import Json
 from pulse_core.ports import (
     Checkpoints,
     EventLog,
@@ -84,6 +85,12 @@ class Running:
     judge: Judge = field(default_factory=Judge)
     is_mourned: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def sandbox(self) -> dict[str, Json]:
+        """Each part of what holds the engine's code, and whether it does; `hands-…` of what keeps hands off the daemon."""
+        hands = self.hands.sandbox if self.hands else {}
+        return {**self.host.loaded.sandbox, **{f"hands-{part}": holds for part, holds in hands.items()}}
 
     async def close(self) -> None:
         """End the host, when the fold under way is done; the hands are not touched."""

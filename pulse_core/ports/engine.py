@@ -132,7 +132,10 @@ class Taken(NamedTuple):
 
 
 class Hands(Protocol):
-    """An engine's watchers and executors. faults: what was left out, and why."""
+    """An engine's watchers and executors.
+
+    faults: what was left out, and why; sandbox: each part of what keeps them from the daemon, and whether it holds.
+    """
 
     @property
     def watchers(self) -> Sequence[Watcher]: ...
@@ -142,6 +145,9 @@ class Hands(Protocol):
 
     @property
     def faults(self) -> Sequence[Fault]: ...
+
+    @property
+    def sandbox(self) -> Mapping[str, bool]: ...
 
     def retire(self) -> None:
         """Let the calls under way end, each in its time, and then close; returns at once."""

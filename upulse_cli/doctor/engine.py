@@ -33,7 +33,18 @@ def engine(ground: Ground) -> Iterator[Finding]:
         yield Finding("engine", OK, f"{main[:12]} is in force" if in_force.commit else f"main is {main[:12]}")
     for sentence in advice:
         yield Finding("staging", OK, sentence)
+    yield from _laid_out(ground)
     yield from _running(ground)
+
+
+def _laid_out(ground: Ground) -> Iterator[Finding]:
+    """Whether what was laid out to be run has been changed by somebody."""
+    from pulse_adapters.git.place import ALTERED, altered
+
+    for commit in altered(ground.home.path):
+        words = f"somebody changed the files of {commit[:12]} after they were laid out; they were made anew"
+        kept = ground.home.path / "revisions" / f"{ALTERED}{commit}"
+        yield Finding("revisions", WARN, words, f"look at what was found, then remove it: {kept}")
 
 
 def engine_user(ground: Ground) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ It forks nothing: mypy and pytest need no other process, and one that none can b
 
 import json
 import os
+import resource
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,8 @@ from pulse_adapters.rule_host.sandbox import MIB, Terms, lock
 MEMORY = 3072 * MIB
 """Address space; mypy takes some 300 MiB of memory, and its threads reserve far more than they use."""
 FILES, FILE_BYTES = 512, 256 * MIB
+CPU_S = 600
+"""Of all threads together, should nobody be left to end it."""
 _TOLD = 8_192
 _MACHINE = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system/cpu")
 """What tells them how much they may do at once."""
@@ -49,6 +52,7 @@ def main(order: Order) -> None:
     os.chdir(order["root"])
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as first:
         first.write("1000")  # rather than anything that is guarded
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     terms = Terms(FILES, FILE_BYTES, True, order["writable"], order["listable"])
     readable = [order["root"], *order["readable"], *_MACHINE]
     held = lock(readable, order["scratch"], MEMORY, order["user"], terms)

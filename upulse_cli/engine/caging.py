@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import select
-import shutil
 import signal
 import site
 import subprocess
@@ -166,13 +165,13 @@ def _end(child: "subprocess.Popen[bytes]", user: tuple[int, int] | None) -> None
 
 
 def _told(pipe: int) -> Mapping[str, Any]:
-    """What was told, line by line; the author's code may have written there, too."""
+    """What was told, line by line; what was said first counts, for the author's code may have written there, too."""
     found: dict[str, Any] = {}
     try:
         raw = os.read(pipe, _TOLD)
         for line in raw.splitlines():
-            found.update(json.loads(line))
-    except (OSError, ValueError, TypeError):
+            found = {**json.loads(line), **found}
+    except (OSError, ValueError, TypeError, RecursionError):
         return {}
     return found
 
@@ -189,19 +188,18 @@ def _scratch(user: tuple[int, int] | None) -> Iterator[Scratch]:
 @contextmanager
 def _laid_out(source: Path, user: tuple[int, int] | None) -> Iterator[Path]:
     """A copy, read-only, for us or for that user alone."""
-    beneath = Path(tempfile.mkdtemp(prefix="pulse-gate-"))
-    try:
-        root = beneath / "engine"
-        laid(source, root)
-        for file in root.rglob("*.py*"):
-            _date(file)
-        if user:
-            os.chown(beneath, -1, user[1])
-            beneath.chmod(0o750)
-        yield root
-    finally:
-        removed(beneath / "engine")
-        shutil.rmtree(beneath, ignore_errors=True)
+    with _scratch(None) as beneath:
+        root = Path(beneath.path) / "engine"
+        try:
+            laid(source, root)
+            for file in root.rglob("*.py*"):
+                _date(file)
+            if user:
+                os.chown(beneath.path, -1, user[1])
+                os.chmod(beneath.path, 0o750)
+            yield root
+        finally:
+            removed(root)
 
 
 def _date(file: Path) -> None:

@@ -1,6 +1,5 @@
 """What a commit must pass before it is promoted. Each gate looks at its export, and changes nothing."""
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +14,13 @@ from pulse_adapters.git.template import shipped
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.ports import Loaded, Revision
 from upulse_cli.engine.caging import Broke, Job, Said, run
+from upulse_cli.engine.lax import lax
 from upulse_cli.speech import count
 
 SHOWN = 40
-_DECIDING = re.compile(rb"# mypy: |\s*#\s*type:\s*ignore")
-"""Comments by which a file would decide how strictly the whole of it is checked."""
+NO_TESTS = 5
+"""How pytest exits that has run none."""
+ENDS = ("passed", "failed", "skipped", "xfailed", "xpassed", "deselected")
 
 
 class GateFailed(PulseError):
@@ -102,22 +103,8 @@ def types(candidate: Candidate) -> str:
     return told(said, *last)
 
 
-def lax(root: Path) -> Iterator[str]:
-    """Where a file would decide how strictly it is checked, or hide another one."""
-    for file in root.rglob("*.py*"):
-        name = file.relative_to(root)
-        if file.suffix == ".pyi" and file.with_suffix(".py").exists():
-            yield f"{name}:1: it hides {file.with_suffix('.py').name} from the gate; remove one of them"
-        if file.suffix not in (".py", ".pyi") or not file.is_file():
-            continue
-        for number, line in enumerate(file.read_bytes().splitlines(), 1):
-            if _DECIDING.match(line):
-                words = line.decode("utf-8", "replace").strip()[:80]
-                yield f"{name}:{number}: {words!r} is for a whole file; ignore one line, with its code, behind it"
-
-
 def loads(candidate: Candidate) -> str:
-    """A rule host takes it."""
+    """A rule host takes it, and a hands host what of it senses and acts."""
     loaded = candidate.load(candidate.revision)
     return count(len(loaded.rules), "rule") + (
         f", {len(loaded.projections)} projections" if loaded.projections else ""
@@ -130,11 +117,11 @@ def tests(candidate: Candidate) -> str:
     if not any(candidate.path.glob("tests/**/test_*.py")):
         raise Skipped("it has no tests; upulse new makes one with each rule")
     job = ("-q", "-p", "no:cacheprovider", "--rootdir", ".", "tests")
-    said = seen(candidate, Job("pytest", job, user=candidate.user))
+    said = seen(candidate, Job("pytest", job, user=candidate.user), NO_TESTS)
     ends = said.told.get("tests")
     if not isinstance(ends, dict):
         raise GateFailed(f"pytest ended before it could tell how the tests did\n{shown(said)}".strip())
-    words = ", ".join(f"{number} {end}" for end, number in ends.items())
+    words = ", ".join(f"{number} {end}" for end in ENDS if isinstance(number := ends.get(end), int))
     if not ends.get("passed") and not ends.get("xfailed"):
         raise GateFailed(
             f"no test has passed: {words or 'none was run'}; see tests/, conftest.py and addopts"
@@ -190,13 +177,16 @@ def demand(program: str) -> None:
         raise Skipped(f"{program} is not installed: pip install {program}")
 
 
-def seen(candidate: Candidate, job: Job) -> Said:
-    """What a tool says of the files. Raises GateFailed, with the end of it, if it fails or does not end well."""
+def seen(candidate: Candidate, job: Job, *fine: int) -> Said:
+    """What a tool says of the files. Raises GateFailed, with the end of it, if it fails or does not end well.
+
+    fine: exit codes that are no failure besides 0.
+    """
     try:
         said = run(candidate.path, job)
     except Broke as broke:
         raise GateFailed(str(broke)) from broke
-    if said.exit:
+    if said.exit not in (0, *fine):
         raise GateFailed(shown(said) or f"{job.tool} ended with {said.exit}")
     return said
 

@@ -11,7 +11,7 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.sqlite.reader import LogReader, Wanted
 from pulse_core.model.errors import PulseError
-from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.projections import Engine
 from pulse_core.projections.engine import ANSWERS
 from upulse_cli.engine.asking import Spelled, engine_of
@@ -51,7 +51,7 @@ def at_rest(home: Home, repository: Repository, note: Callable[[str], None]) -> 
     while True:
         engine, runs, waits = engine_of(home), holder(home.lock) is not None, time.monotonic() - began
         waited |= {id_: event.seq for id_, event in engine.requests.items()}
-        if words := _under_way(engine, runs):
+        if words := under_way(engine, runs, SystemClock().now()):
             if not runs:
                 raise PulseError(f"{words}; it is answered when a daemon runs: upulse daemon start")
             if waits > PATIENCE:
@@ -69,11 +69,11 @@ def at_rest(home: Home, repository: Repository, note: Callable[[str], None]) -> 
         time.sleep(LOOK)
 
 
-def _under_way(engine: Engine, runs: bool) -> str:
-    """What the log waits for, in words."""
+def under_way(engine: Engine, runs: bool, now: Moment) -> str:
+    """What the log waits for, in words; empty if nothing. runs: whether a daemon does, without which nothing rolls back."""
     if engine.requests:
         return "a promote or rollback is asked for already"
-    is_wished = engine.asked is not None and SystemClock().now().since(engine.asked) < WISHED
+    is_wished = engine.asked is not None and now.since(engine.asked) < WISHED
     return "a rollback is under way" if is_wished and runs else ""
 
 

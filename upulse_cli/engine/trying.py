@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from pulse_adapters.host.clock import SystemClock
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
-from pulse_core.ports import Loaded, Revision
+from pulse_core.ports import Loaded, Revision, Taken
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.gates import GateFailed, Skipped
-from upulse_cli.engine.housing import hosts_of
+from upulse_cli.engine.housing import HousedHands, hosts_of, settings_of
+from upulse_cli.engine.plugins import found_plugins
 
 if TYPE_CHECKING:
     from pulse_adapters.config.home import Home
@@ -21,16 +22,31 @@ DAY_US = 86_400_000_000
 
 
 def load(home: "Home", revision: Revision) -> Loaded:
-    """What a host finds in it; raises CannotLoad."""
+    """What the hosts find in it. Raises CannotLoad; GateFailed for what the hands would leave out."""
     return asyncio.run(_loaded(home, revision))
 
 
 async def _loaded(home: "Home", revision: Revision) -> Loaded:
     host = await hosts_of(home).start(revision, Snapshot(0, SystemClock().now()), no_history, {})
     try:
-        return host.loaded
+        loaded = host.loaded
     finally:
         await host.close()
+    if loaded.watchers or loaded.executors:
+        await _taken_in_hand(home, revision)
+    return loaded
+
+
+async def _taken_in_hand(home: "Home", revision: Revision) -> None:
+    from pulse_adapters.hands_host.hosts import HandsHost  # most engines have none
+
+    host = HandsHost(SystemClock(), dict, plugins=found_plugins())
+    housed = HousedHands(home, lambda: settings_of(home), host)
+    memory = settings_of(home).engine.memory
+    hands = await housed.start(revision, memory, Taken(), lambda fault: None)
+    await hands.close()
+    if wrong := [fault for fault in hands.faults if not fault.whose.startswith("plugin:")]:
+        raise GateFailed("\n".join(f"{fault.whose}: {fault.message}" for fault in wrong))
 
 
 async def no_history(seq: int) -> AsyncIterator[Sequence[Event]]:

@@ -59,6 +59,33 @@ def test_a_lock_of_a_git_that_lives_is_waited_for(tmp_path: Path) -> None:
     assert edited(repository)
 
 
+@pytest.mark.parametrize("told", ["--git-dir=", "GIT_DIR="])
+def test_a_git_that_was_sent_here_from_elsewhere_is_respected(tmp_path: Path, told: str) -> None:
+    repository = made(tmp_path)
+    folder = repository.home / "engine" / ".git"
+    option, env = ([f"{told}{folder}"], {}) if told.startswith("--") else ([], {"GIT_DIR": str(folder)})
+    words = ["git", *option, "cat-file", "--batch"]
+    living = subprocess.Popen(words, cwd="/", env={**os.environ, **env}, stdin=subprocess.PIPE)
+    try:
+        until = time.monotonic() + 10
+        while at_work(repository.home, folder / "index.lock") != f"process {living.pid}":
+            assert time.monotonic() < until
+    finally:
+        living.communicate()
+    assert not at_work(repository.home, folder / "index.lock")
+
+
+def test_a_lock_that_another_program_has_open_is_respected(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    lock = repository.home / "engine" / ".git" / "index.lock"
+    with lock.open("w"):
+        os.utime(lock, (0, 0))
+        with pytest.raises(PulseError, match=f"held by process {os.getpid()}"), alone(repository.home, 0.1):
+            pass
+        assert lock.exists()
+    assert edited(repository)
+
+
 def test_a_git_somewhere_else_is_not_taken_for_one_here(tmp_path: Path) -> None:
     repository = made(tmp_path)
     git(tmp_path / "template", "init", "--quiet")

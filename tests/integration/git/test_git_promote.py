@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from git_scene import ADA, FILES, Killed, MortalGit, edited, files, git, is_clean, made, promoted, write
 
+from pulse_adapters.git import merging
 from pulse_adapters.git.faults import MainMoved, MergeConflict, NoGit, NothingToPromote
 from pulse_adapters.git.pointing import point_main
 from pulse_adapters.git.repository import Repository
+from pulse_adapters.git.staging import commit_staging
 from pulse_core.model.errors import PulseError
 
 
@@ -175,6 +177,32 @@ def test_killed_at_any_call_of_git_the_same_call_finishes_it(tmp_path: Path, aft
             assert is_clean(repository.home / folder)
     assert calls > 15
     assert "stray" not in refs(repository)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_killed_at_any_call_of_git_before_main_moves_the_same_calls_make_the_candidate(
+    tmp_path: Path, after: bool
+) -> None:
+    repository = made(tmp_path)
+    main, calls, survived = repository.head(), 0, False
+    while not survived:
+        calls += 1
+        write(repository.home / "staging" / "rules" / "a.py", f"A = {calls}\n")
+        mortal = MortalGit(repository.home, calls, after=after)
+        try:
+            commit_staging(mortal, "a", ADA)
+            merging.candidate(mortal, "a", ADA)
+            survived = True
+        except Killed:
+            repository.commit_staging("a", ADA)
+        assert repository.head() == main
+        assert files(repository.home / "engine") == FILES
+        assert (
+            git(repository.home / "engine", "show", f"{repository.candidate('a', ADA)}:rules/a.py")
+            == f"A = {calls}"
+        )
+        assert is_clean(repository.home / "staging")
+    assert calls > 10
 
 
 def test_files_that_were_half_laid_out_when_git_was_killed_are_nobodys(tmp_path: Path) -> None:

@@ -98,9 +98,9 @@ def test_a_link_that_stays_inside_is_kept(tmp_path: Path) -> None:
 
 def test_what_is_no_commit_is_said_and_leaves_nothing(tmp_path: Path) -> None:
     revisions = Revisions(made(tmp_path).home)
-    with pytest.raises(GitFailed, match="git rev-parse failed"):
+    with pytest.raises(GitFailed, match="holds no commit 0123"):
         revisions.ensure("0123456789" * 4)
-    assert list(revisions.folder.iterdir()) == []
+    assert not revisions.folder.exists()
     for word in ("main", "0123456", "../engine", "A" * 40):
         with pytest.raises(PulseError, match="is no whole commit hash"):
             revisions.path(word)

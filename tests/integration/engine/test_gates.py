@@ -1,0 +1,164 @@
+"""The gates decide how strict they are, whatever staging says of it; and none is passed without a look."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from gate_scene import another, candidate
+
+from pulse_adapters.config.home import Home
+from pulse_core.model.errors import PulseError
+from tests.integration.cli.cli_home import CliHome
+from tests.integration.engine.engine_home import new_home, save
+from upulse_cli.engine import gates
+from upulse_cli.engine.gates import GateFailed
+
+UNTYPED = "def twice(x):\n    return x * 2\n"
+WRONG = "ONE: int = 'one'\n"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """One for all, since mypy is slow without what it has kept."""
+    return candidate(tmp_path_factory.mktemp("gates")).home
+
+
+@pytest.fixture
+def written(home: Home) -> Iterator[dict[str, str]]:
+    """Files of staging, which are gone after the test."""
+    files: dict[str, str] = {}
+    yield files
+    for name in files:
+        (home.path / "staging" / name).unlink(missing_ok=True)
+
+
+LAX = {
+    "mypy.ini": "[mypy]\nignore_errors = True\nplugins = plug.py\n",
+    ".mypy.ini": "[mypy]\nignore_errors = True\nplugins = plug.py\n",
+    "setup.cfg": "[mypy]\nignore_errors = True\nplugins = plug.py\n",
+}
+
+
+def test_the_engine_that_is_shipped_passes(home: Home) -> None:
+    assert gates.types(another(home, {})) == ""
+    assert gates.tests(another(home, {})) == "21 passed"
+
+
+def test_no_configuration_in_staging_is_heard_by_the_types_gate(home: Home, written: dict[str, str]) -> None:
+    plug = f"open({str(home.path.parent / 'plugged')!r}, 'w')\nraise SystemExit('the plugin runs')\n"
+    written |= {**LAX, "plug.py": plug, "rules/own.py": UNTYPED}
+    tried = another(home, written)
+    with pytest.raises(GateFailed, match=r"rules/own.py:1: error: Function is missing a type annotation"):
+        gates.types(tried)
+    assert not (home.path.parent / "plugged").exists()
+
+
+def test_nor_is_that_of_its_pyproject(tmp_path: Path) -> None:
+    lax = '[tool.mypy]\nignore_errors = true\nplugins = ["plug.py"]\nfiles = ["engine.py"]\n'
+    with pytest.raises(GateFailed, match=r"rules/own.py:1: error: Incompatible types"):
+        gates.types(candidate(tmp_path, {"pyproject.toml": lax, "plug.py": "1 / 0\n", "rules/own.py": WRONG}))
+
+
+@pytest.mark.parametrize(
+    ("line", "where"),
+    [
+        ("# mypy: ignore-errors\n", "rules/own.py:1: '# mypy: ignore-errors' is for a whole file"),
+        ("# type: ignore\n", "rules/own.py:1: '# type: ignore' is for a whole file"),
+        ("\n\n# mypy: disable-error-code=assignment\n", "rules/own.py:3: "),
+    ],
+)
+def test_no_comment_excuses_a_whole_file(home: Home, written: dict[str, str], line: str, where: str) -> None:
+    written["rules/own.py"] = line + WRONG
+    with pytest.raises(GateFailed, match=where):
+        gates.types(another(home, written))
+
+
+def test_nor_is_a_file_hidden_by_its_own_stub(home: Home, written: dict[str, str]) -> None:
+    written |= {"rules/own.py": WRONG, "rules/own.pyi": "ONE: int\n"}
+    with pytest.raises(GateFailed, match=r"own.pyi:1: it hides own.py"):
+        gates.types(another(home, written))
+
+
+def test_what_mypy_has_kept_does_not_stand_for_what_is_new(home: Home, written: dict[str, str]) -> None:
+    """Two candidates whose files are of one size, laid out at the same time."""
+    written["rules/own.py"] = "ONE: int = 1234\n"
+    assert gates.types(another(home, written)) == ""
+    written["rules/own.py"] = "ONE: int = '12'\n"
+    with pytest.raises(GateFailed, match="Incompatible types"):
+        gates.types(another(home, written))
+
+
+TEST = "def test_one():\n    assert True\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"pytest.ini": "[pytest]\naddopts = --collect-only\n"}, "no test has passed: none was run"),
+        ({"pytest.ini": "[pytest]\naddopts = -k xyzzy\n"}, "no test has passed: 21 deselected"),
+        ({"conftest.py": "collect_ignore_glob = ['*']\n"}, "no test has passed: none was run"),
+        ({"conftest.py": "import pytest\npytest.exit('done', 0)\n"}, "conftest"),
+        (
+            {"conftest.py": "def pytest_collection_modifyitems(items):\n    del items[:]\n"},
+            "no test has passed: none was run",
+        ),
+        (
+            {"conftest.py": "import pytest\n\ndef pytest_runtest_setup(item):\n    pytest.skip('no')\n"},
+            "no test has passed: 21 skipped",
+        ),
+    ],
+)
+def test_tests_that_were_not_run_are_not_passed(
+    home: Home, written: dict[str, str], files: dict[str, str], words: str
+) -> None:
+    written |= files
+    with pytest.raises(GateFailed, match=words):
+        gates.tests(another(home, written))
+
+
+def test_what_was_run_is_told_in_one_line_however_much_is_printed(
+    home: Home, written: dict[str, str]
+) -> None:
+    written |= {
+        "tests/test_own.py": TEST
+        + "\n\ndef test_two():\n    print('two')\n    import pytest\n    pytest.skip('no')\n",
+        "pytest.ini": "[pytest]\naddopts = -vv -s --deselect tests/test_engine.py\n",
+    }
+    assert gates.tests(another(home, written)) == "20 passed, 1 skipped, 2 deselected"
+
+
+def test_a_test_that_fails_is_shown(home: Home, written: dict[str, str]) -> None:
+    written["tests/test_own.py"] = "def test_one():\n    assert 1 == 2\n"
+    with pytest.raises(GateFailed, match="assert 1 == 2"):
+        gates.tests(another(home, written))
+
+
+def test_a_file_that_no_parser_can_bear_fails_the_first_gate(home: Home, written: dict[str, str]) -> None:
+    written["rules/own.py"] = "x = " + "-" * 100_000 + "1\n"
+    with pytest.raises(GateFailed, match=r"rules/own.py:1: "):
+        gates.compiles(another(home, written))
+
+
+def test_one_gate_at_least_is_left_to_pass() -> None:
+    assert list(gates.chosen((), {"types": "why"})) == list(gates.GATES)
+    assert list(gates.chosen(("loads",), {"types": "why"})) == ["loads"]
+    with pytest.raises(PulseError, match="'types' can't be both asked for and skipped"):
+        gates.chosen(("types", "loads"), {"types": "why"})
+    with pytest.raises(PulseError, match="no gate would be left"):
+        gates.chosen((), dict.fromkeys(gates.GATES, "why"))
+
+
+def test_a_promote_past_all_gates_is_refused_and_a_no_is_told_to_scripts(tmp_path: Path) -> None:
+    home: CliHome = new_home(tmp_path / "home")
+    save(home, "async def broken(prev, curr, inner):\n    return await inner(prev, curr) +\n")
+    before = home.upulse("engine", "status", "--json").json
+    refused = home.upulse("promote", "--gate", "types", "--skip", "types", "--why", "x", code=1)
+    assert "'types' can't be both asked for and skipped" in refused.err
+    said = home.upulse("promote", "--json", code=1)
+    (gate,) = said.json["gates"]
+    assert (gate["name"], gate["outcome"]) == ("compiles", "failed")
+    assert "rules/own.py" in gate["words"]
+    assert said.json["answer"] is None
+    assert "compiles   failed" in said.err
+    assert said.err.count("invalid syntax") == 1
+    assert home.upulse("engine", "status", "--json").json["main"] == before["main"]

@@ -1,0 +1,109 @@
+"""Break, mend, promote, at the command line and with a daemon: what is said, and what is waited for."""
+
+import os
+import pty
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.git.repository import Repository
+from pulse_adapters.host.clock import SystemClock
+from pulse_core.projections import Engine
+from tests.integration.cli.cli_home import UPULSE, CliHome, eventually
+from tests.integration.engine.engine_home import CALM, PATIENT, new_home, save
+from tests.integration.rule_host.rule_host_engines import rule
+from upulse_cli.engine.asking import engine_of
+from upulse_cli.engine.mainline import WISHED, under_way
+
+ONE_GATE = ("--gate", "compiles", "-m", "other rules")
+CALMER = CALM.replace("calm", "calmer")
+BAD = rule("raise RuntimeError('always')", "hot")
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[CliHome]:
+    """A home whose daemon runs and takes back what raises three errors."""
+    home = new_home(
+        tmp_path / "home", CALM, f'[daemon]\ntick_ms = 200\n[rollback]\nerrors = 3\n{PATIENT}repeat = "0s"\n'
+    )
+    home.upulse("daemon", "start")
+    try:
+        eventually(lambda: engine_of(Home(home.path)).commit, "the first commit to be in force")
+        yield home
+    finally:
+        home.end_everything()
+
+
+def test_a_rule_that_is_mended_while_it_is_taken_back_is_promoted_without_a_word_of_git(
+    served: CliHome,
+) -> None:
+    save(served, BAD)
+    served.upulse("promote", *ONE_GATE)
+    save(served, CALMER)
+    Repository(served.path).commit_staging("mended", "Ada <ada@example.org>")
+    eventually(lambda: engine_of(Home(served.path)).rolled_back, "it to be taken back")
+    said = served.upulse("promote", *ONE_GATE)
+    assert "this brings back what was taken back" in said.err
+    assert "changed since: engine.py, rules/own.py" in said.err
+    assert engine_of(Home(served.path)).commit == said.out.strip()
+    eventually(lambda: served.status()["engine"]["rules"] == ["calmer"], "it to run")
+
+
+def test_a_rollback_says_what_became_of_staging(served: CliHome) -> None:
+    save(served, CALMER)
+    bad = served.upulse("promote", *ONE_GATE).out.strip()
+    said = served.upulse("rollback")
+    kept = f"rejected/{bad[:12]}"
+    assert (
+        f"staging follows; take your work from {kept} again with: git -C {served.path}/staging restore"
+        in said.err
+    )
+    subprocess.run(["git", "-C", served.path / "staging", "restore", "--source", kept, "."], check=True)
+    again = served.upulse("promote", *ONE_GATE).out.strip()
+    save(served, BAD)
+    assert (
+        f"staging keeps your work, with what was taken back ({again[:12]})" in served.upulse("rollback").err
+    )
+    assert f"({again[:12]})" in served.upulse("engine", "status").out.replace("\n", " ")
+    assert "always" in (served.path / "staging" / "rules" / "own.py").read_text()
+
+
+def test_a_main_that_was_moved_by_hand_is_said_everywhere(served: CliHome) -> None:
+    first = engine_of(Home(served.path)).commit
+    (served.path / "engine" / "rules" / "own.py").write_text("def (\n")
+    bob = ("-c", "user.name=Bob", "-c", "user.email=bob@example.org")
+    subprocess.run(["git", *bob, "-C", served.path / "engine", "commit", "-qam", "by hand"], check=True)
+    words = f"main was moved by hand to {Repository(served.path).head()[:12]}; {first[:12]} is in force"
+    assert words in served.upulse("status").err
+    assert words in " ".join(served.upulse("engine", "status").out.split())
+    save(served, CALMER)
+    assert words in served.upulse("promote", *ONE_GATE, code=1).err
+    subprocess.run(["git", "-C", served.path / "engine", "reset", "-q", "--keep", first], check=True)
+    assert "moved" not in served.upulse("status").err
+
+
+def test_a_rollback_that_survival_wished_for_is_waited_for_and_not_for_ever() -> None:
+    wished = SystemClock().now()
+    engine = Engine(commit="a" * 40, asked=wished)
+    assert under_way(engine, True, wished.plus(WISHED - 1)) == "a rollback is under way"
+    assert under_way(engine, True, wished.plus(WISHED)) == ""
+    assert under_way(engine, False, wished) == ""
+
+
+def test_at_a_terminal_only_the_sentence_is_seen(served: CliHome) -> None:
+    save(served, CALMER)
+    ours, theirs = pty.openpty()
+    words = [*UPULSE, "promote", *ONE_GATE, "--home", str(served.path)]
+    done = subprocess.run(words, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=60, check=True)
+    os.close(theirs)
+    os.set_blocking(ours, False)
+    try:
+        assert os.read(ours, 1_000) == b""
+    except OSError:
+        pass  # nothing was written there
+    finally:
+        os.close(ours)
+    assert "is in force; undo it with: upulse rollback" in done.stderr

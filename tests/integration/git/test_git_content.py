@@ -1,0 +1,130 @@
+"""The hash that is reckoned from files is the one that git reckons, and whoever changes anything is found out."""
+
+import os
+import shutil
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from git_scene import FILES, edited, files, git, made, write
+
+from pulse_adapters.git.content import is_of, reckoned, tree_of
+from pulse_adapters.git.export import remove
+from pulse_adapters.git.faults import GitFailed
+from pulse_adapters.git.place import altered, objects
+from pulse_adapters.git.repository import Repository
+from pulse_adapters.git.revisions import Revisions
+
+
+def varied(place: Path) -> tuple[Repository, str]:
+    """A commit of all that a tree can hold."""
+    repository = made(place)
+    staging = repository.home / "staging"
+    for name in ("a.py", "a/b.py", "a-b.py", "a0.py", "ü/ö.py", "leer", "rules/deep/er/x.py"):
+        write(staging / name, f"# {name}\r\n" if name != "leer" else "")
+    (staging / "a" / "b.py").chmod(0o755)
+    (staging / "link").symlink_to("a/b.py")
+    write(staging / ".gitattributes", "*.py text eol=crlf ident\na.py export-ignore\na0.py export-subst\n")
+    return repository, edited(repository, "a0.py", "$Format:%H$ $Id$\n")
+
+
+def test_it_is_what_git_says(tmp_path: Path) -> None:
+    repository, commit = varied(tmp_path)
+    path = Revisions(repository.home).ensure(commit)
+    tree = git(repository.home / "engine", "rev-parse", f"{commit}^{{tree}}")
+    assert reckoned(path, commit) == tree_of(commit, objects(repository.home)) == tree
+    assert is_of(path, commit, objects(repository.home))
+
+
+def test_attributes_change_nothing_of_what_is_laid_out(tmp_path: Path) -> None:
+    repository, commit = varied(tmp_path)
+    path = Revisions(repository.home).ensure(commit)
+    assert (path / "a0.py").read_text() == "$Format:%H$ $Id$\n"
+    for name in ("a.py", "a/b.py"):
+        blob = git(repository.home / "engine", "cat-file", "blob", f"{commit}:{name}")
+        assert (path / name).read_text().strip() == blob
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "a file": lambda path: (path / "rules" / "__init__.py").write_text("x"),
+    "one more file": lambda path: (path / "rules" / "more.py").write_text(""),
+    "one more folder": lambda path: (path / "rules" / "more").mkdir(),
+    "a file less": lambda path: (path / "a0.py").unlink(),
+    "a link": lambda path: [(path / "link").unlink(), (path / "link").symlink_to("a0.py")],
+    "a link for a file": lambda path: [(path / "a0.py").unlink(), (path / "a0.py").symlink_to("a.py")],
+    "a pipe for a file": lambda path: [(path / "a0.py").unlink(), os.mkfifo(path / "a0.py")],
+    "a program": lambda path: (path / "a0.py").chmod(0o755),
+    "compiled code": lambda path: write(path / "rules" / "__pycache__" / "x.cpython-311.pyc", "x"),
+    "all of it": lambda path: [remove(path), path.mkdir()],
+    "a link for all of it": lambda path: [
+        shutil.copytree(path, path.parent / "same", symlinks=True), remove(path), path.symlink_to("same")
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_whatever_is_changed_it_is_made_anew_and_what_was_found_is_kept(tmp_path: Path, change: str) -> None:
+    repository, commit = varied(tmp_path)
+    revisions = Revisions(repository.home)
+    path = revisions.ensure(commit)
+    before = files(path)
+    for folder in (path, path / "rules"):
+        folder.chmod(0o755)
+    for file in (path / "rules" / "__init__.py", path / "a0.py"):
+        file.chmod(0o644)
+    assert is_of(path, commit, objects(repository.home))
+    CHANGES[change](path)
+    laid = revisions.laid(commit)
+    assert laid.altered == str(revisions.folder / f".altered-{commit}")
+    assert files(laid.path) == before
+    assert not laid.path.is_symlink()
+    assert altered(repository.home) == [commit]
+    assert revisions.laid(commit) == (path, "")
+    for folder in (path, path / "rules"):
+        folder.chmod(0o755)
+    (path / "more").mkdir()
+    assert revisions.laid(commit).altered == laid.altered
+    assert (Path(laid.altered) / "more").is_dir()
+
+
+def test_one_that_was_packed_is_laid_out_and_found_again(tmp_path: Path) -> None:
+    repository, commit = varied(tmp_path)
+    git(repository.home / "engine", "gc", "--prune=now")
+    assert tree_of(commit, objects(repository.home)) is None
+    revisions = Revisions(repository.home)
+    made = revisions.ensure(commit).stat().st_ino
+    assert revisions.laid(commit) == (revisions.path(commit), "")
+    assert revisions.path(commit).stat().st_ino == made
+
+
+def test_another_repository_within_is_left_out_and_the_rest_is_not_made_again_and_again(
+    tmp_path: Path,
+) -> None:
+    repository = made(tmp_path)
+    staging = repository.home / "staging"
+    git(staging, "update-index", "--add", "--cacheinfo", f"160000,{repository.head()},other")
+    git(staging, "commit", "-m", "with another repository")
+    commit = git(staging, "rev-parse", "HEAD")
+    revisions = Revisions(repository.home)
+    path = revisions.ensure(commit)
+    assert files(path) == FILES
+    inode = path.stat().st_ino
+    assert revisions.laid(commit) == (path, "")
+    assert path.stat().st_ino == inode
+
+
+def test_a_repository_that_was_tampered_with_is_not_believed(tmp_path: Path) -> None:
+    repository, commit = varied(tmp_path)
+    store = objects(repository.home)
+    oid = git(repository.home / "engine", "rev-parse", f"{commit}:a.py")
+    file = store / oid[:2] / oid[2:]
+    file.chmod(0o644)
+    file.write_bytes(zlib.compress(b"blob 3\0bad"))
+    with pytest.raises(GitFailed, match=r"damaged a.py|cat-file failed"):
+        Revisions(repository.home).ensure(commit)
+    other = repository.head()
+    head = store / commit[:2] / commit[2:]
+    head.chmod(0o644)
+    head.write_bytes((store / other[:2] / other[2:]).read_bytes())
+    assert tree_of(commit, store) is None
