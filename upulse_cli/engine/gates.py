@@ -106,9 +106,8 @@ def types(candidate: Candidate) -> str:
 def loads(candidate: Candidate) -> str:
     """A rule host takes it, and a hands host what of it senses and acts."""
     loaded = candidate.load(candidate.revision)
-    return count(len(loaded.rules), "rule") + (
-        f", {len(loaded.projections)} projections" if loaded.projections else ""
-    )
+    projections = f", {count(len(loaded.projections), 'projection')}" if loaded.projections else ""
+    return count(len(loaded.rules), "rule") + projections
 
 
 def tests(candidate: Candidate) -> str:

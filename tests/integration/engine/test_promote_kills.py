@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pulse_adapters.git.repository import Repository
 from tests.integration.cli.cli_home import CliHome, eventually
 from tests.integration.engine.dying import STEPS
 from tests.integration.engine.engine_home import CALM, new_home, save
+from tests.long_form import sample
 from upulse_cli.engine.asking import engine_of
 
 ONE_GATE = ("--gate", "compiles", "-m", "other rules")
@@ -65,8 +67,13 @@ def in_force(home: CliHome, commit: str) -> bool:
     return bool(running["runs"] == commit and Repository(home.path).head() == commit)
 
 
-@pytest.mark.parametrize("when", WHENS)
-@pytest.mark.parametrize("step", COMMANDS)
+@pytest.mark.parametrize(
+    ("step", "when"),
+    sample(
+        [("commit-staging", "after"), ("candidate", "after"), ("gates", "before"), ("request", "after")],
+        list(product(COMMANDS, WHENS)),
+    ),
+)
 def test_a_promote_that_is_killed_changed_nothing_or_is_recorded_and_the_next_one_goes_on(
     home: CliHome, step: str, when: str
 ) -> None:
@@ -90,8 +97,10 @@ def test_a_promote_that_is_killed_changed_nothing_or_is_recorded_and_the_next_on
     assert own_rules(home, "engine") == own_rules(home, "staging")
 
 
-@pytest.mark.parametrize("when", WHENS)
-@pytest.mark.parametrize("step", ["lay-out", "point-main"])
+@pytest.mark.parametrize(
+    ("step", "when"),
+    sample([("lay-out", "after"), ("point-main", "before")], list(product(["lay-out", "point-main"], WHENS))),
+)
 def test_a_daemon_that_is_killed_in_a_promote_has_not_begun_or_the_next_command_ends_it(
     home: CliHome, step: str, when: str
 ) -> None:
@@ -111,8 +120,12 @@ def test_a_daemon_that_is_killed_in_a_promote_has_not_begun_or_the_next_command_
     assert [one["cause"] for one in events(home, "promote")][1:] == [asked["id"]]
 
 
-@pytest.mark.parametrize("when", WHENS)
-@pytest.mark.parametrize("step", ["going-back", "point-main"])
+@pytest.mark.parametrize(
+    ("step", "when"),
+    sample(
+        [("going-back", "after"), ("point-main", "after")], list(product(["going-back", "point-main"], WHENS))
+    ),
+)
 def test_a_daemon_that_is_killed_in_a_rollback_has_not_begun_or_the_next_command_ends_it(
     home: CliHome, step: str, when: str
 ) -> None:

@@ -11,7 +11,10 @@ from pulse_adapters.git.faults import MergeConflict, NothingToPromote
 from pulse_adapters.git.pointing import Pointed, point_main
 from pulse_adapters.git.rejected import Returning
 from pulse_adapters.git.repository import Repository
+from tests.long_form import sample
 
+EACH = sample(4, 1)
+"""How many calls of git one lives longer than the last."""
 HOT = "rules/hot.py"
 LISTED = "RULES = ['hot']\n"
 
@@ -233,9 +236,9 @@ def test_killed_at_any_call_of_git_a_rollback_is_finished_by_the_same_call(
     tmp_path: Path, after: bool, is_edited: bool
 ) -> None:
     repository = made(tmp_path)
-    calls, survived = 0, False
+    calls, survived = sample(2 * after + is_edited - EACH + 1, 0), False
     while not survived:
-        calls += 1
+        calls += EACH
         good = promoted(repository, "rules/a.py", f"A = {calls}\n")
         write(repository.home / "staging" / HOT, f"BAD = {calls}\n")
         bad = promoted(repository, "engine.py", f"RULES = {[calls]}\n")
