@@ -74,6 +74,8 @@ class RestartProcess:
         self._systemctl = Systemctl(spawner)
         self._boot = boot_id()
         self._turns: dict[str, asyncio.Lock] = {}
+        self._begun_last: dict[str, Found] = {}
+        """By name, what was started last: nobody may have recorded yet that it is up."""
 
     def policy(self, params: RestartParams) -> Policy:
         """Looked at first after a crash: what came up already is not started twice."""
@@ -119,7 +121,8 @@ class RestartProcess:
     def _alive(self, params: RestartParams) -> set[Found]:
         believed = self._known().get(params.process)
         named = params.instead_of.found if params.instead_of else None
-        return {one for one in (believed, named) if one and is_alive(one)}
+        mine = self._begun_last.get(params.process)
+        return {one for one in (believed, named, mine) if one and is_alive(one)}
 
     async def _begin(self, process: ProcessSettings, left: tuple[Found, ...], event: Event) -> Result:
         """Bring it up; a unit's manager and a restart command end the old one themselves."""
@@ -135,6 +138,7 @@ class RestartProcess:
             env={**process.env, MARKER: event.id, PROCESS: f"{process.name}@{self._outputs.parent}"},
             output=self._log(process),
         )
+        self._begun_last[process.name] = Found(new.pid, new.started)
         return Result({"pid": new.pid, "started": new.started})
 
     async def _run(self, process: ProcessSettings, event: Event) -> Result:

@@ -1,10 +1,12 @@
 """What the engine's wishes must not touch, and how often they may come back."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pulse_core.model.kinds import Effect
 from pulse_core.ports import Fault, Insight
 from pulse_core.projections import Snapshot
+from pulse_core.projections.effects import MINUTE
 from pulse_core.projections.engine import ROLLBACK
 from pulse_core.projections.notices import ACTION as NOTIFY
 from pulse_core.projections.notices import PREFIX
@@ -21,11 +23,22 @@ def apart(insight: Insight, curr: Snapshot) -> Insight:
     """
     effects = insight.verdict.effects
     refused = {id(effect): why for effect in effects if (why := refusal(effect, curr))}
-    kept = tuple(one for one in effects if id(one) not in refused and not is_too_soon(one, curr))
+    kept = tuple(_once(one for one in effects if id(one) not in refused and not is_too_soon(one, curr)))
     if len(kept) == len(effects):
         return insight
     faults = tuple(Fault(f"rule:{one.rule}", refused[id(one)]) for one in effects if id(one) in refused)
     return insight._replace(verdict=replace(insight.verdict, effects=kept), faults=(*insight.faults, *faults))
+
+
+def _once(effects: Iterable[Effect]) -> Iterator[Effect]:
+    """The effects with one restart of each process: several at a time would chase each other."""
+    restarted = set[object]()
+    for effect in effects:
+        if effect.action == RESTART:
+            if (name := effect.params.get("process")) in restarted:
+                continue
+            restarted.add(name)
+        yield effect
 
 
 def refusal(effect: Effect, curr: Snapshot) -> str:
@@ -63,5 +76,7 @@ def _is_well(process: ProcessSettings | None, curr: Snapshot) -> bool:
     """
     if process is None:
         return True  # the append is refused, and says why
+    if process.name in curr.projected.processes.restarting.values():
+        return False
     up = curr.process(process.name).up
-    return up is not None and curr.now.since(up) >= process.restart.healthy_after
+    return up is not None and curr.now.since(up) >= max(process.restart.healthy_after, MINUTE)

@@ -113,6 +113,8 @@ class Keeper:
                 why = why or str(error)
                 continue
             await self._say_loaded(wanted, running, why, round((now() - began) * 1000))
+            if self.instead_of and engine.is_on_probation(self.around.standing().now):
+                await self._go_back(running.commit, f"it can't be loaded: {why}", "pulse")
             return
         await self.hosting.retire()  # so that what was wished of its hands does not wait for ever
         raise PulseError(f"no revision of the engine can be loaded, nor {wanted[:12]}: {why}")

@@ -169,12 +169,19 @@ def _promoted(state: Engine, event: Event) -> Engine:
         watch_us=watch,
         errors=(),
         breakdowns=(),
-        excused=tuple(one for one, at in state.ailing.items() if event.moment.since(at) <= AILING),
+        excused=_excused(state, event.moment),
         asked=None,
         good=state.commit if state.commit and state.has_stayed(event.moment) else state.good,
         quarantined={},
         replaced=previous,
     )
+
+
+def _excused(state: Engine, now: Moment) -> tuple[str, ...]:
+    """What failed before a promote; of one that is still watched itself, nothing: else a second promote would excuse it."""
+    if state.is_on_probation(now):
+        return state.excused
+    return tuple(one for one, at in state.ailing.items() if now.since(at) <= AILING)
 
 
 def _rolled_back(state: Engine, event: Event) -> Engine:

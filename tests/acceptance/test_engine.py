@@ -144,7 +144,7 @@ def test_killed_between_the_wish_and_the_answer_the_next_daemon_finishes_it(engi
     assert len([event for event in engine.events("promote") if event["cause"] == asked["id"]]) == 1
 
 
-def test_a_commit_that_cannot_be_loaded_any_more_is_replaced_by_a_good_one_and_that_is_said_loudly(
+def test_a_watched_commit_that_cannot_be_loaded_any_more_is_taken_back_and_that_is_said_loudly(
     engine: Engine,
 ) -> None:
     engine.begin()
@@ -155,10 +155,14 @@ def test_a_commit_that_cannot_be_loaded_any_more_is_replaced_by_a_good_one_and_t
     engine.served.stop()
     flag.touch()
     engine.served.start()
-    engine.served.eventually(lambda: engine.served.status()["engine"]["runs"] == first, "the first one runs")
-    assert engine.served.status()["engine"]["degraded"] is True
+    rolled = engine.event(lambda event: True, "it is taken back", "rollback")
+    assert rolled["data"]["to"] == first
+    assert "can't be loaded" in rolled["data"]["why"]
     error = engine.event(lambda event: event["subject"] == "engine", "it is said", "error")
     assert "rules/own.py" in error["data"]["message"]
+    engine.served.eventually(
+        lambda: engine.served.status()["engine"]["runs"] == rolled["subject"], "the first one's files run"
+    )
     assert engine.recovery_us() < 1_000_000
 
 

@@ -242,6 +242,7 @@ def test_at_boot_the_last_good_commit_runs_where_the_one_in_force_cannot_be_load
         await started(world)
         await asyncio.sleep(700)
         await promoted(world, "second")
+        await asyncio.sleep(700)
         await world.end()
         bench.revisions.engines["second"] = None
         await started(world)
@@ -251,6 +252,26 @@ def test_at_boot_the_last_good_commit_runs_where_the_one_in_force_cannot_be_load
         assert world.daemon is not None
         assert world.daemon.report()["engine"]["degraded"] is True
         assert [event.subject for event in world.events("error")] == ["engine"]
+
+    bench.tell(story)
+
+
+def test_what_cannot_be_loaded_while_it_is_watched_is_taken_back() -> None:
+    bench = Bench(second=(wishes,))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await asyncio.sleep(700)
+        await promoted(world, "second")
+        await world.end()
+        bench.revisions.engines["second"] = None
+        await started(world)
+        rolled = world.events("rollback")[-1]
+        told = json.loads(rolled.data)
+        assert (told["rejected"], told["to"]) == ("second", "first")
+        assert "can't be loaded" in told["why"]
+        assert world.daemon is not None
+        assert world.daemon.report()["engine"]["degraded"] is False
 
     bench.tell(story)
 

@@ -1,5 +1,6 @@
 """The executors against real processes."""
 
+import asyncio
 import os
 import sys
 import uuid
@@ -78,6 +79,14 @@ async def test_a_person_gets_a_living_one_restarted(
     old = known["it"] = spawner.start(["sleep", "1000"], output=log)
     new = found_in(await restart(restarter(SLEEP)))
     assert (is_alive(old), is_alive(new)) == (False, True)
+
+
+async def test_restarts_on_each_others_heels_leave_one_of_it(
+    restarter: Callable[[Settings], RestartProcess],
+) -> None:
+    executor = restarter(SLEEP)
+    begun = [found_in(result) for result in await asyncio.gather(*(restart(executor) for _ in range(4)))]
+    assert [is_alive(one) for one in begun] == [False, False, False, True]
 
 
 async def test_a_deaf_one_is_ended_before_it_is_replaced(

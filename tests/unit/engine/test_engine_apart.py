@@ -107,6 +107,26 @@ def test_a_rule_restarts_only_what_has_been_up_for_long_enough() -> None:
     assert keys(apart(restart, told.after("1h").snapshot)) == []
 
 
+def test_one_process_is_restarted_once_at_a_time_whatever_the_keys() -> None:
+    told = up().after("2m")
+    four = Verdict(
+        tuple(wishing("restart-process", f"k{n}", process="gateway").verdict.effects[0] for n in range(4))
+    )
+    assert keys(apart(Insight(four), told.snapshot)) == ["k0"]
+    told.event(Effect(action="restart-process", key="k0", params={"process": "gateway"}), "k0")
+    assert keys(apart(Insight(four), told.snapshot)) == []
+
+
+def test_a_rule_restarts_nothing_twice_a_minute_however_soon_it_is_healthy() -> None:
+    told = given(
+        settings={"process": [{"name": "gateway", "start": ["g"], "restart": {"healthy_after": "0s"}}]}
+    )
+    told.happened("process-up", "gateway", pid=7, started=70, evidence="there")
+    restart = wishing("restart-process", process="gateway")
+    assert keys(apart(restart, told.after("59s").snapshot)) == []
+    assert keys(apart(restart, told.after("1s").snapshot)) == ["mine"]
+
+
 def test_a_restart_of_what_nobody_knows_is_left_to_be_refused() -> None:
     assert keys(apart(wishing("restart-process", process="stranger"), up().snapshot)) == ["mine"]
 

@@ -81,3 +81,14 @@ def test_a_rule_that_erred_before_a_promote_is_not_held_against_it() -> None:
     engine = story.snapshot.engine
     assert engine.excused == ("rule:plugged",)
     assert len(engine.errors) == 1
+
+
+def test_a_second_promote_does_not_excuse_what_the_first_has_brought() -> None:
+    story = many("a")
+    story.event(ErrorReported(message="no", commit="a"), "rule:old")
+    promoted(story.after("1m"), "b")
+    story.event(ErrorReported(message="no", commit="b"), "rule:new")
+    engine = promoted(story.after("3s"), "c").snapshot.engine
+    assert engine.excused == ("rule:old",)
+    story.event(ErrorReported(message="no", commit="c"), "rule:new")
+    assert len(story.snapshot.engine.errors) == 1
