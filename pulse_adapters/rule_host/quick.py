@@ -1,5 +1,6 @@
 """Recorded ticks folded with less ceremony: nearly all come to nothing, and the others are folded again with all of it."""
 
+import sys
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any
 
@@ -41,12 +42,14 @@ class Quick:
         tally = self._tally
         tally.layers = tally.hearts = 0
         tally.is_doubtful = False
-        outer = self._guard.enter_together(SHARE * seconds)
+        outer, imported = self._guard.enter_together(SHARE * seconds), len(sys.modules)
         ended = _ended(self._onion, prev, curr)
         self._guard.hold()
         is_late = self._guard.is_late
         self._guard.back(outer)
         self._late = self._late + 1 if is_late else 0
+        if is_late:
+            _forget_after(imported)
         all_passed = tally.layers == len(self.names) and tally.hearts == 1
         return ended and all_passed and not is_late and not tally.is_doubtful
 
@@ -107,6 +110,12 @@ def _is_nothing(verdict: Verdict) -> bool:
     )
     is_plain = type(verdict) is Verdict and type(verdict.tick_ms) is int and 0 <= verdict.tick_ms <= NEVER_MS
     return is_plain and is_short and not verdict.effects
+
+
+def _forget_after(count: int) -> None:
+    """Forget what was imported last: of what was stopped in the middle, the halves fit nothing any more."""
+    for name in list(sys.modules)[count:]:
+        del sys.modules[name]
 
 
 def _ended(onion: Callable[[Snapshot, Snapshot], Any], prev: Snapshot, curr: Snapshot) -> bool:

@@ -92,6 +92,20 @@ async def test_a_rule_that_spins_is_named_and_the_others_go_on(tmp_path: Path) -
     assert outcomes == {("passing", "passed"): 6, ("spins", "passed"): 5, ("spins", "error"): 1}
 
 
+async def test_an_import_that_is_stopped_half_way_is_made_anew(tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    (slow / "part.py").write_text("__all__ = ['X']\nX = 1\n")
+    (slow / "__init__.py").write_text(
+        "import time\nfrom .part import *\nends = time.monotonic() + 0.06\nwhile time.monotonic() < ends: pass\n"
+        "NAMES = part.__all__\n"
+    )
+    lazy = rule("import slow\nassert slow.NAMES == ['X']\nreturn await inner(prev, curr)", "lazy")
+    async with hosting(written(tmp_path, PASSING + lazy)) as host:
+        outcomes, said = await replayed(host, ticks(4))
+    assert (said, outcomes[("lazy", "passed")]) == ([], 4)
+
+
 async def test_a_rule_that_will_not_be_stopped_is_not_believed(tmp_path: Path) -> None:
     body = """
     import time
