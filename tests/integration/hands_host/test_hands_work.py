@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.hands_host.hosts import Taken
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad, GivenUp, Revision, Unsure
@@ -357,7 +358,7 @@ async def test_the_child_takes_on_the_user_that_it_is_given(tmp_path: Path) -> N
         if "pytest" in str(folder):  # the tests' own directories, which are for their user alone
             folder.chmod(0o755)
     body = "return Reading({'user': [os.getuid(), os.getgid(), os.getgroups()]})"
-    async with at_work(written(tmp_path, watcher(body)), user=(65534, 65534)) as scene:
+    async with at_work(written(tmp_path, watcher(body)), run_as=lambda: RunAs((65534, 65534))) as scene:
         assert (await scene.look())["user"] == [65534, 65534, []]
 
 
