@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,9 @@ async def at_work(*begun: Effect) -> AsyncIterator[Loops]:
     """Loops that run until the test is done. begun: effects that an earlier daemon began, and died."""
     clock, view, settings = VirtualClock(asyncio.get_running_loop().time), View(), Settings()
     log, roster = MemoryLog(clock), Roster({"notify": MemoryExecutor("notify")}, not begun)
-    journal, woken, failed = Journal(log, clock, iter(f"id-{n}" for n in range(10**6)).__next__), [], []
+    journal = Journal(log, clock, iter(f"id-{n}" for n in range(10**6)).__next__)
+    woken: list[Any] = []
+    failed: list[Any] = []
     watch = WatchLoop(
         (), journal, MemoryVitals(), clock, woken.append, lambda *fault: failed.append(fault), nobody_waits
     )
