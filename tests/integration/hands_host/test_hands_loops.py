@@ -111,9 +111,10 @@ async def test_a_failing_watcher_is_told_once_with_its_place(tmp_path: Path) -> 
 
 
 async def test_what_is_under_way_ends_with_the_old_hands_while_the_new_ones_serve(tmp_path: Path) -> None:
+    go_on = tmp_path / "go on"
     slow = executor(
-        "await asyncio.sleep(1)\nreturn Result({'by': 'old'})",
-        policy="Policy(Safety.AT_MOST_ONCE, timeout=9)",
+        f"while not os.path.exists({str(go_on)!r}):\n    await asyncio.sleep(0.01)\nreturn Result({{'by': 'old'}})",
+        policy="Policy(Safety.AT_MOST_ONCE, timeout=30)",
     )
     new = executor("return Result({'by': 'new'})")
     async with at_work() as loops:
@@ -124,7 +125,9 @@ async def test_what_is_under_way_ends_with_the_old_hands_while_the_new_ones_serv
         old.retire()
         assert "queue" not in loops.watch.windows
         second = await loops.wish("second")
-        await until(lambda: loops.life(first)[-1] == loops.life(second)[-1] == "effect-acked")
+        await until(lambda: loops.life(second)[-1] == "effect-acked")
+        go_on.touch()
+        await until(lambda: loops.life(first)[-1] == "effect-acked")
         told = [event.data for event in loops.log.events if event.kind == "effect-acked"]
         assert ['"by":"new"' in told[0], '"by":"old"' in told[1]] == [True, True]
         await until(lambda: not old.alive)
