@@ -9,6 +9,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     SETTLING,
     Effect,
@@ -21,7 +22,7 @@ from pulse_core.model.kinds import (
     EffectUnknown,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import REDACTED, Json, plain
+from pulse_core.model.payload import REDACTED, plain
 
 REMEMBERED = 1_000
 MINUTE = 60 * US_PER_SECOND

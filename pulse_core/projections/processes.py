@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     SETTLING,
     Effect,
@@ -18,7 +19,7 @@ from pulse_core.model.kinds import (
     ProcessUp,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import Json, plain
+from pulse_core.model.payload import plain
 from pulse_core.projections.effects import plain_wish
 
 ATTEMPTS = 1_000
