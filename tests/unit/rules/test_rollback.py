@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect, EnginePromoted, EngineRolledBack, ErrorReported
-from pulse_core.model.payload import Json
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
