@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulse_core.engine.judge import Judge
-from pulse_core.model.payload import Json
+from pulse_core.model.json_types import Json
 from pulse_core.ports import (
     Checkpoints,
     EventLog,

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import ALLOW, CliHome, Inside, sleeper
 
 from pulse_adapters.sqlite.backup.files import under_construction
+from tests.integration.cli.cli_home import ALLOW, CliHome, Inside, sleeper
 from upulse_cli.wiring import backup as backup_wiring
 
 
