@@ -8,6 +8,7 @@ from pulse_core.engine.requests import refusal, target_of
 from pulse_core.engine.surroundings import EngineParts, Running, Surroundings
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     EngineLoaded,
     EnginePromoted,
@@ -15,7 +16,6 @@ from pulse_core.model.kinds import (
     PromoteRefused,
     PromoteRequested,
 )
-from pulse_core.model.payload import Json
 from pulse_core.ports import Revision
 from pulse_core.projections import Engine
 from pulse_core.projections.engine import OWN

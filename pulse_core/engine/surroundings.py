@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pulse_core.engine.judge import Judge
 from pulse_core.model.backoff import Backoff, Restarts
-from pulse_core.model.payload import Json
+from pulse_core.model.json_types import Json
 from pulse_core.ports import (
     Checkpoints,
     EventLog,

@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import Effect
-from pulse_core.model.payload import Json
+from pulse_core.model.json_types import Json
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from pulse_core.model.kinds import Effect
 
 
 class Safety(Enum):
@@ -65,7 +67,7 @@ class Executor(Protocol):
     def action(self) -> str: ...
 
     @property
-    def params(self) -> type[BaseModel]: ...
+    def params(self) -> "type[BaseModel]": ...
 
     def policy(self, params: Any) -> Policy:
         """The policy for these params."""
@@ -75,8 +77,8 @@ class Executor(Protocol):
         """Refuse, before it is recorded, what may not be done (raises Refused); most refuse nothing."""
         ...
 
-    async def execute(self, effect: Effect, params: Any, event: Event) -> Result: ...
+    async def execute(self, effect: "Effect", params: Any, event: Event) -> Result: ...
 
-    async def verify(self, effect: Effect, params: Any, event: Event) -> Result | None:
+    async def verify(self, effect: "Effect", params: Any, event: Event) -> Result | None:
         """What came of it if the action has happened already, None if it has not. Raises Unsure if unknowable."""
         ...

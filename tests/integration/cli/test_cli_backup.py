@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import ALLOW, CliHome, Inside, sleeper
 
+from tests.integration.cli.cli_home import ALLOW, CliHome, Inside, sleeper
 from upulse_cli.backup import restoring
 from upulse_cli.backup.place import under_construction
 

@@ -9,15 +9,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from logs_ear import Ear, errors
-from logs_scene import copytruncate, rename, write
 
 from pulse_adapters.logs import reader as reader_module
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_core.model.backoff import Backoff
 from pulse_core.settings import LogSettings
+from tests.integration.logs.logs_ear import Ear, errors
+from tests.integration.logs.logs_scene import copytruncate, rename, write
 
 TAIL = (sys.executable, "-S", "-P", "-m", "pulse_adapters.logs.tail")
 ROOT = str(Path(__file__).parents[3])
@@ -297,7 +298,7 @@ def test_without_inotify_files_are_polled_and_that_is_said_once(log: Path, limit
     assert [one["hits"][0][1] for one in said if "hits" in one] == [["ERROR one"], ["ERROR two"]]
 
 
-def tail(log: Path, prefix: tuple[str, ...] = (), lines: tuple[str, ...] = ()) -> list[dict[str, object]]:
+def tail(log: Path, prefix: tuple[str, ...] = (), lines: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     """What a bare reader says of a file that gets these lines, one after the other."""
     rule = {
         "path": str(log),

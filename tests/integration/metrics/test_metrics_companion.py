@@ -124,7 +124,7 @@ async def test_one_that_ends_at_once_is_started_less_and_less_often(
 
     said: list[str] = []
     monkeypatch.setattr(companions, "one_life", over)
-    monkeypatch.setattr(companions.asyncio, "sleep", noted)
+    monkeypatch.setattr("asyncio.sleep", noted)
     metrics = MetricsSettings(listen="127.0.0.1:1")
     with pytest.raises(asyncio.CancelledError):
         await keep_measuring(Home(tmp_path), metrics, lambda whose, words: said.append(words))
