@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -94,10 +95,7 @@ try:
 except OSError as error:
     print(error.strerror)
 """
-    process = await asyncio.create_subprocess_exec(
-        *(os.sys.executable, "-c", code),
-        stdout=asyncio.subprocess.PIPE,  # type: ignore[attr-defined]
-    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
     out, _ = await process.communicate()
     told, refused = out.decode().splitlines()
     assert "'user': True" in told

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-from git_scene import ADA, FILES, edited, files, made, write
 
 from pulse_adapters.git import child as child_module
 from pulse_adapters.git.asking import GitChild
@@ -17,6 +16,7 @@ from pulse_adapters.git.faults import MainMoved
 from pulse_adapters.git.revisions import Revisions
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Revision
+from tests.integration.git.git_scene import ADA, FILES, edited, files, made, write
 
 
 async def test_the_daemons_verbs_do_what_the_repositorys_do(tmp_path: Path) -> None:
