@@ -15,6 +15,7 @@ import pytest
 
 from pulse_adapters.logs import reader as reader_module
 from pulse_adapters.logs.reader import FollowedLogs
+from pulse_core.model.backoff import Backoff
 from pulse_core.settings import LogSettings
 from tests.integration.logs.logs_ear import Ear, errors
 from tests.integration.logs.logs_scene import copytruncate, rename, write
@@ -87,7 +88,7 @@ async def test_a_line_is_heard_within_milliseconds(log: Path) -> None:
 async def test_killed_at_random_points_of_a_stream_it_says_each_line_once(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader_module, "BACKOFF", 0.01)
+    monkeypatch.setattr(reader_module, "BACKOFF", Backoff(0.01, 300.0))
     dice, written, kills = random.Random(7), 0, 0
     log.touch()
     async with Ear(errors(log.parent / "*.log", lines_per_minute=100_000)) as ear:
@@ -145,7 +146,7 @@ async def test_a_reader_that_cannot_be_started_is_said_and_tried_again(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log.touch()
-    monkeypatch.setattr(reader_module, "BACKOFF", 0.05)
+    monkeypatch.setattr(reader_module, "BACKOFF", Backoff(0.05, 300.0))
     argv = reader_module._ARGV
     monkeypatch.setattr(reader_module, "_ARGV", ("/nowhere/python",))
     ear = Ear(errors(log))
@@ -185,6 +186,7 @@ async def test_a_reader_ends_with_whoever_started_it(log: Path) -> None:
     parent = f"""
 import asyncio, os
 from pulse_adapters.logs.reader import FollowedLogs
+from pulse_core.model.backoff import Backoff
 from pulse_core.settings import LogSettings
 async def main():
     reader = FollowedLogs()
