@@ -12,7 +12,7 @@ from pulse_adapters.host.disks import Disks
 from pulse_adapters.host.pressure import PsiTriggers, pressure
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.usage import CpuMeter, SelfMeter, load, memory
-from pulse_core.model.payload import Json
+from pulse_core.model.json_types import Json
 from pulse_core.model.vitals import WINDOW_US, Reading, Window
 from pulse_core.projections import CurrentState
 from pulse_core.rules.survival.shortage import OF_MEMORY, SENSE

@@ -19,9 +19,9 @@ from pulse_core.execute import ExecutorLoop
 from pulse_core.execute.roster import Roster
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import DaemonStarted, DaemonStopped, ReloadRequested
 from pulse_core.model.moment import US_PER_SECOND, iso
-from pulse_core.model.payload import Json
 from pulse_core.model.vitals import WINDOW_US
 from pulse_core.ports import Executor, Taken, Watcher
 from pulse_core.projections import Snapshot

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from pulse_core.execute.gathering import held_back
+from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
-from pulse_core.model.payload import Json
 from pulse_core.ports import Watcher
 from pulse_core.projections import Condition, Phase, Snapshot, State
 from pulse_core.rules.survival.condition import judge, restart_key

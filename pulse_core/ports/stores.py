@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from pulse_core.model.checkpoint import Checkpoint
+from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
-from pulse_core.model.payload import Json
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Minute, Sample, Trimmed
 

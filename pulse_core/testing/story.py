@@ -9,6 +9,7 @@ from pydantic_core import from_json, to_json
 from pulse_core.capabilities import FOLD
 from pulse_core.engine.authored import Projection
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     ConditionCleared,
     ConditionRaised,
@@ -18,7 +19,7 @@ from pulse_core.model.kinds import (
     EffectFailed,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import Json, Payload, encode, parse
+from pulse_core.model.payload import Payload, encode, parse
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pulse_core.model.event import Draft
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import LogMatched
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.model.payload import Json
 from pulse_core.model.vitals import Reading, Sample, Window
 from pulse_core.ports import Clock, Heard, Hits, LogReader, Place, Progress
 from pulse_core.projections import CurrentState

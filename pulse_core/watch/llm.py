@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import Json
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Answer, Clock, Prober, Question, Trouble
 from pulse_core.projections import CurrentState

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from pulse_core.model.event import Draft, Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import EffectAcked, ProcessDied
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.model.payload import Json
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Clock, Found, ProcessTable, Sight
 from pulse_core.projections import CurrentState, ProcessHistory

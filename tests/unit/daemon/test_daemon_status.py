@@ -3,8 +3,8 @@
 import pytest
 
 from pulse_core.daemon.status import process_status
+from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
-from pulse_core.model.payload import Json
 from pulse_core.projections import Processes, ProcessHistory, Silence, Silences, Snapshot, State
 from pulse_core.settings import Settings, SilenceSettings
 
