@@ -48,7 +48,9 @@ def test_a_home_without_one_is_well_too(tmp_path: Path) -> None:
 def test_a_repository_without_main_says_what_helps(tmp_path: Path) -> None:
     home = made(tmp_path)
     subprocess.run(
-        ["git", "-C", str(home.path / "engine"), "update-ref", "-d", "refs/heads/main"], check=True
+        ["git", "-C", str(home.path / "engine"), "update-ref", "-d", "refs/heads/main"],
+        check=True,
+        timeout=60,
     )
     (found,) = engine(home)
     assert found.level == WARN
