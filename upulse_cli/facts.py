@@ -7,9 +7,10 @@ from typing import Any
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
-from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
-from pulse_adapters.sqlite.references import REDACTED, damage_in, is_damaged
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.model.event import Event, Head
+from pulse_core.model.stored_data import REDACTED, damage_in, is_damaged
+from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import BUILT_IN, Projected, fold
 from pulse_core.projections.projected import WANTED
 from upulse_cli.patience import aloud
@@ -21,10 +22,10 @@ def facts_of(home: Home) -> Projected:
     """The projections at the head of the log, from the last checkpoint on if it is of this log."""
     if not home.events.exists():  # a home whose log was never opened, or is gone
         return Projected()
-    with LogReader(home.path) as log:
-        head = log.head()[0]
+    with SqliteEventReader(home.path) as log:
+        head = log.head().seq
         state = checkpointed(home, log)
-        wanted = Wanted(since_seq=state.seq, kinds=tuple(WANTED))
+        wanted = EventQuery(since_seq=state.seq, kinds=tuple(WANTED))
         damage = ""
         for batch in aloud(in_batches(log.events(wanted)), head):
             damage = damage or damage_among(batch)
@@ -32,7 +33,7 @@ def facts_of(home: Home) -> Projected:
         return damaged(fold(state, (), upto=max(head, state.seq)), damage)
 
 
-def damage_among(rows: Sequence[EventRow]) -> str:
+def damage_among(rows: Sequence[Event]) -> str:
     """What is wrong with the first of these rows whose payload is lost, or nothing."""
     return next(
         (f"row {row.seq} ({row.kind}): {damage_in(row.data)}" for row in rows if is_damaged(row.data)), ""
@@ -46,12 +47,12 @@ def damaged(state: Projected, damage: str) -> Projected:
     return replace(state, control=replace(state.control, damage=damage))
 
 
-def foldable(row: EventRow) -> Event:
+def foldable(row: Event) -> Event:
     """The event; one whose payload is lost is passed over by the folds, as a redacted one is."""
     return Event(*(row._replace(data=REDACTED) if is_damaged(row.data) else row))
 
 
-def checkpointed(home: Home, log: LogReader) -> Projected:
+def checkpointed(home: Home, log: SqliteEventReader) -> Projected:
     """The projections at the last checkpoint; the empty ones if there is none of this log and these folds."""
     found = read_checkpoints(home.state)
     fits = all(
@@ -67,7 +68,7 @@ def checkpointed(home: Home, log: LogReader) -> Projected:
     return Projected(heads.pop().seq, **states)
 
 
-def in_batches(rows: Iterator[EventRow]) -> Iterator[Sequence[EventRow]]:
+def in_batches(rows: Iterator[Event]) -> Iterator[Sequence[Event]]:
     """The rows, many at a time."""
     while batch := list(islice(rows, BATCH)):
         yield batch

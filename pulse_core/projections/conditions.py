@@ -8,8 +8,9 @@ from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import SETTLING, ConditionCleared, ConditionRaised, Effect, EffectAcked
 from pulse_core.model.moment import Moment
-from pulse_core.model.payload import REDACTED, plain
+from pulse_core.model.payload import plain
 from pulse_core.model.sizes import spell_size
+from pulse_core.model.stored_data import REDACTED
 
 UNWRITTEN = "unwritten"
 """The name of the condition that the log can't be written."""

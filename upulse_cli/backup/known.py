@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.ports.readers import EventQuery
 
 NEW_BEGINNINGS = ("damage-accepted", "log-restored")
 """After these, others may know rows of the log before."""
@@ -22,9 +23,9 @@ def compared(home: Home, row: tuple[int, bytes], who: str, since: int | None = N
     since: when he learned of it (UTC microseconds), if that may have been before the log had a new beginning.
     """
     seq, chain = row
-    with LogReader(home.path) as log:
-        there, head = log.chain_at(seq), log.head()[0]
-        begun = next(log.events(Wanted(kinds=NEW_BEGINNINGS), newest_first=True), None)
+    with SqliteEventReader(home.path) as log:
+        there, head = log.chain_at(seq), log.head().seq
+        begun = next(log.events(EventQuery(kinds=NEW_BEGINNINGS), newest_first=True), None)
     if there == chain:
         return Comparison(True)
     if begun and since is not None and begun.at > since:

@@ -54,15 +54,16 @@ def last_known(home: "Home") -> tuple[int, bytes] | None:
     Not if damage was accepted before that row: then the checkpoint may be of the log before it.
     """
     from pulse_adapters.sqlite.checkpoints import read_checkpoints
-    from pulse_adapters.sqlite.reader import LogReader, Wanted
+    from pulse_adapters.sqlite.event_reader import SqliteEventReader
     from pulse_core.model.errors import PulseError
+    from pulse_core.ports.readers import EventQuery
 
     heads = [checkpoint.head for checkpoint in read_checkpoints(home.state).values()]
     if not heads:
         return None
     try:
-        with LogReader(home.path) as log:
-            accepted = next(log.events(Wanted(kinds=("damage-accepted",)), newest_first=True), None)
+        with SqliteEventReader(home.path) as log:
+            accepted = next(log.events(EventQuery(kinds=("damage-accepted",)), newest_first=True), None)
     except PulseError:  # it will be said in full
         return None
     return None if accepted and accepted.seq <= max(heads).seq else max(heads)

@@ -7,9 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.model.errors import PulseError
 from pulse_core.model.sizes import spell_size
+from pulse_core.ports.readers import EventQuery
 from upulse_cli.doctor.findings import FAIL, OK, WARN, Finding, Ground
 
 FULL, NEARLY_FULL = 16 << 20, 512 << 20
@@ -98,9 +99,9 @@ def shift_of_clock(ground: Ground) -> int:
     now, last = SystemClock().now(), None
     with (
         suppress(PulseError),
-        LogReader(ground.home.path) as log,
+        SqliteEventReader(ground.home.path) as log,
     ):  # what is wrong with the log is said elsewhere
-        last = next(log.events(Wanted(kinds=("daemon-started",)), limit=1, newest_first=True), None)
+        last = next(log.events(EventQuery(kinds=("daemon-started",)), limit=1, newest_first=True), None)
     if last is None or last.boot != now.boot:
         return 0
     shift = (now.at - now.mono) - (last.at - last.mono)

@@ -12,13 +12,14 @@ from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.sqlite.backup import examine
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, is_open_elsewhere, refuse_damage
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.opening import TAIL, check_tail
 from pulse_adapters.sqlite.payloads import lost_payloads
-from pulse_adapters.sqlite.reader import LogReader, Wanted
 from pulse_adapters.sqlite.verify import verify
 from pulse_core import __version__
 from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.moment import iso
+from pulse_core.ports.readers import EventQuery
 from upulse_cli.backup.known import NEW_BEGINNINGS, Comparison, compared
 from upulse_cli.backup.last import LastBackup, last_backup
 from upulse_cli.commands.verify import last_known
@@ -122,8 +123,8 @@ def verified(ground: Ground) -> Iterator[Finding]:
 def newest(home: Home, kind: str) -> tuple[int, dict[str, object]] | None:
     """The newest event of this kind: when, and its data."""
     try:
-        with LogReader(home.path) as reader:
-            row = next(reader.events(Wanted(kinds=(kind,)), limit=1, newest_first=True), None)
+        with SqliteEventReader(home.path) as reader:
+            row = next(reader.events(EventQuery(kinds=(kind,)), limit=1, newest_first=True), None)
             return (row.at, json.loads(row.data)) if row else None
     except PulseError:  # said of the log itself
         return None
