@@ -79,3 +79,8 @@ class HomeLayout:
     def damaged(self) -> Path:
         """The directory where damaged stores are set aside."""
         return self.path / "damaged"
+
+    @property
+    def shadow_logs(self) -> tuple[Path, Path]:
+        """What a shadow did: the newest file, and the one before it."""
+        return self.path / "shadow.jsonl", self.path / "shadow.jsonl.1"

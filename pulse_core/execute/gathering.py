@@ -30,9 +30,9 @@ class Gathered(NamedTuple):
     wait_us: int | None = None
 
 
-def goes_out(wish: Effect, settings: Settings) -> bool:
+def goes_out(effect: Effect | OpenEffect, settings: Settings) -> bool:
     """Whether it is a notice, and there is somewhere to send it."""
-    return wish.action == ACTION and bool(settings.notify.urls)
+    return bool(settings.notify.urls) and effect.action == ACTION
 
 
 def gathered(waiting: Sequence[OpenEffect], facts: Projected, settings: Settings, now: Moment) -> Gathered:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
@@ -33,6 +34,11 @@ class Policy:
     backoff: float = 1.0
     backoff_max: float = 60.0
     cooldown: float = 0.0
+
+    @property
+    def pauses(self) -> Backoff[float]:
+        """The seconds between two attempts."""
+        return Backoff(self.backoff, self.backoff_max, jitter=0.25)
 
 
 @dataclass(frozen=True, slots=True)

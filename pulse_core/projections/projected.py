@@ -70,14 +70,14 @@ def _adapter(projection: Projection) -> TypeAdapter[Any]:
 
 
 BUILT_IN: Mapping[str, Projection] = {
-    "effects": Projection(2, Effects, effects.KINDS, effects.after),
+    "effects": Projection(3, Effects, effects.KINDS, effects.after),
     "processes": Projection(4, Processes, processes.KINDS, processes.after),
     "control": Projection(1, Control, control.KINDS, control.after),
     "conditions": Projection(3, Conditions, conditions.KINDS, conditions.after),
     "notices": Projection(2, Notices, notices.KINDS, notices.after),
     "silences": Projection(1, Silences, silences.KINDS, silences.after),
     "logs": Projection(2, Logs, logs.KINDS, logs.after),
-    "engine": Projection(3, Engine, engine.KINDS, engine.after),
+    "engine": Projection(4, Engine, engine.KINDS, engine.after),
 }
 WANTED = frozenset().union(*(projection.kinds for projection in BUILT_IN.values()))
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from docs_console import Command
+from tests.docs.docs_console import Command
 
 PATIENCE = 20.0
 LOOKS = ("upulse status", "upulse engine status", "upulse process list", "upulse events", "upulse why", "upulse effect list",

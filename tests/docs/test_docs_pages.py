@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 import typer.main
-from docs_console import PAGES, ROOT, blocks
 
 from docs.generate import DOCS, PARTS, pages, renewed
 from pulse_adapters.config.catalogue import groups, settings_of
 from pulse_adapters.config.file import load
 from pulse_core.rules.onion import name_of
 from pulse_core.rules.survival import SURVIVAL
-from pulse_core.rules.survival.condition import State
+from pulse_core.rules.survival.state import State
+from tests.docs.docs_console import PAGES, ROOT, blocks
 from upulse_cli.app import app
 
 EXAMPLES = [(page, place) for page in PAGES for place, _ in enumerate(blocks(page, "toml"))]

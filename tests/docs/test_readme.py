@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docs_console import ROOT, Command, commands
-from docs_shell import PATIENCE, Shell
+
+from tests.docs.docs_console import ROOT, Command, commands
+from tests.docs.docs_shell import PATIENCE, Shell
 
 STAMP = ".venv/run.stamp"
 

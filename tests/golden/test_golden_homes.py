@@ -32,7 +32,8 @@ def home(release: str, kept: dict[str, Any], tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "home"
     with tarfile.open(HOMES / f"{release}.tar.xz") as archive:
         # Debian 12's Python 3.11.2 knows no filter yet; later ones warn without one.
-        archive.extractall(path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+        safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        archive.extractall(path, **safely)
     path.chmod(0o700)
     (path / "run").mkdir(mode=0o700)
     upulse(path, "daemon", "start")

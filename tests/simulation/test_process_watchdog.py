@@ -31,7 +31,7 @@ def starts(world: World, name: str = "gateway") -> int:
 def told_restarts(world: World, name: str = "gateway") -> int:
     """The restarts that status shows."""
     assert world.daemon is not None
-    return {process["name"]: process["restarts"] for process in world.daemon.report()["processes"]}[name]
+    return int({process["name"]: process["restarts"] for process in world.daemon.report()["processes"]}[name])
 
 
 def states(world: World) -> dict[str, str]:

@@ -269,7 +269,7 @@ def test_the_watchdog_hears_of_life_only_while_the_loops_turn() -> None:
         assert heard >= 20
         daemon.executor.beats = -(10**9)
         stuck = asyncio.Event()
-        daemon.executor._round = lambda _group: stuck.wait()  # type: ignore[method-assign,assignment,return-value]
+        daemon.executor._round = lambda _group: stuck.wait()  # type: ignore[method-assign,assignment]
         await asyncio.sleep(60)
         assert world.lifeline.told.count("watchdog") <= heard + 2
         stuck.set()

@@ -51,11 +51,12 @@ def engine_user(ground: Ground) -> Iterator[Finding]:
     """Whether the engine's code runs as a user that may do nothing else."""
     if not (ground.home.path / "engine").exists():
         return
+    from pulse_adapters.config.file import load_to_start
     from pulse_adapters.engine_user.account import make
-    from upulse_cli.engine.giving import prospect
+    from pulse_adapters.engine_user.account_setup import account_state
 
     try:
-        now = prospect(ground.home)
+        now = account_state(ground.home.path, load_to_start(ground.home.config)[0].engine.user)
     except PulseError:
         return  # the settings are another check's
     if ground.home.path.stat().st_uid:

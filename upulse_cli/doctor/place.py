@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.sqlite.backup.restore import finish_decided
+from pulse_adapters.sqlite.backup.swap import is_decided
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.unfinished import RESTORING
 from pulse_core import __version__
 from pulse_core.model.errors import PulseError
-from upulse_cli.backup.restoring import finished
-from upulse_cli.backup.swap import is_decided
 from upulse_cli.doctor.findings import FAIL, OK, WARN, Finding, Ground
 
 PRIVATE = 0o700
@@ -125,8 +125,8 @@ def leftovers(ground: Ground) -> Iterator[Finding]:
 
 def _finish(home: Home) -> str:
     with HomeLock(home.lock, __version__, wait=10.0):
-        outcome = finished(home)
-    return f"the restore from {outcome['source']} is finished" if outcome else "it was finished already"
+        restored = finish_decided(home)
+    return f"the restore from {restored.source} is finished" if restored else "it was finished already"
 
 
 def _removed(home: Home, stale: list[Path]) -> str:

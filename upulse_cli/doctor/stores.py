@@ -9,7 +9,15 @@ from pathlib import Path
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.lock import HomeLock
-from pulse_adapters.sqlite.backup import examine
+from pulse_adapters.sqlite.backup.databases import examine
+from pulse_adapters.sqlite.backup.known_rows import (
+    NEW_BEGINNINGS,
+    LastBackup,
+    LogComparison,
+    compared,
+    last_backup,
+    last_checkpoint_row,
+)
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, is_open_elsewhere, refuse_damage
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
@@ -20,9 +28,6 @@ from pulse_core import __version__
 from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.moment import iso
 from pulse_core.ports.readers import EventQuery
-from upulse_cli.backup.known import NEW_BEGINNINGS, Comparison, compared
-from upulse_cli.backup.last import LastBackup, last_backup
-from upulse_cli.commands.verify import last_known
 from upulse_cli.doctor.findings import FAIL, OK, WARN, Finding, Ground
 from upulse_cli.moments import local
 
@@ -71,7 +76,7 @@ def _read(ground: Ground) -> tuple[int, str]:
                 return head, ""
     except sqlite3.DatabaseError as error:
         return 0, f"the log can't be read: {error}"
-    verdict = verify(home.events, home.objects, expect=last_known(home))
+    verdict = verify(home.events, home.objects, expect=last_checkpoint_row(home))
     return verdict.rows, verdict.fault
 
 
@@ -154,7 +159,7 @@ def _forgotten(home: Home) -> str:
     return "state.db is deleted; the next start makes it anew"
 
 
-def _known(comparison: Comparison, name: str, good: str) -> Finding:
+def _known(comparison: LogComparison, name: str, good: str) -> Finding:
     agrees, words = comparison
     return Finding(name, OK, words or good) if agrees else Finding(name, FAIL, words, RESTORE)
 

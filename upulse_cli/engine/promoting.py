@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.engine_user.quarters import engine_user_of
 from pulse_adapters.git.author import whoever
 from pulse_adapters.git.faults import NothingToPromote
 from pulse_adapters.git.locks import alone
@@ -20,9 +21,9 @@ from pulse_core.ports import Revision
 from upulse_cli.access import Wish
 from upulse_cli.engine.asking import Spelled, asked, demand_engine, engine_of, refuse
 from upulse_cli.engine.gates import Candidate, GateFailed, Passed, chosen, passing
-from upulse_cli.engine.housing import quarters_of, settings_of
 from upulse_cli.engine.mainline import LOOK, at_rest, moved
 from upulse_cli.engine.trying import load, replayed
+from upulse_cli.wiring.engine import settings_of
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def promote(home: Home, plan: Plan) -> Promoted:
     if returning := repository.returning(commit):
         plan.note(brings_back(returning))
     path = Revisions(home.path).ensure(commit)
-    quarters = quarters_of(home, settings_of(home)) if os.geteuid() == 0 else None
+    quarters = engine_user_of(home.path, settings_of(home).engine.user) if os.geteuid() == 0 else None
     candidate = Candidate(
         home, Revision(commit, str(path)), previous, partial(load, home), replayed, quarters
     )

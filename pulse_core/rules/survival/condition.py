@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.moment import Moment
 from pulse_core.projections import ProcessHistory, Snapshot, Stage
 from pulse_core.rules.survival.state import Condition, State, rough
 from pulse_core.rules.survival.stopping import unwanted
@@ -10,8 +10,6 @@ from pulse_core.settings import ProcessSettings, RestartSettings
 
 LOOK_US = 250_000
 """How long a start is given at least: the look that follows it must have had its turn."""
-
-HALF_OPEN_MAX = 3_600 * US_PER_SECOND
 
 
 def judge(process: ProcessSettings, curr: Snapshot) -> Condition:
@@ -46,9 +44,9 @@ def _patience(restart: RestartSettings, history: ProcessHistory, now: Moment) ->
     if restart.max == 0:
         return Condition(State.FLAPPING, why="dead, and its budget allows no restart (max = 0)", tell=True)
     if spent_at is not None:
-        delay = min(max(restart.backoff_max, US_PER_SECOND) << min(charged - spent_at, 20), HALF_OPEN_MAX)
+        delay = restart.pauses_when_spent.after(charged - spent_at + 1)
     else:
-        delay = min(restart.backoff << min(failed - 1, 40), restart.backoff_max) if failed else 0
+        delay = restart.pauses.after(failed) if failed else 0
     tell = charged >= restart.max  # within its window or not: they did not help
     left = delay - _quiet_for(history, now)
     if left <= 0:

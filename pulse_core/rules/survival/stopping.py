@@ -1,5 +1,6 @@
 """How a process stands that somebody wants down: stopped, looked at again, stopped once more, told of."""
 
+from pulse_core.model.backoff import Backoff
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.projections import Intent, ProcessHistory, Snapshot
 from pulse_core.rules.survival.state import Condition, State, rough
@@ -39,8 +40,8 @@ def _still_up(process: ProcessSettings, stop: Intent, curr: Snapshot) -> Conditi
     story = (
         f"{wanted}, and it is still up after {_times(stop.tries)}{f' ({stop.error})' if stop.error else ''}"
     )
-    pause = (STOP_PAUSE + curr.settings.watch.process_interval) << (stop.tries - 1)
-    if (wait := pause - curr.now.since(stop.tried)) > 0:
+    first = STOP_PAUSE + curr.settings.watch.process_interval
+    if (wait := Backoff(first, first << STOP_TRIES).after(stop.tries) - curr.now.since(stop.tried)) > 0:
         return Condition(State.STOPPING, wait, f"{story}; looked at again in {rough(wait)}")
     if stop.tries < STOP_TRIES:
         return Condition(State.STOPPING, why=story, stop=True)

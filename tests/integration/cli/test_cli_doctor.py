@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import ALLOW, CliHome, Inside
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
@@ -27,6 +26,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DaemonStarted
 from pulse_core.model.moment import Moment
 from tests.campaign.broken_off import mortal, steps
+from tests.integration.cli.cli_home import ALLOW, CliHome, Inside
 from upulse_cli.doctor.findings import Ground
 from upulse_cli.doctor.machine import shift_of_clock, type_of
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.engine_user.reach import READABLE
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.template import shipped
 from upulse_cli.doctor.engine import engine, engine_user
 from upulse_cli.doctor.findings import OK, WARN, Ground
-from upulse_cli.engine.housing import READABLE
 
 ADA = "Ada <ada@example.org>"
 

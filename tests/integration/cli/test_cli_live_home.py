@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cli_home import UPULSE, CliHome, Inside, eventually, is_id
+from tests.integration.cli.cli_home import UPULSE, CliHome, Inside, eventually, is_id
 
 ADD = ("effect", "add", "run-command")
 

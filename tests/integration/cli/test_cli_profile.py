@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import Inside, eventually
 
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
+from tests.integration.cli.cli_home import Inside, eventually
 from upulse_cli.profiling import helpers, rules, spent
 
 MINUTE = 60_000_000
@@ -95,7 +95,8 @@ async def test_since_says_which_ticks_count(quiet: Inside) -> None:
 
 
 def test_a_rule_is_told_with_its_own_time() -> None:
-    layers = [("a", "passed", [], us) for us in range(100)] + [("b", "error", ["ValueError"], 4_950)]
+    layers = [LayerOutcome("a", "passed", (), us) for us in range(100)]
+    layers.append(LayerOutcome("b", "error", ("ValueError",), 4_950))
     dear, cheap = rules(layers)
     assert (dear["rule"], dear["calls"], dear["errors"], dear["share"]) == ("a", 100, 0, 0.5)
     assert (dear["p50_us"], dear["p99_us"], dear["total_us"]) == (50, 99, 4_950)
@@ -105,7 +106,7 @@ def test_a_rule_is_told_with_its_own_time() -> None:
 
 
 def test_rules_that_took_no_time_have_no_share() -> None:
-    assert [one["share"] for one in rules([("a", "passed", [], 0)])] == [0.0]
+    assert [one["share"] for one in rules([LayerOutcome("a", "passed")])] == [0.0]
 
 
 def test_helpers_are_children_that_run_our_modules(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cli_home import Inside
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.objects import FileObjects
@@ -23,6 +22,7 @@ from pulse_core.model.tick import TickRecord
 from pulse_core.ports import Checkpoint
 from pulse_core.projections import BUILT_IN, Projected, Snapshot
 from pulse_core.tick.portrait import portrait
+from tests.integration.cli.cli_home import Inside
 
 MINUTE = 60_000_000
 Spoil = Callable[[dict[str, Any]], None]

@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from gate_scene import another, candidate, contents
 
 from pulse_adapters.hands_host import tree
+from tests.integration.engine.gate_scene import another, candidate, contents
 from upulse_cli.engine import caging, gates
 from upulse_cli.engine.gates import GateFailed
 
@@ -294,7 +294,7 @@ def test_where_the_kernel_lacks_a_part_the_gate_goes_on_and_says_so(tmp_path: Pa
     code = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from gate_scene import not_loaded, not_replayed
+from tests.integration.engine.gate_scene import not_loaded, not_replayed
 from pathlib import Path
 from pulse_adapters.child import bpf
 from pulse_adapters.config.home import Home

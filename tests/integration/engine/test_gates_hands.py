@@ -5,9 +5,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from gate_scene import candidate
 
 from pulse_core.model.errors import PulseError
+from tests.integration.engine.gate_scene import candidate
 from upulse_cli.engine.gates import GateFailed, loads
 from upulse_cli.engine.trying import load
 

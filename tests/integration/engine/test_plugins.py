@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.rule_host.plugins import GROUP, entries
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.model.tick import LayerOutcome
 from tests.integration.cli.cli_home import UPULSE, CliHome, Said, eventually
 from tests.integration.engine.engine_home import CALM, WISHING, new_home
 from tests.integration.engine.plugin_site import install, made
-from upulse_cli.engine.plugins import GROUP, entries
 
 BROUGHT = """
 from pulse_core import Projection

@@ -155,7 +155,7 @@ def test_a_replay_of_what_was_in_force_says_exactly_what_was_emitted(served: Cli
     assert only >= {("old", "my:third"), ("new", "your:third")}
 
     before = seen_at(served, {row.tick for row in rows if row.effects})
-    asyncio.run(trimmed(served, rows[-1].at + MINUTE_US))
+    asyncio.run(trimmed(served, rows[-1].moment.at + MINUTE_US))
     assert seen_at(served, set(before)) == before
     coarse = replayed(served, "--engine", "in-force", "--against", "recorded", code=3)
     assert coarse["engine"]["ticks"] < told["engine"]["ticks"]

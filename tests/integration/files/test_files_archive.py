@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from files_scene import (
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pulse_adapters.files import archive, archiver, tarball
+from pulse_adapters.files.errand import CannotGo, Watch
+from pulse_adapters.files.in_use import InUse
+from pulse_adapters.files.places import enter
+from pulse_adapters.files.sessions import Reader, delete
+from tests.integration.files.files_scene import (
     LATER,
     archive_order,
     archives,
@@ -27,14 +35,6 @@ from files_scene import (
     put_away,
     use_up_small_numbers,
 )
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
-from pulse_adapters.files import archive, archiver, tarball
-from pulse_adapters.files.errand import CannotGo, Watch
-from pulse_adapters.files.in_use import InUse
-from pulse_adapters.files.places import enter
-from pulse_adapters.files.sessions import Reader, delete
 from tests.long_form import sample
 
 only_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount, and be somebody else")

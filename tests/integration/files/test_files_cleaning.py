@@ -12,7 +12,16 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from files_scene import (
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pulse_adapters.files import cleaning
+from pulse_adapters.files.cleaner import DEEPEST, SHOWN
+from pulse_adapters.files.errand import EVERY, Watch
+from pulse_adapters.files.in_use import Mounts, in_use
+from pulse_adapters.files.ledger import LARGEST, WAITING, Ledger
+from pulse_adapters.files.places import mount_of
+from tests.integration.files.files_scene import (
     LATER,
     as_nobody,
     clean,
@@ -24,15 +33,6 @@ from files_scene import (
     program,
     use_up_small_numbers,
 )
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
-from pulse_adapters.files import cleaning
-from pulse_adapters.files.cleaner import DEEPEST, SHOWN
-from pulse_adapters.files.errand import EVERY, Watch
-from pulse_adapters.files.in_use import Mounts, in_use
-from pulse_adapters.files.ledger import LARGEST, WAITING, Ledger
-from pulse_adapters.files.places import mount_of
 from tests.long_form import sample
 
 only_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount, and be somebody else")
@@ -418,7 +418,8 @@ def test_a_swap_just_before_any_step_leads_nowhere(
 ) -> None:
     """The same at the worst moment: between what was looked at and what is done."""
     grow(root, "d/precious", "d/deep/er/precious")
-    before, real, swapped = portrait(outside), getattr(os, call), []
+    before, real = portrait(outside), getattr(os, call)
+    swapped: list[str] = []
 
     def swapping(path: str, *args: object, **more: object) -> object:
         if path == name and not swapped:

@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
-from git_scene import ADA, edited, git, made, write
 
 from pulse_adapters.git.locks import alone, at_work
 from pulse_core.model.errors import PulseError
+from tests.integration.git.git_scene import ADA, edited, git, made, write
 
 LEFT = (
     "index.lock",

@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from git_scene import FILES, edited, files, git, made, promoted, write
 
 from pulse_adapters.git.faults import GitFailed, Unsafe
 from pulse_adapters.git.revisions import Revisions
 from pulse_core.model.errors import PulseError
+from tests.integration.git.git_scene import FILES, edited, files, git, made, promoted, write
 
 
 def test_a_revision_is_what_its_commit_says_and_read_only(tmp_path: Path) -> None:

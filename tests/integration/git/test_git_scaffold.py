@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from git_scene import files, git, is_clean, write
 
 from pulse_adapters.git.listing import CannotEdit, listed
 from pulse_adapters.git.repository import Repository
@@ -16,6 +15,7 @@ from pulse_adapters.git.revisions import Revisions
 from pulse_adapters.git.scaffold import SHELVES, scaffold
 from pulse_adapters.git.template import shipped
 from pulse_core.model.errors import PulseError, UnknownName
+from tests.integration.git.git_scene import files, git, is_clean, write
 
 ADA = "Ada Lovelace <ada@example.org>"
 

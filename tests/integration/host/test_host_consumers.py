@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from host_scene import until, wished
 from pydantic import ValidationError
 
 from pulse_adapters.host.consumers import Consumers, held_by, untouchable
@@ -25,6 +24,7 @@ from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports import Found, Result
 from pulse_core.projections import Condition, Conditions, Projected
 from pulse_core.settings import Settings
+from tests.integration.host.host_scene import until, wished
 
 HOLDS = "import sys, time; held = bytearray(int(sys.argv[2]) << 20); print(1, flush=True); time.sleep(1000)"
 LEAVES = f"""
@@ -95,7 +95,7 @@ async def test_the_largest_are_told_first_with_what_they_hold(crowd: Crowd) -> N
     found = await told(crowd)
     assert list(found) == [large.pid, small.pid]
     assert found[large.pid]["rss"] - found[small.pid]["rss"] > 50 << 20
-    assert found[large.pid] | {"rss": 0, "swap": 0} == {
+    assert {**found[large.pid]} | {"rss": 0, "swap": 0} == {
         "pid": large.pid, "started": large.started, "rss": 0, "swap": 0,
         "name": os.path.basename(sys.executable), "pattern": crowd.word,
     }  # fmt: skip

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Iterator
 from pathlib import Path
 
 import pytest
-from host_scene import bury, child, until, wished
 
 from pulse_adapters.host.children import Children
 from pulse_adapters.host.examination import Examination, Question
@@ -23,6 +22,7 @@ from pulse_adapters.host.table import LinuxProcessTable
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Found, Sight
 from pulse_core.settings import ProcessSettings, Settings
+from tests.integration.host.host_scene import bury, child, until, wished
 
 STALL = 0.05
 """Seconds of CPU time that the event loop may be held at most; five milliseconds are usual."""

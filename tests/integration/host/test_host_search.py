@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from host_scene import bury, child, until
 
 from pulse_adapters.host.command_lines import KEPT, CommandLines, words
 from pulse_adapters.host.proc import SEARCHED, command_line, pids, started
 from pulse_adapters.host.search import Search
 from pulse_adapters.host.spawn import Spawner
 from pulse_core.ports import Found
+from tests.integration.host.host_scene import bury, child, until
 
 
 @pytest.fixture

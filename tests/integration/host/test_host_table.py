@@ -9,13 +9,13 @@ import uuid
 from pathlib import Path
 
 import pytest
-from host_scene import bury, child, said, script, until
 
 from pulse_adapters.host.proc import command_line, entry, started
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.table import LinuxProcessTable
 from pulse_core.ports import Found, Sight
 from pulse_core.settings import ProcessSettings
+from tests.integration.host.host_scene import bury, child, said, script, until
 
 
 def by(**way: object) -> ProcessSettings:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from host_scene import script, until
 
 from pulse_adapters.host.consumers import Consumers
 from pulse_adapters.host.disks import Disks
@@ -18,6 +17,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections import Projected
 from pulse_core.settings import Settings
+from tests.integration.host.host_scene import script, until
 
 SETTINGS = Settings.model_validate({"watch": {"system_interval": "2s", "disks": ["/", "/no/such/path"]}})
 

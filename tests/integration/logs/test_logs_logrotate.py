@@ -7,7 +7,8 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from logs_scene import Following, numbered, write
+
+from tests.integration.logs.logs_scene import Following, numbered, write
 
 LOGROTATE = shutil.which("logrotate", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 WAYS = {

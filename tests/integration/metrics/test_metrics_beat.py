@@ -13,10 +13,10 @@ from typing import Any
 
 import psutil
 import pytest
-from metrics_scene import free_port, receiving
 
 from pulse_adapters.metrics.beat import beaten
 from pulse_core.settings import HeartbeatSettings
+from tests.integration.metrics.metrics_scene import free_port, receiving
 from upulse_cli.companions import Heartbeat
 
 

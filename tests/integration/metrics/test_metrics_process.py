@@ -8,7 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from metrics_scene import Asked, eventually, fetched, free_port, is_served, measuring
+
+from tests.integration.metrics.metrics_scene import (
+    Asked,
+    eventually,
+    fetched,
+    free_port,
+    is_served,
+    measuring,
+)
 
 ANSWER = {
     "daemon": {"since": None},

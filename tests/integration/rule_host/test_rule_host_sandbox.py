@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.child.numbers import NUMBERS
+from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.rule_host import landlock, seccomp
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.ports import Loaded
@@ -199,7 +200,7 @@ async def test_as_root_it_can_be_given_a_user_of_its_own(tmp_path: Path) -> None
             folder.chmod(0o755)
     found, notes, _ = await loaded(
         tmp_path,
-        ChildHosts(user=(65534, 65534)),
+        ChildHosts(run_as=lambda: RunAs((65534, 65534))),
         "return Verdict(notes=(str(os.getresuid()), str(os.getresgid()), str(os.getgroups())))",
     )
     assert found.sandbox["user"] is True
@@ -251,6 +252,7 @@ async def test_it_dies_with_its_parent(tmp_path: Path) -> None:
     revision = written(tmp_path, rule("sum(range(10**13))"))
     code = f"""
 import asyncio, os, signal
+from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.ports import Revision
 from tests.integration.rule_host.rule_host_engines import at, history_of

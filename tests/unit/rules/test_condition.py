@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Intent, Processes, ProcessHistory, Projected, Snapshot, Stage
-from pulse_core.rules.survival.condition import HALF_OPEN_MAX, exhausted, judge
+from pulse_core.rules.survival.condition import exhausted, judge
 from pulse_core.rules.survival.state import Condition, State, rough
 from pulse_core.settings import ProcessSettings, RestartSettings, Settings
+from pulse_core.settings.processes import RARELY_US
 
 SECOND = 1_000_000
 
@@ -100,7 +101,7 @@ def test_half_open_tries_come_less_often_but_never_stop(extra: int) -> None:
     attempts = tuple(at(90 + number / 100) for number in range(5 + extra))
     left = judged(DEAD._replace(attempts=attempts), 100).wait_us
     assert left is not None
-    assert 0 < left <= HALF_OPEN_MAX
+    assert 0 < left <= RARELY_US
 
 
 @given(st.lists(st.integers(0, 2_000), max_size=30), st.integers(1, 10))

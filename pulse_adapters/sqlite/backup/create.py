@@ -6,50 +6,60 @@ import shutil
 import socket
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from pulse_adapters.config.home import Home
-from pulse_adapters.sqlite.backup import Examined, copy_database, examine
+from pulse_adapters.sqlite.backup.databases import Examined, copy_database, examine
+from pulse_adapters.sqlite.backup.files import (
+    PRIVATE,
+    checked_destination,
+    copy_file,
+    copy_tree,
+    demand_room,
+    fact_of,
+    size_of,
+    sync_all,
+    under_construction,
+)
+from pulse_adapters.sqlite.backup.known_rows import (
+    compared,
+    last_backup,
+    last_checkpoint_row,
+    remember_backup,
+)
+from pulse_adapters.sqlite.backup.manifest import NAME, FileFact, Manifest
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.faults import translated
 from pulse_adapters.sqlite.references import MARK, object_path, referred
 from pulse_core import __version__
+from pulse_core.app.backup import Progress
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, NoHome, PulseError
 from pulse_core.model.sizes import spell_size
-from upulse_cli.backup.files import PRIVATE, copy_file, copy_tree, fact_of, size_of, sync_all
-from upulse_cli.backup.known import compared
-from upulse_cli.backup.last import last_backup, remember
-from upulse_cli.backup.manifest import NAME, FileFact, Manifest
-from upulse_cli.backup.place import checked, demand_room, under_construction
-from upulse_cli.commands.verify import last_known
-from upulse_cli.engine.diary import FILES as DIARY
 
 TREES = ("engine", "staging")
 MARGIN = 1 << 20
-Told = Callable[[str], None]
-"""Is told what is being done."""
 
 
-def back_up(home: Home, destination: str, told: Told = lambda words: None) -> tuple[Path, Manifest]:
+def make_backup(home: HomeLayout, destination: str, progress: Progress) -> tuple[Path, Manifest]:
     """Copy the home to a new directory; where it is, and what it holds. Raises PulseError, and then leaves nothing.
 
     The home may be in use: it is only read.
     """
     if not home.events.exists():
         raise NoHome(str(home.path))
-    path = checked(destination, home.path)
+    path = checked_destination(destination, home.path)
     parts = [home.events, home.vitals, home.objects, home.config, *(home.path / tree for tree in TREES)]
     needed = sum(map(size_of, parts)) + size_of(home.path / f"{home.events.name}-wal")
     files = sum(len(names) for _, _, names in os.walk(home.objects)) + 300
     demand_room(path.parent, needed + needed // 20 + MARGIN, files, "the backup")
     try:
         with under_construction(path) as work:
-            manifest = Making(home, work, told).whole()
+            manifest = BackupWriter(home, work, progress).write()
     except OSError as error:
         raise _failed(error, path, needed) from error
-    remember(home, path, manifest)
+    remember_backup(home, path, manifest)
     return path, manifest
 
 
@@ -61,23 +71,23 @@ def _failed(error: OSError, path: Path, needed: int) -> PulseError:
     return PulseError(f"no backup was made at {path}: {words}")
 
 
-class Making:
+class BackupWriter:
     """One backup of `home`, made in the directory `work`."""
 
-    def __init__(self, home: Home, work: Path, told: Told) -> None:
-        self.home, self.work, self.told = home, work, told
+    def __init__(self, home: HomeLayout, work: Path, progress: Progress) -> None:
+        self.home, self.work, self.progress = home, work, progress
         self.files: dict[str, FileFact] = {}
 
-    def whole(self) -> Manifest:
+    def write(self) -> Manifest:
         """Copy all of it and have it on disk; raises Damaged if the log is not sound."""
-        known = last_known(self.home)  # before the copy: what was there then must be in it
+        known = last_checkpoint_row(self.home)  # before the copy: what was there then must be in it
         self._compare_with_last()
         self._copy_databases()
         self._copy_objects()
         self._copy_plain()
-        self.told("writing it to disk …")
+        self.progress("writing it to disk …")
         sync_all(self.work)
-        self.told("reading it back …")
+        self.progress("reading it back …")
         log = examine(self.work / "events.db", self.work / "objects", known)
         self._compare()
         manifest = self._manifest(log)
@@ -97,7 +107,7 @@ class Making:
         refuse_damage(self.home.events)
         for source in (self.home.vitals, self.home.events):  # ticks never name what the log does not have
             target = self.work / source.name
-            self.told(f"copying {source.name} …")
+            self.progress(f"copying {source.name} …")
             try:
                 target.touch(mode=0o600)
                 copy_database(source, target)
@@ -109,7 +119,7 @@ class Making:
 
     def _copy_objects(self) -> None:
         """Those that the copied rows and ticks name; what of them is missing is found when the log is examined."""
-        self.told("copying objects …")
+        self.progress("copying objects …")
         (self.work / "objects").mkdir(mode=PRIVATE)
         for name in sorted(
             {*_named_by_rows(self.work / "events.db"), *_named_by_ticks(self.work / "vitals.db")}
@@ -124,7 +134,7 @@ class Making:
                     target.unlink()
 
     def _copy_plain(self) -> None:
-        for name in (self.home.config.name, *DIARY):
+        for name in (self.home.config.name, *(log.name for log in self.home.shadow_logs)):
             with suppress(FileNotFoundError):  # a shadow may begin a new file just now
                 self.files[name] = copy_file(self.home.path / name, self.work / name)
         for tree in TREES:
@@ -179,16 +189,3 @@ def _named_by_ticks(vitals: Path) -> Iterator[str]:
 
 def _is_name(name: str) -> bool:
     return len(name) == 64 and set(name) <= set("0123456789abcdef")
-
-
-def described(manifest: Manifest) -> Mapping[str, object]:
-    """What a program wants to know of a backup."""
-    return {
-        "made_at": manifest.made_at,
-        "seq": manifest.seq,
-        "chain": manifest.chain,
-        "host": manifest.host,
-        "files": len(manifest.files),
-        "bytes": manifest.bytes,
-        "accepted": manifest.accepted,
-    }

@@ -9,7 +9,7 @@ from functools import reduce
 from importlib import import_module
 from typing import Any
 
-from upulse_cli.engine.plugins import Entry, entries
+from pulse_adapters.rule_host.plugins import Entry, entries
 
 PATIENCE = 10.0
 """Seconds that a plugin may take to be imported."""
@@ -17,14 +17,14 @@ PARTS = ("rules", "projections", "watchers", "executors")
 Told = Mapping[str, Any]
 
 
-def plugins() -> Sequence[Told]:
+def installed_plugins() -> Sequence[Told]:
     """Every installed plugin: its name, its package with the version, what it brings, and what is wrong with it."""
     return [{**entry._asdict(), **brought(entry)} for entry in entries()]
 
 
 def brought(entry: Entry) -> Told:
     """By part the names of what it brings; `error`: why nobody could tell, or None."""
-    argv = (sys.executable, "-P", "-m", "upulse_cli.engine.bringing", entry.value)
+    argv = (sys.executable, "-P", "-m", "pulse_adapters.rule_host.plugin_contents", entry.value)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     nothing: dict[str, Any] = {part: [] for part in PARTS}
     try:

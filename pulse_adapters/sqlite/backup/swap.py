@@ -3,15 +3,13 @@
 import json
 import os
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from pulse_adapters.config.home import Home
+from pulse_adapters.sqlite.backup.files import PRIVATE, sync_directory, write_synced
 from pulse_adapters.sqlite.unfinished import PLAN, RESTORING
+from pulse_core.app.backup import Restored
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
-from upulse_cli.backup.files import PRIVATE, sync_directory, write_synced
-from upulse_cli.engine.diary import FILES as DIARY
 
 STORES = ("vitals.db", "events.db")
 """What is exchanged, each with what SQLite keeps beside it; the log last."""
@@ -20,17 +18,17 @@ ADDED = ("config.toml", "engine", "staging")
 """What is put there only if there is none."""
 
 
-def staging(home: Home) -> Path:
+def staging(home: HomeLayout) -> Path:
     """The directory in which a restore prepares itself."""
     return home.path / RESTORING
 
 
-def is_decided(home: Home) -> bool:
+def is_decided(home: HomeLayout) -> bool:
     """Whether a restore was broken off so late that it must be finished."""
     return (staging(home) / PLAN).exists()
 
 
-def new_aside(home: Home) -> Path:
+def new_aside(home: HomeLayout) -> Path:
     """A new numbered directory in the home's `damaged/`."""
     home.damaged.mkdir(mode=PRIVATE, exist_ok=True)
     taken = [int(kept.name) for kept in home.damaged.iterdir() if kept.name.isdigit()]
@@ -39,17 +37,17 @@ def new_aside(home: Home) -> Path:
     return aside
 
 
-def anything_in(home: Home) -> bool:
+def anything_in(home: HomeLayout) -> bool:
     """Whether there is something that has to be moved aside."""
     return any(path for name in (*STORES, home.state.name) for path in home.path.glob(f"{name}*"))
 
 
-def decide(home: Home, told: Mapping[str, Any]) -> None:
-    """From here on it can only be finished. told: what is said at its end, with `kept_at`, where the old goes."""
-    write_synced(staging(home) / PLAN, json.dumps(dict(told)) + "\n")
+def decide(home: HomeLayout, restored: Restored) -> None:
+    """From here on it can only be finished. restored: what is said at its end; `kept_at`: where the old goes."""
+    write_synced(staging(home) / PLAN, json.dumps(restored._asdict()) + "\n")
 
 
-def finish(home: Home) -> Mapping[str, Any] | None:
+def finish(home: HomeLayout) -> Restored | None:
     """Carry out what was decided, from wherever it was broken off; what is to be said of it. None if nothing was.
 
     The caller holds the home's lock.
@@ -57,12 +55,12 @@ def finish(home: Home) -> Mapping[str, Any] | None:
     if not is_decided(home):
         return None
     plan = _plan(home)
-    aside = Path(plan["kept_at"] or staging(home))  # there is nothing to be kept where no place is named
+    aside = Path(plan.kept_at or staging(home))  # there is nothing to be kept where no place is named
     _move_aside(home.path, aside, f"{home.state.name}*")
     for name in STORES:
         if (staging(home) / name).exists():
             _exchange(home.path, name, staging(home) / name, aside)
-    for name in (*ADDED, *DIARY):
+    for name in (*ADDED, *(log.name for log in home.shadow_logs)):
         if (staging(home) / name).exists() and not (home.path / name).exists():
             os.rename(staging(home) / name, home.path / name)
     for directory in (aside, home.path):
@@ -73,12 +71,11 @@ def finish(home: Home) -> Mapping[str, Any] | None:
     return plan
 
 
-def _plan(home: Home) -> Mapping[str, Any]:
+def _plan(home: HomeLayout) -> Restored:
     path = staging(home) / PLAN
     try:
-        plan: Mapping[str, Any] = json.loads(path.read_text())
-        return plan
-    except (OSError, ValueError) as error:
+        return Restored(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError) as error:
         raise Damaged(
             f"{path} can't be read ({error}); look into {path.parent}, and put things right by hand"
         ) from error

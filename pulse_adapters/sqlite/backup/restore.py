@@ -5,103 +5,87 @@ import errno
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from pulse_adapters.config.home import Home
-from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.ipc.lock import HomeLock
-from pulse_adapters.objects import FileObjects
-from pulse_adapters.sqlite.backup import examine
+from pulse_adapters.sqlite.backup.databases import examine
+from pulse_adapters.sqlite.backup.files import (
+    PRIVATE,
+    copy_file,
+    demand_room,
+    empty_directory,
+    fact_of,
+    size_of,
+    sync_all,
+)
+from pulse_adapters.sqlite.backup.known_rows import last_backup
+from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
+from pulse_adapters.sqlite.backup.swap import (
+    ADDED,
+    anything_in,
+    decide,
+    finish,
+    link_or_copy,
+    new_aside,
+    staging,
+)
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
-from pulse_adapters.sqlite.connect import refuse_damage
+from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.faults import translated
 from pulse_adapters.sqlite.salvage import Present, Salvaged, look_at, salvage
-from pulse_core import __version__
+from pulse_core.app.backup import Progress, Restored
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import LogRestored
-from upulse_cli.backup.checking import sound
-from upulse_cli.backup.files import PRIVATE, copy_file, fact_of, size_of, sync_all
-from upulse_cli.backup.last import last_backup
-from upulse_cli.backup.making import Told
-from upulse_cli.backup.manifest import Manifest
-from upulse_cli.backup.old_vitals import is_usable, mark
-from upulse_cli.backup.place import demand_room, empty
-from upulse_cli.backup.swap import ADDED, anything_in, decide, finish, link_or_copy, new_aside, staging
-from upulse_cli.engine import shadow
-from upulse_cli.engine.diary import FILES as DIARY
+from pulse_core.model.moment import Moment
+from pulse_core.ports import Clock, Objects
 
 MARGIN = 8 << 20
-WAIT = 10.0
-"""Seconds: a daemon that refuses to start, and is started again and again, holds the home for moments."""
-
-Outcome = Mapping[str, Any]
-"""What came of it: `source`, `made_at`, `rows` of the backup, `salvaged`, `lost`, `fault`, `kept_at`, `notes`."""
 
 
-def restore(
-    home: Home, source: str, keep_tail: bool, told: Told = lambda words: None
-) -> tuple[Outcome, Outcome | None]:
-    """Put the home back; what came of it, and of an earlier restore that had to be finished first.
-
-    Raises PulseError, and then the home is as it was. The daemon must not run (HomeBusy).
-    """
-    backup = Path(os.path.realpath(os.path.expanduser(source)))
-    manifest = sound(backup, told)
-    home.create()
-    with HomeLock(home.lock, __version__, wait=WAIT):
-        earlier = finished(home)
-        return Restoring(home, backup, manifest, told).whole(keep_tail), earlier
-
-
-def finished(home: Home) -> Outcome | None:
-    """Finish a restore that was decided; raises PulseError if that can't be done now."""
-    try:
-        return finish(home)
-    except OSError as error:
-        raise PulseError(
-            f"a restore is decided and can't be finished: {error.filename}: {error.strerror}; mend that, then again:"
-            " upulse doctor --repair"
-        ) from error
-
-
-class Restoring:
+class HomeRestore:
     """One restore of `home` from the directory `backup`. The caller holds the home's lock."""
 
-    def __init__(self, home: Home, backup: Path, manifest: Manifest, told: Told) -> None:
-        self.home, self.backup, self.manifest, self.told = home, backup, manifest, told
+    def __init__(
+        self, home: HomeLayout, backup: Path, clock: Clock, objects: Objects, progress: Progress
+    ) -> None:
+        """Raises Damaged or NewerFormat if the backup must not be put back."""
+        self.home, self.backup, self.clock, self.objects = home, backup, clock, objects
+        self.progress = progress
+        self.manifest = checked_manifest(backup, progress)
         self.staging = staging(home)
         self.aside: Path | None = None
         self.notes: list[str] = []
 
-    def whole(self, keep_tail: bool) -> Outcome:
-        """All of it; raises PulseError, and then nothing has changed but objects that were missing or altered."""
-        with self._prepared():
+    @contextmanager
+    def prepared(self, keep_tail: bool) -> Iterator[Restored]:
+        """All of it but the exchange; when this fails, nothing has changed but objects that were missing or altered."""
+        with self._undone_on_failure():
             present = self._present()
             missing = list(self._missing_objects())
             self._demand_room(missing)
             self._stage()
             self._put_objects(missing)
             tail = self._tail() if keep_tail else Salvaged()
-            outcome = self._outcome(present, tail)
-            self._record(outcome)
+            restored = self._outcome(present, tail)
+            self._record(restored)
             examine(self.staging / "events.db", self.home.objects)
-            self._end_shadow()
-            self._hand_over()
-            sync_all(self.home.path)
-            decide(self.home, outcome)
-        finished(self.home)
-        return outcome
+            yield restored
+
+    def decide(self, restored: Restored) -> None:
+        """All that was made is on disk and the owner's; then one file decides."""
+        self._hand_over()
+        sync_all(self.home.path)
+        decide(self.home, restored)
 
     @contextmanager
-    def _prepared(self) -> Iterator[None]:
+    def _undone_on_failure(self) -> Iterator[None]:
         """An empty directory to prepare in, which goes if that fails; whatever fails is put into words."""
         self.staging.mkdir(mode=PRIVATE, exist_ok=True)
-        empty(self.staging)
+        empty_directory(self.staging)
         try:
             yield
         except sqlite3.Error as error:
@@ -165,11 +149,11 @@ class Restoring:
 
     def _stage(self) -> None:
         """Copies of what is to take the place of something, or of nothing, at the end."""
-        self.told("copying …")
+        self.progress("copying …")
         self._copy("events.db")
         if not is_usable(self.home.vitals) and "vitals.db" in self.manifest.files:
             self._copy("vitals.db")
-            mark(self.staging / "vitals.db")
+            mark_restored(self.staging / "vitals.db", self.clock.now())
             self.notes.append("vitals.db could not be used and is the backup's now")
         for name in ADDED:
             if not (self.home.path / name).exists():
@@ -181,9 +165,10 @@ class Restoring:
                     f"{name} is left as it is; the backup's is another one: {self.backup / name}"
                 )
 
-        if not any((self.home.path / name).exists() for name in DIARY):
-            for name in filter(self.manifest.files.__contains__, DIARY):
-                self._copy(name)
+        if not any(log.exists() for log in self.home.shadow_logs):
+            for log in self.home.shadow_logs:
+                if log.name in self.manifest.files:
+                    self._copy(log.name)
 
     def _copy(self, name: str) -> None:
         target, fact = self.staging / name, self.manifest.files[name]
@@ -210,36 +195,32 @@ class Restoring:
         present = self.staging / "present" / "events.db"
         if not present.exists():
             return Salvaged()
-        self.told("keeping the rows after the backup …")
+        self.progress("keeping the rows after the backup …")
         return salvage(present, self.staging / "events.db", self.home.objects)
 
-    def _outcome(self, present: Present, tail: Salvaged) -> Outcome:
+    def _outcome(self, present: Present, tail: Salvaged) -> Restored:
         heads = [checkpoint.head.seq for checkpoint in read_checkpoints(self.home.state).values()]
         last = last_backup(self.home)
         known = max(present.seq, last.seq if last else 0, *heads, 0)
-        return {
-            "source": str(self.backup),
-            "made_at": self.manifest.made_at,
-            "rows": self.manifest.seq,
-            "salvaged": tail.rows,
-            "lost": max(0, known - self.manifest.seq - tail.rows),
-            "fault": tail.fault or present.fault,
-            "kept_at": str(self._aside()) if self.aside or anything_in(self.home) else "",
-            "notes": self.notes,
-        }
+        return Restored(
+            source=str(self.backup),
+            made_at=self.manifest.made_at,
+            rows=self.manifest.seq,
+            salvaged=tail.rows,
+            lost=max(0, known - self.manifest.seq - tail.rows),
+            fault=tail.fault or present.fault,
+            kept_at=str(self._aside()) if self.aside or anything_in(self.home) else "",
+            notes=tuple(self.notes),
+        )
 
-    def _record(self, outcome: Outcome) -> None:
-        fields = {name: outcome[name] for name in LogRestored.model_fields}
-        asyncio.run(_append(self.staging / "events.db", self.home, Draft(LogRestored(**fields))))
+    def _record(self, restored: Restored) -> None:
+        fields = {name: getattr(restored, name) for name in LogRestored.model_fields}
+        asyncio.run(self._append(Draft(LogRestored(**fields))))
 
-    def _end_shadow(self) -> None:
-        """It would go on reading the log that is set aside, for ever."""
-        if found := shadow.running(self.home):
-            shadow.end(found)
-            self.notes.append(
-                f"the shadow (process {found.pid}) was ended, since it followed the log that was there; begin another"
-                " one with: upulse shadow start"
-            )
+    async def _append(self, draft: Draft) -> None:
+        path = self.staging / "events.db"
+        async with SqliteEventLog.open(path, clock=self.clock, objects=self.objects) as log:
+            await log.append(draft)
 
     def _aside(self) -> Path:
         if self.aside is None:
@@ -258,6 +239,49 @@ class Restoring:
                         )
 
 
-async def _append(path: Path, home: Home, draft: Draft) -> None:
-    async with SqliteEventLog.open(path, clock=SystemClock(), objects=FileObjects(home.objects)) as log:
-        await log.append(draft)
+def finish_decided(home: HomeLayout) -> Restored | None:
+    """Finish a restore that was decided; raises PulseError if that can't be done now."""
+    try:
+        return finish(home)
+    except OSError as error:
+        raise PulseError(
+            f"a restore is decided and can't be finished: {error.filename}: {error.strerror}; mend that, then again:"
+            " upulse doctor --repair"
+        ) from error
+
+
+def checked_manifest(backup: Path, progress: Progress) -> Manifest:
+    """What the backup says of itself, once all of it is found to be true. Raises Damaged, NewerFormat."""
+    progress("checking the backup …")
+    manifest = read_manifest(backup)
+    for name, fact in manifest.files.items():
+        if name.startswith("/") or ".." in name.split("/"):
+            raise Damaged(f"{backup} names a file outside of it ({name}); take another backup")
+        try:
+            found = fact_of(backup / name)
+        except OSError as error:
+            raise Damaged(f"{backup / name} can't be read ({error.strerror}); take another backup") from error
+        if (found.sha256, found.link) != (fact.sha256, fact.link):
+            raise Damaged(f"{backup / name} is not what was backed up; take another backup")
+    log = examine(backup / "events.db", backup / "objects")
+    if (log.seq, log.chain) != manifest.head or bool(log.accepted) != bool(manifest.accepted):
+        raise Damaged(f"the log in {backup} is another one than its manifest says; take another backup")
+    return manifest
+
+
+def is_usable(vitals: Path) -> bool:
+    """Whether there are vitals that can be read as a whole."""
+    if not vitals.exists():
+        return False
+    try:
+        with closing(connect_readonly(vitals)) as connection:
+            return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+    except sqlite3.Error:
+        return False
+
+
+def mark_restored(vitals: Path, now: Moment) -> None:
+    """The next samples get ids that none had before: an id in the log must not come to mean another sample."""
+    with closing(sqlite3.connect(vitals)) as connection:
+        connection.execute("INSERT INTO sample VALUES (?, 'restored', ?, ?, ?, '{}')", (now.at, *now))
+        connection.commit()

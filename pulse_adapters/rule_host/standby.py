@@ -10,7 +10,7 @@ from pulse_core.ports import CannotLoad, History, Kept, Revision
 from pulse_core.projections import Snapshot
 
 
-class WarmHosts:
+class StandbyHosts:
     """`Hosts` that have the next child ready; `warm` makes it ready, `close` ends one that nobody took."""
 
     def __init__(self, hosts: ChildHosts) -> None:
