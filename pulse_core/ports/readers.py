@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.event import Event, Head
 from pulse_core.model.tick import LayerOutcome, TickRecord
 from pulse_core.model.vitals import MinuteRange, Sample
-from pulse_core.ports.stores import Checkpoint
 
 
 class EventQuery(NamedTuple):
