@@ -30,7 +30,7 @@ def throwaway() -> Iterator[Account]:
         yield account
     finally:
         tree.end(lambda now: [pid for pid in now if uid_of(pid) == account.uid])
-        subprocess.run(["userdel", account.name], check=True)
+        subprocess.run(["userdel", account.name], check=True, timeout=60)
         (SYSUSERS / f"{account.name}.conf").unlink(missing_ok=True)
 
 
@@ -68,7 +68,7 @@ def readable_python(account: Account, folder: Path) -> str:
 
 
 def _like_this(python: str, folder: Path, version: str) -> str:
-    subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True)
+    subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=60)
     paths = [str(_REPOSITORY), *site.getsitepackages()]
     (folder / "lib" / version / "site-packages" / "all.pth").write_text("\n".join(paths))
     return str(folder / "bin" / "python")

@@ -104,7 +104,7 @@ class _Rebuilding:
         self._child, self._seconds = child, seconds
         self._loaded: Loaded = loaded_of(answer)
         self._kinds = kinds_of(answer)
-        self._row = prev.projected.seq
+        self._row = prev.state.seq
 
     async def run(self, history: History, kept: Mapping[str, Kept]) -> None:
         """What fits of what was kept goes on from there, and the others begin with the log."""

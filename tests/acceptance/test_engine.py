@@ -198,7 +198,7 @@ def test_what_somebody_changed_of_a_commit_is_made_anew_before_it_is_run_and_tha
 
 def doctor_says(engine: Engine, words: str) -> bool:
     argv = [sys.executable, "-m", "upulse_cli", "doctor", "--home", str(engine.home.path)]
-    return words in subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+    return words in subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60).stdout
 
 
 def test_a_host_that_is_killed_is_back_and_survival_does_not_notice(engine: Engine) -> None:

@@ -15,6 +15,7 @@ from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
 from tests.integration.cli.cli_home import Inside, eventually
+from tests.processes import child_of_test
 from upulse_cli.profiling import helpers, rules, spent
 
 MINUTE = 60_000_000
@@ -113,8 +114,8 @@ def test_helpers_are_children_that_run_our_modules(tmp_path: Path) -> None:
     """A guarded process is a child of the daemon too, and none of its costs."""
     argv = [sys.executable, "-m", "upulse_cli.measuring", "--home", str(tmp_path)]
     with (
-        subprocess.Popen(["sleep", "86421"]) as theirs,
-        subprocess.Popen(argv, stdin=subprocess.PIPE) as ours,
+        child_of_test(subprocess.Popen(["sleep", "86421"])) as theirs,
+        child_of_test(subprocess.Popen(argv, stdin=subprocess.PIPE)) as ours,
     ):
         try:
             seen = eventually(lambda: [one for one in helpers(os.getpid()) if one["pid"] == ours.pid], "it")
@@ -126,6 +127,6 @@ def test_helpers_are_children_that_run_our_modules(tmp_path: Path) -> None:
 
 
 def test_of_a_process_that_is_gone_there_are_no_helpers() -> None:
-    with subprocess.Popen(["true"]) as child:
-        child.wait()
+    with child_of_test(subprocess.Popen(["true"])) as child:
+        child.wait(timeout=30)
     assert list(helpers(child.pid)) == []

@@ -112,7 +112,7 @@ def bystander() -> Iterator[int]:
         yield process.pid
     finally:
         process.kill()
-        process.wait()
+        process.wait(timeout=30)
 
 
 @pytest.fixture
@@ -163,7 +163,9 @@ def test_the_same_attacks_do_succeed_where_nothing_holds_them(tmp_path: Path, at
         if "another program" not in name and "kind of pair" not in name
     }
     code = f"{attack}\nprint({{name: word for name, look in {looks!r}.items() if (word := tried(look)) != 'done'}})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stdout == "{}\n"
 
 
@@ -278,7 +280,7 @@ run(Path({tried.revision.path!r}), Job("pytest", ("-q", "tests")))
         assert time.monotonic() < until
         time.sleep(0.02)
     promote.send_signal(signal.SIGKILL)
-    promote.wait()
+    promote.wait(timeout=30)
     while found[0] in tree.table():
         assert time.monotonic() < until, "it outlives its promote"
         time.sleep(0.02)
@@ -303,7 +305,9 @@ from upulse_cli.wiring.engine import code_checks
 bpf.put([*bpf.begin({platform.machine()!r}), *bpf.when(444, [bpf.ENOSYS]), bpf.ALLOW])  # it knows no Landlock now
 print(code_checks(Home(Path({str(tried.home.path)!r}))).tests({tried.revision.path!r}))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.stdout == "21 passed; isolation: partial (no landlock)\n", done.stderr
 
 

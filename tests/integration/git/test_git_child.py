@@ -76,7 +76,7 @@ def test_the_program_answers_in_one_line_of_json_and_by_its_exit(tmp_path: Path)
         ([], 1, "error"),
     ):
         argv = [sys.executable, "-m", "pulse_adapters.git.child", *words]
-        ran = subprocess.run(argv, capture_output=True, text=True, check=False)
+        ran = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
         assert (ran.returncode, ran.stdout.count("\n"), ran.stderr) == (code, 1, "")
         assert key in json.loads(ran.stdout)
 
@@ -141,5 +141,7 @@ async def test_a_child_that_says_nothing_is_told_of_by_its_last_words(
 
 def test_the_daemons_side_knows_nothing_of_gitpython() -> None:
     program = "import sys, pulse_adapters.git.asking; print('git' in sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
     assert ran.stdout.split() == ["False"]

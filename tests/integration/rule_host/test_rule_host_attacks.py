@@ -158,5 +158,5 @@ for path in ("/a/b/c", "/a/b", "/a"):
     os.chmod(scratch.path + path, 0o555)
 asyncio.run(scratch.remove())
 """
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, timeout=60)
     assert list(tmp_path.iterdir()) == []

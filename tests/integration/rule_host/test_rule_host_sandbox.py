@@ -19,6 +19,7 @@ from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sandbox import landlock, seccomp
 from pulse_core.ports import Loaded
 from tests.integration.rule_host.rule_host_engines import folded, hosting, rule, written
+from tests.processes import child_of_test
 
 ACTS = {
     "read the log": 'open(HOME + "/events.db", "rb").read(1)',
@@ -137,7 +138,7 @@ async def notes(home: Path, tmp_path: Path) -> AsyncIterator[dict[str, str]]:
     """What came of each act."""
     here = 0 if platform.machine() == "x86_64" else 1
     numbers = {name: both[here] for name, both in NUMBERS.items()}
-    with subprocess.Popen(["sleep", "60"]) as parent:
+    with child_of_test(subprocess.Popen(["sleep", "60"])) as parent:
         told = {
             "home": str(home),
             "parent": parent.pid,
@@ -215,7 +216,9 @@ landlock.abi = lambda: None
 seccomp.supported = lambda: False
 print(lock(["/"], {str(tmp_path)!r}, 2**29, None))
 """
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
     assert eval(said) == {"landlock": None, "seccomp": False, "rlimits": True, "user": False}
 
 
@@ -263,7 +266,7 @@ async def main():
     await host.fold(at(1), at(2))
 asyncio.run(main())
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == -signal.SIGKILL, done
     handle = -1
     try:
