@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pulse_adapters.engine_user.account import Account, chosen
-from pulse_adapters.engine_user.laying import laid, removed
 from pulse_adapters.engine_user.reach import READABLE, barrier
+from pulse_adapters.sandbox.copy_tree import copy_tree, remove_tree
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad
 
@@ -88,11 +88,11 @@ class Quarters:
             return there
         begun = self._new()
         try:
-            digest = laid(source, begun)
+            digest = copy_tree(source, begun)
             name = source.name if is_commit else _LYING + digest[:24]
             shown = _named(begun, self.path / name)
         finally:
-            removed(begun)
+            remove_tree(begun)
         os.utime(shown)  # it is used: not old
         self._sweep(shown)
         return shown
@@ -119,7 +119,7 @@ class Quarters:
         for one in self.path.iterdir():
             with suppress(FileNotFoundError):  # somebody else sweeps, too
                 if one != keep and self._is_over(one.name, time.time() - one.lstat().st_mtime):
-                    removed(one)
+                    remove_tree(one)
 
     def _is_over(self, name: str, age: float) -> bool:
         if name.startswith(_BEGUN):

@@ -24,7 +24,7 @@ from pulse_adapters.rule_host.folding import Folder
 from pulse_adapters.rule_host.guard import Guard
 from pulse_adapters.rule_host.loading import Contents, Loader, Unloadable
 from pulse_adapters.rule_host.profiling import Profile
-from pulse_adapters.rule_host.sandbox import lock
+from pulse_adapters.sandbox.confinement import lock
 from pulse_core.projections.snapshot import Snapshot
 
 PRINTED = 2

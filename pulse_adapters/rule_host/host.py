@@ -11,7 +11,7 @@ from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.rule_host.insight import Replayed, insight_of, kept_of, replayed_of
 from pulse_adapters.rule_host.news import News
 from pulse_adapters.rule_host.process import RuleProcess
-from pulse_adapters.rule_host.scratch import Scratch
+from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_core.model.event import Event
 from pulse_core.ports import Fault, Insight, Kept, Loaded
 from pulse_core.projections import Snapshot

@@ -13,7 +13,7 @@ from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.rule_host.host import Child, ChildRuleHost
 from pulse_adapters.rule_host.insight import kinds_of, loaded_of, roots_of, units_of
 from pulse_adapters.rule_host.news import whole
-from pulse_adapters.rule_host.scratch import Scratch
+from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_core.model.event import Event
 from pulse_core.ports import CannotLoad, History, Kept, Loaded, Revision
 from pulse_core.projections import Snapshot

@@ -9,8 +9,8 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.ports import Loaded, Revision, Taken
+from pulse_core.ports.code_checks import GateFailed, GateSkipped
 from pulse_core.projections import Snapshot
-from upulse_cli.engine.gates import GateFailed, Skipped
 from upulse_cli.wiring.engine import hands_hosts, rule_hosts, settings_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def replayed(candidate: "Candidate") -> str:
     from upulse_cli.engine import changes, replaying
 
     if not candidate.previous:
-        raise Skipped("there are no rules in force yet to compare with")
+        raise GateSkipped("there are no rules in force yet to compare with")
     path = Revisions(candidate.home.path).ensure(candidate.previous)
     old = Revision(candidate.previous, str(path))
     since = time.time_ns() // 1000 - DAY_US
@@ -65,7 +65,7 @@ def replayed(candidate: "Candidate") -> str:
             replaying.replayed(candidate.home, rule_hosts(candidate.home), since, (old, candidate.revision))
         )
     except PulseError as error:
-        raise Skipped(str(error)) from error
+        raise GateSkipped(str(error)) from error
     if after.faults and not before.faults:
         raise GateFailed(f"over {after.ticks} recorded ticks: {next(iter(after.faults))}")
     return changes.in_words(before, after)

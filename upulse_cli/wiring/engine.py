@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pulse_adapters.child.run_as import RunAs
@@ -16,8 +17,10 @@ from pulse_core.settings import Settings
 from upulse_cli.wiring.ground import Ground
 
 if TYPE_CHECKING:
+    from pulse_adapters.engine_user.quarters import Quarters
     from pulse_adapters.hands_host.hosts import HandsHost
     from pulse_adapters.rule_host.hosts import ChildHosts
+    from pulse_adapters.sandbox.code_checks import SandboxedChecks
 
 
 def engine_of(ground: Ground, windows: Callable[[], Mapping[str, Window]]) -> EngineParts | None:
@@ -61,14 +64,37 @@ def hands_hosts(home: Home, clock: Clock, windows: Callable[[], Mapping[str, Win
     return HandsHost(clock, windows, run_as=user, plugins=found_plugins())
 
 
+def code_checks(home: Home) -> "SandboxedChecks":
+    """The gates' tools for this home, run as the engine's user if it has one. Raises PulseError."""
+    from pulse_adapters.git.template import shipped
+    from pulse_adapters.sandbox.code_checks import SandboxedChecks
+
+    config = shipped() / "pyproject.toml"
+    user = engine_user(home, settings_of(home)) if os.geteuid() == 0 else None
+    if user:
+        return SandboxedChecks(config, user.work, user.account.ids)
+
+    def cache() -> Path:
+        path = home.path / "cache"
+        path.mkdir(mode=0o700, exist_ok=True)
+        return path
+
+    return SandboxedChecks(config, cache)
+
+
 def run_as(home: Home, settings: Callable[[], Settings]) -> RunAs:
     """As whom the engine's code runs. Raises CannotLoad where it can't have the user that it must have."""
     if os.geteuid() != 0:
         return RunAs()  # nobody but root can give a process another user
-    from pulse_adapters.engine_user.quarters import engine_user_of
-
     try:
-        found = engine_user_of(home.path, settings().engine.user)
+        found = engine_user(home, settings())
     except PulseError as error:
         raise CannotLoad(str(error)) from error
     return RunAs(found.account.ids, found.shown) if found else RunAs()
+
+
+def engine_user(home: Home, settings: Settings) -> "Quarters | None":
+    """The user that the engine's code runs as, with its own place; None if it runs as we do. Raises PulseError."""
+    from pulse_adapters.engine_user.quarters import engine_user_of
+
+    return engine_user_of(home.path, settings.engine.user)

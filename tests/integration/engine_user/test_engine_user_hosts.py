@@ -12,8 +12,8 @@ import pytest
 from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.engine_user.account import Account
 from pulse_adapters.hands_host import tree
-from pulse_adapters.rule_host import scratch
 from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_adapters.sandbox import scratch_folder as scratch
 from pulse_core.ports import CannotLoad
 from tests.engine_user import ROOT_ALONE, open_folder, throwaway, uid_of
 from tests.integration.hands_host import hands_scene
@@ -86,7 +86,7 @@ async def test_the_users_limit_of_processes_holds_a_rule_even_without_seccomp(
     code = f"""
 import os
 from pulse_adapters.rule_host import child
-from pulse_adapters.rule_host.sandbox import landlock, lock, seccomp
+from pulse_adapters.sandbox.confinement import landlock, lock, seccomp
 landlock.abi = lambda: None
 seccomp.supported = lambda: False
 print(lock(["/"], "/tmp", 2**29, {account.ids!r}))

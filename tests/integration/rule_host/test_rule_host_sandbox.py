@@ -15,8 +15,8 @@ import pytest
 
 from pulse_adapters.child.numbers import NUMBERS
 from pulse_adapters.child.run_as import RunAs
-from pulse_adapters.rule_host import landlock, seccomp
 from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_adapters.sandbox import landlock, seccomp
 from pulse_core.ports import Loaded
 from tests.integration.rule_host.rule_host_engines import folded, hosting, rule, written
 from tests.processes import child_of_test
@@ -211,7 +211,7 @@ async def test_as_root_it_can_be_given_a_user_of_its_own(tmp_path: Path) -> None
 def test_without_landlock_and_seccomp_the_rest_goes_on(tmp_path: Path) -> None:
     code = f"""
 from pulse_adapters.rule_host import child
-from pulse_adapters.rule_host.sandbox import landlock, seccomp, lock
+from pulse_adapters.sandbox.confinement import landlock, seccomp, lock
 landlock.abi = lambda: None
 seccomp.supported = lambda: False
 print(lock(["/"], {str(tmp_path)!r}, 2**29, None))

@@ -19,7 +19,7 @@ MOST_BYTES, MOST_FILES, DEEPEST = 256 * 1024 * 1024, 20_000, 40
 _LOOK = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Unfit(PulseError):
+class TreeRefused(PulseError):
     """A tree that is not laid out."""
 
 
@@ -37,10 +37,10 @@ class _Copy:
         self.digest.update(len(part).to_bytes(8, "big") + part)
 
 
-def laid(source: Path, target: Path) -> str:
+def copy_tree(source: Path, target: Path) -> str:
     """Copy everything beneath `source` into `target`, a new folder, for all to read; a hash of what it is.
 
-    Raises Unfit, OSError.
+    Raises TreeRefused, OSError.
     """
     there = os.open(source, _LOOK)
     try:
@@ -58,7 +58,7 @@ def laid(source: Path, target: Path) -> str:
 
 def _folder(copy: _Copy, there: int, here: int, path: str) -> None:
     if path.count("/") > DEEPEST:
-        raise Unfit(f"{path} is more than {DEEPEST} folders deep")
+        raise TreeRefused(f"{path} is more than {DEEPEST} folders deep")
     for name in sorted(os.listdir(there)):
         if name not in PASSED_OVER:
             _entry(copy, there, here, name, f"{path}/{name}" if path else name)
@@ -68,7 +68,9 @@ def _folder(copy: _Copy, there: int, here: int, path: str) -> None:
 def _entry(copy: _Copy, there: int, here: int, name: str, path: str) -> None:
     copy.files += 1
     if copy.files > MOST_FILES:
-        raise Unfit(f"there are more than {MOST_FILES:,} files; move what is none of the engine's elsewhere")
+        raise TreeRefused(
+            f"there are more than {MOST_FILES:,} files; move what is none of the engine's elsewhere"
+        )
     mode = os.stat(name, dir_fd=there, follow_symlinks=False).st_mode
     copy.count(os.fsencode(path))
     if stat.S_ISLNK(mode):
@@ -100,11 +102,11 @@ def _file(copy: _Copy, there: int, here: int, name: str, path: str) -> None:
     with open(old, "rb") as file:
         known = os.fstat(old)
         if not stat.S_ISREG(known.st_mode) or (known.st_nlink > 1 and known.st_uid != copy.owner):
-            raise Unfit(f"{path} is another user's file, or none; it is not given to the engine's user")
+            raise TreeRefused(f"{path} is another user's file, or none; it is not given to the engine's user")
         content = file.read(MOST_BYTES - copy.size + 1)
     copy.size += len(content)
     if copy.size > MOST_BYTES:
-        raise Unfit(
+        raise TreeRefused(
             f"the files take more than {MOST_BYTES:,} bytes; move what is none of the engine's elsewhere"
         )
     copy.count(content)
@@ -114,7 +116,7 @@ def _file(copy: _Copy, there: int, here: int, name: str, path: str) -> None:
         os.fchmod(new, 0o555 if known.st_mode & stat.S_IXUSR else 0o444)
 
 
-def removed(folder: Path) -> None:
+def remove_tree(folder: Path) -> None:
     """Remove what was laid out, as far as it goes."""
     for place, _, _ in os.walk(folder):
         os.chmod(place, 0o700)

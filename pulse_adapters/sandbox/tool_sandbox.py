@@ -18,9 +18,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from pulse_adapters.engine_user.laying import laid, removed
 from pulse_adapters.hands_host import tree
-from pulse_adapters.rule_host.scratch import Scratch
+from pulse_adapters.sandbox.copy_tree import copy_tree, remove_tree
+from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_core.model.errors import PulseError
 
 PATIENCE = 120.0
@@ -49,7 +49,7 @@ class Job:
     user: tuple[int, int] | None = None
 
 
-class Said(NamedTuple):
+class ToolResult(NamedTuple):
     """How a tool ended: its exit code, the end of what it printed, and what it told besides."""
 
     exit: int
@@ -87,15 +87,15 @@ class _Run:
         finally:
             os.close(handle)
 
-    def said(self) -> Said:
+    def result(self) -> ToolResult:
         """What came of it, once it has ended."""
         size = self.printed.seek(0, os.SEEK_END)
         self.printed.seek(max(0, size - _PRINTED))
         text = self.printed.read().decode("utf-8", "replace").strip()
-        return Said(self.child.wait(), text, _told(self.told))
+        return ToolResult(self.child.wait(), text, _told(self.told))
 
 
-def run(source: Path, job: Job) -> Said:
+def run(source: Path, job: Job) -> ToolResult:
     """What a tool says of a copy of these files. Raises Broke."""
     try:
         with _laid_out(source, job.user) as root, _scratch(job.user) as scratch:
@@ -104,7 +104,7 @@ def run(source: Path, job: Job) -> Said:
         raise Broke(f"{job.tool} could not be run: {error}") from error
 
 
-def _run(job: Job, root: Path, scratch: Scratch) -> Said:
+def _run(job: Job, root: Path, scratch: Scratch) -> ToolResult:
     told, telling = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         with tempfile.TemporaryFile() as printed:
@@ -116,7 +116,7 @@ def _run(job: Job, root: Path, scratch: Scratch) -> Said:
             try:
                 run = _Run(child, printed, told, scratch)
                 run.wait(job.tool)
-                return run.said()
+                return run.result()
             finally:
                 _end(child, job.user)
     finally:
@@ -130,7 +130,7 @@ def _argv(job: Job, root: Path, scratch: Scratch, telling: int) -> Sequence[str]
         "readable": job.readable, "writable": job.writable, "listable": _needed(job.tool), "tell": telling,
         "parent": os.getpid(),
     }  # fmt: skip
-    return (sys.executable, "-P", "-s", "-m", "upulse_cli.engine.caged", json.dumps(order))
+    return (sys.executable, "-P", "-s", "-m", "pulse_adapters.sandbox.sandboxed_tool", json.dumps(order))
 
 
 def _environment(tool: str, scratch: str) -> Mapping[str, str]:
@@ -191,7 +191,7 @@ def _laid_out(source: Path, user: tuple[int, int] | None) -> Iterator[Path]:
     with _scratch(None) as beneath:
         root = Path(beneath.path) / "engine"
         try:
-            laid(source, root)
+            copy_tree(source, root)
             for file in root.rglob("*.py*"):
                 _date(file)
             if user:
@@ -199,7 +199,7 @@ def _laid_out(source: Path, user: tuple[int, int] | None) -> Iterator[Path]:
                 os.chmod(beneath.path, 0o750)
             yield root
         finally:
-            removed(root)
+            remove_tree(root)
 
 
 def _date(file: Path) -> None:

@@ -8,7 +8,7 @@ _DECIDING = re.compile(rb"# mypy: |\s*#\s*type:\s*ignore")
 """Comments by which a file would decide how strictly the whole of it is checked."""
 
 
-def lax(root: Path) -> Iterator[str]:
+def gate_overrides(root: Path) -> Iterator[str]:
     """Where a file would decide how strictly it is checked, or hide another one."""
     for file in root.rglob("*.py*"):
         name = file.relative_to(root)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pulse_adapters.child.becoming import become
 from pulse_adapters.child.numbers import NUMBERS
 from pulse_adapters.child.syscalls import Memory, prctl, syscall
-from pulse_adapters.rule_host import landlock, seccomp
+from pulse_adapters.sandbox import landlock, seccomp
 
 MIB = 1024 * 1024
 _NO_NEW_PRIVS, _DEATH_SIGNAL = 38, 1

@@ -13,7 +13,7 @@ from contextlib import suppress
 from runpy import run_module
 from typing import Any
 
-from pulse_adapters.rule_host.sandbox import MIB, Terms, lock
+from pulse_adapters.sandbox.confinement import MIB, Terms, lock
 
 MEMORY = 3072 * MIB
 """Address space; mypy takes some 300 MiB of memory, and its threads reserve far more than they use."""
