@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pulse_adapters.ipc.peer import Peer, group_id, user_name
 from pulse_adapters.ipc.server import serve
-from pulse_core.daemon import Caller, Decisions, Desk
+from pulse_core.daemon import Caller, CurrentSettings, RequestHandler
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.model.json_types import Json
@@ -28,17 +28,17 @@ class SocketService:
     """
 
     home: HomeLayout
-    decisions: Decisions
+    current_settings: CurrentSettings
     settings_faults: Sequence[str]
     without_group: str
     failed: Callable[[str, str], None]
 
-    async def __call__(self, desk: Desk, begun: Callable[[], None]) -> None:
+    async def __call__(self, request_handler: RequestHandler, begun: Callable[[], None]) -> None:
         """Serve until cancelled; if that cannot be done, say so and try again: survival never needs it."""
-        desk = with_settings_faults(desk, self.settings_faults)
+        request_handler = with_settings_faults(request_handler, self.settings_faults)
         while True:
             try:
-                async with self._served(desk, self.decisions().socket):
+                async with self._served(request_handler, self.current_settings().socket):
                     begun()
                     while self.home.socket.exists():  # noqa: ASYNC110 - a file that is removed tells nobody
                         await asyncio.sleep(LOOK)
@@ -48,9 +48,11 @@ class SocketService:
                 begun()
                 await asyncio.sleep(RETRY)
 
-    def _served(self, desk: Desk, settings: SocketSettings) -> AbstractAsyncContextManager[None]:
+    def _served(
+        self, request_handler: RequestHandler, settings: SocketSettings
+    ) -> AbstractAsyncContextManager[None]:
         def answers(peer: Peer, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
-            return desk.answer(Caller(peer.role, user_name(peer.uid)), request)
+            return request_handler.answer(Caller(peer.role, user_name(peer.uid)), request)
 
         def on_error(error: Exception) -> None:
             self.failed("socket", f"{type(error).__name__}: {error}")
@@ -71,7 +73,11 @@ class SocketService:
         return name
 
 
-def with_settings_faults(desk: Desk, faults: Sequence[str]) -> Desk:
+def with_settings_faults(request_handler: RequestHandler, faults: Sequence[str]) -> RequestHandler:
     """The desk, whose status also tells the faults that the settings had at the start."""
     told = list(faults)
-    return replace(desk, report=lambda: {**desk.report(), "settings_faults": told}) if told else desk
+    return (
+        replace(request_handler, report=lambda: {**request_handler.report(), "settings_faults": told})
+        if told
+        else request_handler
+    )

@@ -32,23 +32,23 @@ def services_of(
 ) -> Mapping[str, Service]:
     """What runs beside the loops: the socket, the hold on the lock, the check of the whole log, the voice."""
     made: dict[str, Service] = {
-        "socket": SocketService(ground.home, ground.decisions, ground.faults, OWNER_ALONE, failed)
+        "socket": SocketService(ground.home, ground.current_settings, ground.faults, OWNER_ALONE, failed)
     }
     if lock:
-        made["lock"] = lambda desk, begun: later(begun, keep_place(lock))
-    made["deep check"] = lambda desk, begun: later(
+        made["lock"] = lambda request_handler, begun: later(begun, keep_place(lock))
+    made["deep check"] = lambda request_handler, begun: later(
         begun, check_log(log, partial(read_log, ground.home, spawner))
     )
     if sys.stderr.isatty():
-        made["voice"] = lambda desk, begun: later(begun, sense_aloud(desk))
+        made["voice"] = lambda request_handler, begun: later(begun, sense_aloud(request_handler))
     return made
 
 
 def knowing(ground: Ground, logs: FollowedLogs) -> Mapping[str, Service]:
     """Holds up a start until it is known what the followed logs hold; nothing where none are followed."""
-    if not ground.decisions().log:
+    if not ground.current_settings().log:
         return {}
-    return {"logs": lambda desk, begun: after(logs.standing(FIRST_LOOK), begun)}
+    return {"logs": lambda request_handler, begun: after(logs.standing(FIRST_LOOK), begun)}
 
 
 async def read_log(home: Home, spawner: Spawner) -> LogVerified:
