@@ -3,11 +3,11 @@
 from collections.abc import Collection
 from pathlib import Path
 
+from pulse_adapters.git.calls import Git
 from pulse_adapters.git.content import is_of
-from pulse_adapters.git.export import BEGUN, remove
+from pulse_adapters.git.export import BEGUN, export, remove
 from pulse_adapters.git.locks import alone
 from pulse_adapters.git.place import COMMIT, Laid, objects, revision
-from pulse_adapters.git.repository import Repository
 
 
 class Revisions:
@@ -30,7 +30,7 @@ class Revisions:
         if is_of(path, commit, objects(self.home)):
             return Laid(path)
         with alone(self.home):
-            aside = Repository(self.home).export(commit, path)
+            aside = export(Git(self.home), commit, path)
         return Laid(path, str(aside or ""))
 
     def sweep(self, keep: Collection[str], age_s: float = 0.0) -> tuple[str, ...]:
