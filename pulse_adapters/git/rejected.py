@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pulse_adapters.git.author import COMMITTER
-from pulse_adapters.git.calls import Git
+from pulse_adapters.git.git_command import Git
 from pulse_core.ports.engine_repository import RejectedFiles
 
 _FORMAT = "--format=%H%x1f%T%x1f%P%x1f%ae"

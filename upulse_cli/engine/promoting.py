@@ -10,7 +10,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.git.author import whoever
 from pulse_adapters.git.locks import alone
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revisions import Revisions
+from pulse_adapters.git.revisions import RevisionStore
 from pulse_core.model.errors import PulseError
 from pulse_core.model.kinds import EnginePromoted
 from pulse_core.ports import Revision
@@ -72,7 +72,7 @@ def promote(home: Home, plan: Plan) -> Promoted:
         )  # this was asked for before, and has come into force now
     if returning := repository.returning(commit):
         plan.note(brings_back(returning))
-    path = Revisions(home.path).ensure(commit)
+    path = RevisionStore(home.path).ensure(commit)
     candidate = Candidate(
         home, Revision(commit, str(path)), previous, code_checks(home), partial(load, home), replayed
     )

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.git.author import PULSE
-from pulse_adapters.git.faults import MergeConflict
-from pulse_adapters.git.pointing import Pointed, point_main
+from pulse_adapters.git.errors import MergeConflict
 from pulse_adapters.git.repository import Repository
+from pulse_adapters.git.update_main import MainUpdate, point_main
 from pulse_core.ports.engine_repository import NothingToPromote, RejectedFiles
 from tests.integration.git.git_scene import (
     ADA,
@@ -38,7 +38,7 @@ def broken(repository: Repository) -> str:
     return promoted(repository, "engine.py", LISTED)
 
 
-def taken_back(repository: Repository, to: str) -> Pointed:
+def taken_back(repository: Repository, to: str) -> MainUpdate:
     """Main as the daemon makes it in a rollback."""
     back = repository.reverting(to, f"Go back to {to[:12]}", PULSE)
     return repository.point_main(back, repository.head())
