@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pulse_adapters.metrics.companion import Companion, companion
 from pulse_core.daemon import CurrentSettings, Service
+from pulse_core.daemon.settings_service import SettingsService
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.settings import HeartbeatSettings, MetricsSettings
