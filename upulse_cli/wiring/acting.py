@@ -42,7 +42,7 @@ class Hands:
 def hands(home: Home, decisions: Decisions, view: View, failed: Failed = lambda whose, words: None) -> Hands:
     """Everything that can act on the processes of this machine, and tell its people."""
     spawner, notify = Spawner(), Notify(decisions, ChildCourier(), SystemClock(), failed)
-    table = LinuxProcessTable(spawner, home=home.path, failed=failed)
+    table = LinuxProcessTable(spawner, home=home.path)
     boot = SystemClock().now().boot
 
     def known() -> Mapping[str, Found]:
