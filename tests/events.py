@@ -93,7 +93,7 @@ NEWS: tuple[Payload, ...] = (
     ErrorReported(message="no", repeats=1),
 )
 
-_said = st.one_of(
+_said: st.SearchStrategy[tuple[Payload, str | None]] = st.one_of(
     st.tuples(st.sampled_from(WISHES), st.none()),
     st.tuples(st.sampled_from(OUTCOMES), st.sampled_from(SUBJECTS)),
     st.tuples(st.sampled_from(NEWS), st.sampled_from(SUBJECTS)),

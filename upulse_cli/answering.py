@@ -15,7 +15,7 @@ from pulse_adapters.ipc.peer import Peer, group_id
 from pulse_adapters.ipc.server import serve
 from pulse_core.daemon import Caller, Decisions, Desk
 from pulse_core.model.errors import PulseError, UnknownName
-from pulse_core.model.payload import Json
+from pulse_core.model.json_types import Json
 from pulse_core.settings import SocketSettings
 
 SOCKET_RETRY = 5.0

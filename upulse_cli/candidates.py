@@ -84,9 +84,9 @@ def kinds(_home: Home, _begun: str) -> Iterator[Candidate]:
 
 def projections(_home: Home, _begun: str) -> Iterator[Candidate]:
     """The parts of the state."""
-    from pulse_core.projections import BUILT_IN
+    from pulse_core.capabilities import FOLD
 
-    return (Candidate(name) for name in BUILT_IN)
+    return (Candidate(name) for name in FOLD.projections)
 
 
 def scenes(_home: Home, _begun: str) -> Iterator[Candidate]:

@@ -12,6 +12,7 @@ from typing import TypeVar
 from pulse_adapters.config.home import Home
 from pulse_adapters.metrics.companion import Companion, companion
 from pulse_core.daemon import Decisions, Desk, Service
+from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND
@@ -20,7 +21,7 @@ from pulse_core.settings import HeartbeatSettings, MetricsSettings
 T = TypeVar("T")
 Failed = Callable[[str, str], None]
 PYTHON = (sys.executable, "-P", "-m")
-SOON_S, SELDOM_S, WELL_S = 1.0, 300.0, 60.0
+BACKOFF, WELL_S = Backoff(1.0, 300.0), 60.0
 """A child that ended is started again after a second, then less and less often; one that lived a minute was well."""
 
 FIRST_S, ANSWER_S, MARGIN_S = 1.0, 10.0, 5.0
@@ -102,14 +103,12 @@ def measuring(home: Home, metrics: MetricsSettings) -> tuple[str, ...]:
 
 async def keep_measuring(home: Home, metrics: MetricsSettings, failed: Failed) -> None:
     """Have the metrics process live, for ever; started again when it ends. Returns if there is nothing to do."""
-    loop, pause = asyncio.get_running_loop(), SOON_S
+    loop, restarts = asyncio.get_running_loop(), Restarts(BACKOFF, WELL_S)
     while is_wanted(metrics):
-        began = loop.time()
-        failed(
-            "metrics", f"its process {await one_life(measuring(home, metrics), failed)}; it is started again"
-        )
-        pause = SOON_S if loop.time() - began >= WELL_S else min(2 * pause, SELDOM_S)
-        await asyncio.sleep(pause)
+        restarts.started(loop.time())
+        end = await one_life(measuring(home, metrics), failed)
+        failed("metrics", f"its process {end}; it is started again")
+        await asyncio.sleep(restarts.ended(loop.time()))
 
 
 async def one_life(argv: tuple[str, ...], failed: Failed) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pulse_core.daemon.desk import Desk
 from pulse_core.model.event import Event
-from pulse_core.model.payload import Json
+from pulse_core.model.json_types import Json
 
 LOG = logging.getLogger("pulse.event")
 COLOURS = {"process-died": 31, "effect-failed": 31, "effect-unknown": 31, "error": 31, "process-up": 32,

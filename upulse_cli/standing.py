@@ -10,7 +10,7 @@ from pulse_adapters.ipc.protocol import NotAnswering
 from pulse_core.model.moment import iso
 
 if TYPE_CHECKING:
-    from pulse_core.projections import Projected
+    from pulse_core.projections import State
     from pulse_core.projections.control import Control
     from pulse_core.settings import Settings
 
@@ -103,7 +103,7 @@ def last_seen(home: Home, control: "Control", signs: Sequence[int]) -> str:
     return iso(last) if last else ""
 
 
-def decided(home: Home, facts: "Projected") -> tuple["Settings", tuple[str, ...]]:
+def decided(home: Home, facts: "State") -> tuple["Settings", tuple[str, ...]]:
     """The settings and their faults; where they can't be used, just the names that were guarded last."""
     from pulse_adapters.config.file import load_to_start
     from pulse_core.model.errors import SettingsRefused

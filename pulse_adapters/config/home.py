@@ -1,12 +1,12 @@
-"""The home directory: which one is meant, what lies where in it, and how it is made."""
+"""The home directory: which one is meant, whether there is one, and how it is made."""
 
 import os
 import pwd
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from pulse_adapters.config.instances import BASE, VARIABLE, home_called
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 
 
@@ -36,11 +36,10 @@ def _from_environment() -> str:
     return home_called(name) if name else home
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
-    """A home by its absolute path; making the value touches nothing."""
+class Home(HomeLayout):
+    """A home on this machine; making the value touches nothing."""
 
-    path: Path
+    __slots__ = ()
 
     @classmethod
     def resolve(cls, option: str | None = None) -> "Home":
@@ -54,76 +53,6 @@ class Home:
             raise NotUsable(
                 f"{chosen} is relative to the current directory, and that is deleted; give an absolute path"
             ) from error
-
-    @property
-    def config(self) -> Path:
-        """The settings file."""
-        return self.path / "config.toml"
-
-    @property
-    def events(self) -> Path:
-        """The event log."""
-        return self.path / "events.db"
-
-    @property
-    def vitals(self) -> Path:
-        """Samples and tick records."""
-        return self.path / "vitals.db"
-
-    @property
-    def state(self) -> Path:
-        """Checkpoints of projections."""
-        return self.path / "state.db"
-
-    @property
-    def objects(self) -> Path:
-        """The directory of immutable blobs."""
-        return self.path / "objects"
-
-    @property
-    def run(self) -> Path:
-        """The directory of what lives only while something runs."""
-        return self.path / "run"
-
-    @property
-    def lock(self) -> Path:
-        """The file whose holder alone writes."""
-        return self.run / "lock"
-
-    @property
-    def socket(self) -> Path:
-        """Where the daemon answers, or a link to it where the settings put it elsewhere."""
-        return self.run / "pulse.sock"
-
-    @property
-    def pid(self) -> Path:
-        """The daemon's process id, for tools that want a file."""
-        return self.run / "pid"
-
-    @property
-    def exported(self) -> Path:
-        """Up to where traces were exported."""
-        return self.path / "exported.json"
-
-    @property
-    def reserve(self) -> Path:
-        """Space that is freed when the disk is full."""
-        return self.run / "reserve"
-
-    @property
-    def outputs(self) -> Path:
-        """The directory of what guarded processes print."""
-        return self.path / "logs"
-
-    @property
-    def daemon_log(self) -> Path:
-        """What the daemon says when it runs in the background."""
-        return self.path / "daemon.log"
-
-    @property
-    def damaged(self) -> Path:
-        """The directory where damaged stores are set aside."""
-        return self.path / "damaged"
 
     def exists(self) -> bool:
         """Whether there is a home here: its log, or settings beside a run/. Raises NotUsable if it is another's."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from pulse_core.model.errors import PulseError
-from pulse_core.model.payload import Json
+from pulse_core.model.json_types import Json
 
 
 class Ran(Protocol):

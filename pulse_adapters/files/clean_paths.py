@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pulse_adapters.files.child import Runner, ask
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
-from pulse_core.model.payload import Json
 from pulse_core.ports import Policy, Result, Safety
 from pulse_core.settings import Settings
 from pulse_core.settings.groups import AbsolutePath, RootedPath

@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from pulse_adapters.child.places import placed
 from pulse_adapters.hands_host.bounds import MOST_BYTES
-from pulse_core.model.payload import Json
+from pulse_core.model.json_types import Json
 from pulse_core.ports import Fault, Policy, Safety
 
 MOST = 200

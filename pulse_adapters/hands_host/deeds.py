@@ -12,8 +12,8 @@ from pulse_adapters.hands_host.proxies import RESTART, Faulty, late
 from pulse_adapters.hands_host.schema import accepting
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
-from pulse_core.model.payload import Json
 from pulse_core.ports import Fault, GivenUp, Policy, Result, Safety, Unsure
 
 ASKING = 1.0

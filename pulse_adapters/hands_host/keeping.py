@@ -7,11 +7,12 @@ from contextlib import contextmanager, suppress
 
 from pulse_adapters.child.frames import Message
 from pulse_adapters.hands_host.life import ENGINE, Life
+from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad, Fault
 
-BACKOFF, BACKOFF_MAX, HEALTHY = 0.5, 300.0, 60.0
-"""Seconds: before the first restart, at most, and of work after which earlier ends are forgotten."""
+BACKOFF, HEALTHY = Backoff(0.5, 300.0), 60.0
+"""Seconds: how a child that ends is started again, and of work after which earlier ends are forgotten."""
 _CLOSING = 0.5
 
 Failed = Callable[[Fault], None]
@@ -30,9 +31,10 @@ class Keeping:
         self._up.set()
         self._is_closed = False
         self._why = ""
-        self._ends = self._held = 0
+        self._held = 0
         self._free = asyncio.Event()
         self._free.set()
+        self._restarts = Restarts(BACKOFF, HEALTHY)
         self.restarts = 0
         self._task = asyncio.create_task(self._keep(), name="keeping the hands alive")
 
@@ -91,12 +93,11 @@ class Keeping:
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            began = loop.time()
+            self._restarts.started(loop.time())
             await self._life.gone.wait()
             self._up.clear()
             await self._tell(self._life)
-            self._ends = 1 if loop.time() - began > HEALTHY else self._ends + 1
-            await self._replace()
+            await self._replace(self._restarts.ended(loop.time()))
             self._up.set()
 
     async def _tell(self, life: Life) -> None:
@@ -107,16 +108,16 @@ class Keeping:
         if not await life.clear():
             self._failed(Fault(fault.whose, "something of what it began could not be ended"))
 
-    async def _replace(self) -> None:
+    async def _replace(self, pause: float) -> None:
         while True:
-            await asyncio.sleep(min(BACKOFF * 2 ** (min(self._ends, 16) - 1), BACKOFF_MAX))
+            await asyncio.sleep(pause)
             self.restarts += 1
             try:
                 self._life = await self._begin()
             except CannotLoad as error:
                 self._why = str(error)
                 self._failed(Fault(ENGINE, f"the hands host cannot be started again: {error}"))
-                self._ends += 1
+                pause = self._restarts.failed(asyncio.get_running_loop().time())
             else:
                 return
 

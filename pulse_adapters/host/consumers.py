@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from pulse_adapters.host.proc import Entry, command_line, content, entry, living
 from pulse_adapters.host.process_search import ProcessSearch
+from pulse_core.model.json_types import Json
 from pulse_core.model.pattern import search_pattern
-from pulse_core.model.payload import Json
 from pulse_core.ports import Found
 from pulse_core.settings import ProcessSettings, Settings
 

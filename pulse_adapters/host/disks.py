@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pulse_adapters.host.proc import is_alive
 from pulse_adapters.host.spawn import Overran, Spawner
 from pulse_core.model.errors import PulseError
-from pulse_core.model.payload import Json
+from pulse_core.model.json_types import Json
 from pulse_core.ports import Found
 
 _PATIENCE_S = 2.0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from pulse_adapters.host.proc import content
-from pulse_core.model.payload import Json
+from pulse_core.model.json_types import Json
 
 RESOURCES = ("cpu", "memory", "io")
 # Unprivileged triggers need windows that are multiples of 2 s. Microseconds of stall in two seconds: memory

@@ -7,7 +7,11 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from pulse_adapters.host.proc import Entry, carries, entry, living, send
+from pulse_core.model.backoff import Backoff
 from pulse_core.ports import Found
+
+_PAUSES = Backoff(0.001, 0.05)
+"""Seconds between two looks at what is being ended."""
 
 
 async def end_tree(root: Found, marker: str = "") -> tuple[Found, ...]:
@@ -19,7 +23,7 @@ async def end_tree(root: Found, marker: str = "") -> tuple[Found, ...]:
     known: set[Found] = {root}
     beyond: set[Found] = set()
     killed: set[Found] = set()
-    pause, quiet = 0.001, 0
+    rounds, quiet = 0, 0
     while True:
         ended = beyond | _asleep(killed)
         left = [one for one in family(root, known, marker) if one.found not in ended]
@@ -31,8 +35,8 @@ async def end_tree(root: Found, marker: str = "") -> tuple[Found, ...]:
         _end_group(root, left)
         beyond.update(one.found for one in left if not send(one.found, signal.SIGKILL))
         killed = known - beyond
-        await asyncio.sleep(pause if left else 0.02)
-        pause = min(pause * 2, 0.05)
+        rounds += 1
+        await asyncio.sleep(_PAUSES.after(rounds) if left else 0.02)
 
 
 def _asleep(killed: Collection[Found]) -> set[Found]:

@@ -4,7 +4,7 @@ import time
 
 import psutil
 
-from pulse_core.model.payload import Json
+from pulse_core.model.json_types import Json
 
 
 class CpuMeter:

@@ -20,7 +20,8 @@ from pulse_adapters.ipc.protocol import (
 )
 from pulse_adapters.ipc.wire import Gone, Limits, Wire
 from pulse_core.model.errors import PulseError
-from pulse_core.model.payload import Json, Role
+from pulse_core.model.json_types import Json
+from pulse_core.model.payload import Role
 
 Answer = AsyncIterator[Mapping[str, Json]]
 Handler = Callable[[Peer, Mapping[str, Json]], Answer]

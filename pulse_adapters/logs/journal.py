@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pulse_adapters.logs.trail import named
+from pulse_core.model.backoff import Backoff, Restarts
 
 FIELDS = "MESSAGE,MESSAGE_ID,N_DROPPED"
 DROPPED = "a596d6fe7bfa4994828e72309e95d61e"
 """The MESSAGE_ID of journald's own word that it suppressed messages of a unit."""
-BACKOFF, BACKOFF_MAX = 1.0, 300.0
+BACKOFF = Backoff(1.0, 300.0)
 LONGEST = 256 * 1024
 _ROOM = 256 * 1024
 _PR_SET_PDEATHSIG = 1
@@ -48,12 +49,15 @@ class Unit:
         self.total = time.time_ns()
         self.dropped = 0
         self.file: int | None = None
-        self.due = 0.0
-        self._failures = 0
-        self._began = 0.0
+        self._restarts = Restarts(BACKOFF, BACKOFF.longest)
         self._pid = 0
         self._said = -1
         self._rest = b""
+
+    @property
+    def due(self) -> float:
+        """When journalctl is begun again (monotonic seconds)."""
+        return self._restarts.due
 
     def place(self) -> dict[str, Any]:
         """Where the reader stands: behind a cursor, or at a moment (UTC microseconds) if nothing came since."""
@@ -89,7 +93,8 @@ class Unit:
             _become(argv, environment, theirs, self._said)
         os.close(theirs)
         os.set_blocking(ours, False)
-        self.file, self._rest, self._began = ours, b"", time.monotonic()
+        self.file, self._rest = ours, b""
+        self._restarts.started(time.monotonic())
         return ours
 
     def read(self) -> bytes:
@@ -137,11 +142,7 @@ class Unit:
         _, status = os.waitpid(self._pid, 0)
         words, code = self._words(), os.waitstatus_to_exitcode(status)
         self.close()
-        if time.monotonic() - self._began > BACKOFF_MAX:
-            self._failures = 0
-        pause = min(BACKOFF * 2**self._failures, BACKOFF_MAX)
-        self._failures = min(self._failures + 1, 16)
-        self.due = time.monotonic() + pause
+        self._restarts.ended(time.monotonic())
         self.tell(
             self.name, f"journalctl ended ({_ending(code)}) and is begun again{f': {words}' if words else ''}"
         )

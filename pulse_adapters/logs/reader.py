@@ -11,11 +11,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pulse_adapters.logs.messages import Complaint, message_of, task
+from pulse_core.model.backoff import Backoff
 from pulse_core.ports import Heard, Place, Progress
 from pulse_core.settings import LogSettings
 
 LOG = logging.getLogger("pulse.logs")
-BACKOFF, BACKOFF_MAX = 0.5, 300.0
+BACKOFF = Backoff(0.5, 300.0)
 SILENCE = 60.0
 """Seconds without a word after which the child is taken for stuck; it says something every fifteen."""
 QUEUE = 500
@@ -195,9 +196,8 @@ class FollowedLogs:
         """Say what was wrong, and begin anew after a pause that grows."""
         self._end()
         self._failed("log-reader", words)
-        pause = min(BACKOFF * 2**self._failures, BACKOFF_MAX)
-        self._failures = min(self._failures + 1, 16)
-        self._timer = asyncio.get_running_loop().call_later(pause, self._begin)
+        self._failures += 1
+        self._timer = asyncio.get_running_loop().call_later(BACKOFF.after(self._failures), self._begin)
 
     def _end(self) -> None:
         """End the child; what it has said to the end of a line is kept, and it begins behind that."""

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict
 
 from pulse_adapters.memory.host import MemoryHost
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
-from pulse_core.model.payload import Json
 from pulse_core.ports import Policy, Result, Safety
 
 

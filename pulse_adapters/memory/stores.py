@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 
+from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
-from pulse_core.model.payload import Json
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import MINUTE_US, Minute, Sample, Trimmed, numbers
 from pulse_core.ports import Checkpoint

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError
 
 
@@ -26,7 +27,7 @@ class Chore:
         if why and why != self._said:
             self._say(why)
         self._said, self._failures = why, self._failures + 1 if why else 0
-        return min(self._every * 2 ** min(self._failures, 16), self._longest) if why else self._every
+        return Backoff(self._every, self._longest).after(self._failures + 1)
 
     def _tried(self) -> str:
         try:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pulse_adapters.network.child import Child
+from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.model.payload import Json
 from pulse_core.ports import Answer, Question, Trouble
 
 MARGIN_S = 5.0

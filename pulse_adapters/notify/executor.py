@@ -16,6 +16,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import Clock, Courier, GivenUp, Letter, Policy, Result, Safety
+from pulse_core.projections.effects import plain_wish
 from pulse_core.settings import Settings
 from pulse_core.settings.secrets import hidden
 
@@ -78,15 +79,12 @@ class Notify:
             if event.kind == SettingsLoaded.kind:
                 self._strange.clear()
                 self._complain()
-            elif event.kind == Effect.kind and f'"{self.action}"' in event.data:
+            elif event.kind == Effect.kind and plain_wish(event.data).get("action") == self.action:
                 self._hear(event)
 
     def _hear(self, event: Event) -> None:
-        payload = event.payload
-        if not isinstance(payload, Effect) or payload.action != self.action:
-            return  # only its params speak of it
         try:
-            self._say(event.id, NoticeParams.model_validate(payload.params))
+            self._say(event.id, NoticeParams.model_validate(plain_wish(event.data).get("params", {})))
         except ValidationError:
             return  # of another version; its executor says what is wrong with it
 

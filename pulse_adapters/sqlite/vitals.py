@@ -26,8 +26,8 @@ from pulse_adapters.sqlite.threads import connected
 from pulse_adapters.sqlite.tick_rows import SAMPLE_COLUMNS, TICK_COLUMNS, tick_of, tick_row
 from pulse_adapters.sqlite.vitals_file import open_vitals
 from pulse_core.model.errors import LogUnavailable
+from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
-from pulse_core.model.payload import Json
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Minute, Sample, Trimmed
 

@@ -14,9 +14,9 @@ from pulse_core.daemon.shedding import (
 )
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import WorkShed
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.model.payload import Json
 from pulse_core.model.vitals import Sample
 from pulse_core.ports import Watcher
 from pulse_core.record import Journal

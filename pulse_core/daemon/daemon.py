@@ -19,9 +19,9 @@ from pulse_core.execute import ExecutorLoop
 from pulse_core.execute.roster import Roster
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import DaemonStarted, DaemonStopped, ReloadRequested
 from pulse_core.model.moment import US_PER_SECOND, iso
-from pulse_core.model.payload import Json
 from pulse_core.model.vitals import WINDOW_US
 from pulse_core.ports import Executor, Taken, Watcher
 from pulse_core.projections import Snapshot
@@ -109,7 +109,7 @@ class Daemon:
     def _standing(self) -> Snapshot:
         """The last snapshot that the whole onion has seen; if it saw what is only supposed, what is recorded now."""
         seen = self.ticker.standing
-        if seen and not seen.projected.supposed:
+        if seen and not seen.state.provisional:
             return seen
         windows, recorded = self.watch.windows, self.parts.view.recorded()
         return Snapshot(self.ticker.number, self.parts.clock.now(), self.parts.decisions(), windows, recorded)

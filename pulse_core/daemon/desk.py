@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.event import Draft
-from pulse_core.model.payload import Json, Role, parse
+from pulse_core.model.json_types import Json
+from pulse_core.model.payload import Role, parse
 from pulse_core.ports import EventLog
 from pulse_core.record import Gate
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import Json
 from pulse_core.model.sizes import spell_size
 from pulse_core.model.vitals import Sample
 from pulse_core.settings import SelfSettings

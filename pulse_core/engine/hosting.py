@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from pulse_core.engine import own_checkpoints
 from pulse_core.engine.apart import apart
-from pulse_core.engine.surroundings import EngineParts, Health, Running, Surroundings
+from pulse_core.engine.surroundings import EngineParts, Running, Surroundings, restarts
 from pulse_core.engine.tally import Tally
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
@@ -20,7 +20,7 @@ class Hosting:
     def __init__(self, parts: EngineParts, around: Surroundings) -> None:
         self.parts, self.around = parts, around
         self.running: Running | None = None
-        self.health = Health()
+        self.restarts = restarts()
         self.ended = asyncio.Event()
         self._tally = Tally()
         self._former: list[Hands] = []
@@ -120,7 +120,7 @@ class Hosting:
         except BaseException:
             await host.close()
             raise
-        return Running(host, revision.commit, prev.projected.seq, hands)
+        return Running(host, revision.commit, prev.state.seq, hands)
 
     async def _hands(self, revision: Revision, loaded: Loaded) -> Hands | None:
         """What of the revision senses and acts, in a process of its own; none if nothing does."""
@@ -146,7 +146,7 @@ class Hosting:
             old, self.running = self.running, running
         finally:
             self._late = None
-        self.health.began = now()
+        self.restarts.started(now())
         if old:
             if old.hands:
                 self._former.append(old.hands)

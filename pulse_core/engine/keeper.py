@@ -8,6 +8,7 @@ from pulse_core.engine.requests import refusal, target_of
 from pulse_core.engine.surroundings import EngineParts, Running, Surroundings
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     EngineLoaded,
     EnginePromoted,
@@ -15,7 +16,6 @@ from pulse_core.model.kinds import (
     PromoteRefused,
     PromoteRequested,
 )
-from pulse_core.model.payload import Json
 from pulse_core.ports import Revision
 from pulse_core.projections import Engine
 from pulse_core.projections.engine import OWN
@@ -75,7 +75,7 @@ class Keeper:
                 await self.hosting.tell()
             except PulseError as error:
                 self.around.failed("engine", str(error))
-                self.hosting.health.ended(now())
+                self.hosting.restarts.failed(now())
 
     async def _pause(self) -> None:
         is_waiting = self.hosting.is_down and self.around.settings().engine.enabled
@@ -95,9 +95,9 @@ class Keeper:
         elif hosting.is_down:
             if hosting.running:
                 hosting.mourn(hosting.running)
-                hosting.health.ended(now())
+                hosting.restarts.ended(now())
                 await hosting.retire()
-            if now() >= hosting.health.due:
+            if now() >= hosting.restarts.due:
                 await self._begin()
 
     async def _begin(self) -> None:
@@ -190,7 +190,7 @@ class Keeper:
                 await running.hands.close()
             raise
         await self.hosting.take(running)
-        self.hosting.health.ends = 0  # those were another commit's
+        self.hosting.restarts.ends = 0  # those were another commit's
         self.instead_of, self._told = "", (running.commit, running.commit)
         await self._align()
 
@@ -230,6 +230,6 @@ class Keeper:
             "executors": list(loaded.executors) if loaded else [],
             "quarantined": dict(engine.quarantined),
             "sandbox": running.sandbox if running else {},
-            "restarts": self.hosting.health.restarts,
+            "restarts": self.hosting.restarts.count,
             "requests": len(engine.requests),
         }

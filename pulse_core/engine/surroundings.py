@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulse_core.engine.judge import Judge
-from pulse_core.model.payload import Json
+from pulse_core.model.backoff import Backoff, Restarts
+from pulse_core.model.json_types import Json
 from pulse_core.ports import (
     Checkpoints,
     EventLog,
@@ -18,12 +19,12 @@ from pulse_core.ports import (
     Taken,
     Watcher,
 )
-from pulse_core.projections import Projected, Snapshot
+from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 
-BACKOFF, BACKOFF_MAX = 0.5, 300.0
+BACKOFF = Backoff(0.5, 300.0)
 HEALTHY = 60.0
-"""Seconds of work after which a host's earlier ends are forgotten."""
+"""Seconds: how a host that ends is started again, and of work after which its earlier ends are forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Surroundings:
 
     log: EventLog
     checkpoints: Checkpoints
-    facts: Callable[[], Projected]
+    facts: Callable[[], State]
     settings: Callable[[], Settings]
     standing: Callable[[], Snapshot]
     failed: Callable[[str, str], None]
@@ -55,20 +56,9 @@ class Surroundings:
     taken: Taken
 
 
-@dataclass
-class Health:
-    """How often hosts ended of late, and when the next may be started (loop time)."""
-
-    ends: int = 0
-    began: float = 0.0
-    due: float = 0.0
-    restarts: int = 0
-
-    def ended(self, now: float) -> None:
-        """One ended, or could not be started; the next waits the longer, the oftener that happens."""
-        self.ends = 1 if now - self.began > HEALTHY else self.ends + 1
-        self.restarts += 1
-        self.due = now + min(BACKOFF * 2 ** (min(self.ends, 16) - 1), BACKOFF_MAX)
+def restarts() -> Restarts:
+    """How hosts that end are started again."""
+    return Restarts(BACKOFF, HEALTHY)
 
 
 @dataclass

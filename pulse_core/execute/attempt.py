@@ -64,9 +64,8 @@ class Attempt:
     def _failed(self, error: str, dice: Random) -> Payload:
         if self.number > self.policy.retries or self.policy.safety is Safety.AT_MOST_ONCE:
             return EffectFailed(error=error)
-        pause = min(self.policy.backoff * 2 ** min(self.number - 1, 60), self.policy.backoff_max)
-        jittered = pause * (1 + dice.random() / 4)
-        return EffectAttemptFailed(attempt=self.number, error=error, retry_us=round(jittered * US_PER_SECOND))
+        pause = self.policy.pauses.jittered(self.number, dice.random())
+        return EffectAttemptFailed(attempt=self.number, error=error, retry_us=round(pause * US_PER_SECOND))
 
 
 def acked(result: Result, seconds: float) -> EffectAcked:

@@ -24,12 +24,10 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import Clock, Executor
-from pulse_core.projections import OpenEffect, Phase
-from pulse_core.projections.notices import ACTION
-from pulse_core.record import Facts, Journal
+from pulse_core.projections import CurrentState, OpenEffect, Phase
+from pulse_core.record import Journal
 from pulse_core.settings import Settings
 
-NOTICE = f'"{ACTION}"'
 STIRRING = frozenset(
     kind.kind
     for kind in (
@@ -56,7 +54,7 @@ class ExecutorLoop:
     def __init__(
         self,
         journal: Journal,
-        facts: Facts,
+        facts: CurrentState,
         settings: Callable[[], Settings],
         executors: Mapping[str, Executor],
         clock: Clock,
@@ -147,7 +145,7 @@ class ExecutorLoop:
         return frozenset(id_ for id_ in self._message if id_ in self.workers or id_ in self._reserved)
 
     def _goes_out(self, effect: OpenEffect) -> bool:
-        return NOTICE in effect.event.data and goes_out(effect.wish, self.settings())
+        return goes_out(effect, self.settings())
 
     async def _round(self, group: asyncio.TaskGroup) -> float:
         """Begin and cancel what is due; the seconds until something may be due by itself."""

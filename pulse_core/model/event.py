@@ -4,10 +4,13 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
-from pulse_core.model.payload import Json, Payload, decode
+
+if TYPE_CHECKING:
+    from pulse_core.model.payload import Payload
 
 NO_CHAIN = bytes(32)
 
@@ -28,7 +31,7 @@ class Draft:
     safely; actor: who wants it, set by the writer from the peer; moment: when it happened, if not now.
     """
 
-    payload: Payload
+    payload: "Payload"
     subject: str = ""
     cause: str | None = None
     id: str = ""
@@ -61,8 +64,12 @@ class Event(NamedTuple):
         return _MOMENT(self[2:5])
 
     @property
-    def payload(self) -> Payload | None:
+    def payload(self) -> "Payload | None":
         """The decoded payload; None for a kind that this version does not know."""
+        from pulse_core.model.payload import (
+            decode,  # loads pydantic, which a reader of events needs only here
+        )
+
         return decode(self.kind, self.data)
 
     def spelled(self) -> dict[str, Json]:

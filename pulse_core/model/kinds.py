@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from pulse_core.model.payload import Json, Payload, Role, Text, Wake
+from pulse_core.model.json_types import Json
+from pulse_core.model.payload import Payload, Role, Text, Wake
 
 
 class DaemonStarted(Payload, kind="daemon-started", wakes=Wake.NEVER):

@@ -8,8 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import from_json
 
 from pulse_core.model.errors import Refused, UnknownName
-
-Json = Any  # whatever the json module reads and writes; pydantic checks the shape where one is known
+from pulse_core.model.json_types import Json
 
 
 class Role(IntEnum):

@@ -1,8 +1,10 @@
 """What rules answer: effects, when to look again, and why a rule passed."""
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from pulse_core.model.kinds import Effect
+if TYPE_CHECKING:
+    from pulse_core.model.kinds import Effect
 
 NEVER_MS = 86_400_000
 
@@ -11,11 +13,11 @@ NEVER_MS = 86_400_000
 class Verdict:
     """Effects wished, milliseconds until the next tick at the latest, and notes for the reader."""
 
-    effects: tuple[Effect, ...] = ()
+    effects: "tuple[Effect, ...]" = ()
     tick_ms: int = NEVER_MS
     notes: tuple[str, ...] = ()
 
-    def plus(self, *effects: Effect) -> "Verdict":
+    def plus(self, *effects: "Effect") -> "Verdict":
         """This verdict with more effects."""
         return replace(self, effects=(*self.effects, *effects)) if effects else self
 

@@ -6,8 +6,8 @@ from math import isfinite
 from typing import NamedTuple
 
 from pulse_core.model.event import Draft
+from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import Json
 
 WINDOW_US = 60 * US_PER_SECOND
 

@@ -2,16 +2,18 @@
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
-from pulse_core.model.payload import Json
+from pulse_core.model.json_types import Json
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.watcher import Watcher
-from pulse_core.projections import Snapshot
+
+if TYPE_CHECKING:
+    from pulse_core.projections import Snapshot
 
 History = Callable[[int], AsyncIterator[Sequence[Event]]]
 """All recorded events after a row, in order, in batches."""
@@ -92,7 +94,7 @@ class RuleHost(Protocol):
         """Take recorded events, in order, each once; never blocks."""
         ...
 
-    async def fold(self, prev: Snapshot, curr: Snapshot) -> Insight:
+    async def fold(self, prev: "Snapshot", curr: "Snapshot") -> Insight:
         """Fold the newest snapshot. Never raises; without an answer in time the verdict is empty."""
         ...
 
@@ -113,7 +115,7 @@ class Hosts(Protocol):
     """Starts rule hosts."""
 
     async def start(
-        self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, Kept]
+        self, revision: Revision, prev: "Snapshot", history: History, kept: Mapping[str, Kept]
     ) -> RuleHost:
         """A host that has loaded the revision and stands at `prev`; raises CannotLoad if it can't be loaded.
 

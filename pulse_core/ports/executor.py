@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pydantic import BaseModel
-
+from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import Effect
-from pulse_core.model.payload import Json
+from pulse_core.model.json_types import Json
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from pulse_core.model.kinds import Effect
 
 
 class Safety(Enum):
@@ -31,6 +34,11 @@ class Policy:
     backoff: float = 1.0
     backoff_max: float = 60.0
     cooldown: float = 0.0
+
+    @property
+    def pauses(self) -> Backoff[float]:
+        """The seconds between two attempts."""
+        return Backoff(self.backoff, self.backoff_max, jitter=0.25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,7 @@ class Executor(Protocol):
     def action(self) -> str: ...
 
     @property
-    def params(self) -> type[BaseModel]: ...
+    def params(self) -> "type[BaseModel]": ...
 
     def policy(self, params: Any) -> Policy:
         """The policy for these params."""
@@ -69,8 +77,8 @@ class Executor(Protocol):
         """Refuse, before it is recorded, what may not be done (raises Refused); most refuse nothing."""
         ...
 
-    async def execute(self, effect: Effect, params: Any, event: Event) -> Result: ...
+    async def execute(self, effect: "Effect", params: Any, event: Event) -> Result: ...
 
-    async def verify(self, effect: Effect, params: Any, event: Event) -> Result | None:
+    async def verify(self, effect: "Effect", params: Any, event: Event) -> Result | None:
         """What came of it if the action has happened already, None if it has not. Raises Unsure if unknowable."""
         ...

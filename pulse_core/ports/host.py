@@ -1,10 +1,12 @@
 """The machine: its processes and its vital signs."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pulse_core.model.payload import Json
-from pulse_core.settings import ProcessSettings
+from pulse_core.model.json_types import Json
+
+if TYPE_CHECKING:
+    from pulse_core.settings import ProcessSettings
 
 
 class Found(NamedTuple):
@@ -37,7 +39,7 @@ class ProcessTable(Protocol):
     """Finds processes and holds on to them."""
 
     async def look(
-        self, processes: Sequence[ProcessSettings], known: Mapping[str, Found]
+        self, processes: "Sequence[ProcessSettings]", known: Mapping[str, Found]
     ) -> Mapping[str, Sight]:
         """What is there of each process, by its name.
 

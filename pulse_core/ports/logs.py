@@ -1,10 +1,12 @@
 """The logs that programs write: followed for lines that somebody looks for."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pulse_core.model.payload import Json
-from pulse_core.settings import LogSettings
+from pulse_core.model.json_types import Json
+
+if TYPE_CHECKING:
+    from pulse_core.settings import LogSettings
 
 Place = Mapping[str, Json]
 """Where a reader stands in one source. `total` grows with everything that is read, so the later one can be told."""
@@ -47,7 +49,7 @@ class LogReader(Protocol):
     """
 
     def follow(
-        self, logs: Sequence[LogSettings], places: Mapping[str, Place], known: Collection[str]
+        self, logs: "Sequence[LogSettings]", places: Mapping[str, Place], known: Collection[str]
     ) -> None:
         """Follow these and nothing else from now on, each source from its place.
 

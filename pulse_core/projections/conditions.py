@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import SETTLING, ConditionCleared, ConditionRaised, Effect, EffectAcked
 from pulse_core.model.moment import Moment
-from pulse_core.model.payload import REDACTED, Json, plain
+from pulse_core.model.payload import plain
 from pulse_core.model.sizes import spell_size
+from pulse_core.projections.effects import plain_wish
 
 UNWRITTEN = "unwritten"
 """The name of the condition that the log can't be written."""
@@ -73,8 +75,7 @@ def after(state: Conditions, events: Iterable[Event]) -> Conditions:
     for event in events:
         kind = event.kind
         if kind == Effect.kind:
-            if f'"{FOR}"' in event.data:
-                _wished(raised, answering, event)
+            _wished(raised, answering, event)
         elif kind in SETTLING:
             if place := answering.pop(event.subject, None):
                 _settled(raised, place, event)
@@ -118,7 +119,7 @@ def _raised(before: Condition | None, event: Event) -> Condition:
 
 
 def _wished(raised: dict[str, Condition], answering: dict[str, tuple[str, int]], event: Event) -> None:
-    wish = plain(event.data) if event.data != REDACTED else {}
+    wish = plain_wish(event.data)
     name = str(wish.get("params", {}).get(FOR, ""))
     condition = raised.get(name)
     if condition is not None and len(condition.measures) < MEASURES:

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     SETTLING,
     Effect,
@@ -64,6 +65,15 @@ def wish_in(data: str) -> Effect:
     return Effect.model_validate_json(data)
 
 
+@lru_cache(maxsize=1_024)
+def plain_wish(data: str) -> Mapping[str, Json]:
+    """An effect's data as plain JSON, decoded once for all folds that ask for it; empty if it was redacted.
+
+    Its text is never searched: what stands anywhere in the params would be found, too.
+    """
+    return plain(data)
+
+
 class OpenEffect(NamedTuple):
     """An effect that nothing has settled yet.
 
@@ -82,6 +92,11 @@ class OpenEffect(NamedTuple):
     def id(self) -> str:
         """The effect's id."""
         return self.event.id
+
+    @property
+    def action(self) -> str:
+        """The kind of action that is wished, as `restart-process`; nothing if what it wished was redacted."""
+        return str(plain_wish(self.event.data).get("action", ""))
 
     @property
     def wish(self) -> Effect:
@@ -161,12 +176,14 @@ class _Desk:
             return  # the writer never lets this happen; a log from elsewhere might
         self.open[event.id] = pending(event)
         self.keys[event.subject] = event.id
-        if '"tick":' in event.data:  # only rules say a tick, and only their effects count against the budget
-            self._acted(event)
+        wish = plain_wish(event.data)
+        if (
+            tick := wish.get("tick")
+        ) is not None:  # only rules say a tick, and only their effects count against the budget
+            self.last_tick = max(self.last_tick, tick)
+            self._acted(event, wish)
 
-    def _acted(self, event: Event) -> None:
-        wish = plain(event.data)
-        self.last_tick = max(self.last_tick, wish.get("tick") or 0)
+    def _acted(self, event: Event, wish: Mapping[str, Json]) -> None:
         if not wish.get("survival"):
             _note(self.wished, event.moment)
         elif wish["action"] != "notify":

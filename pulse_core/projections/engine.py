@@ -20,6 +20,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.payload import REDACTED, plain
+from pulse_core.projections.effects import plain_wish
 
 FAILURES = EARLIER = 100
 ROLLBACK = "rollback-engine"
@@ -91,14 +92,13 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
     for event in events:
         kind = event.kind
         if kind == Effect.kind:
-            if state.promoted is not None and '"survival":true' in event.data:
+            if state.promoted is not None and plain_wish(event.data).get("survival"):
                 state = _wished(state, trying, event)
         elif kind in SETTLING:
             if trying.pop(event.subject, None):
                 failures = _settled(failures, event)
         elif kind == ErrorReported.kind:
-            if '"commit":' in event.data or event.subject.startswith(RULE):
-                state = _erred(state, event)
+            state = _erred(state, event)
         elif kind == RuleQuarantined.kind:
             state = _quarantined(state, event)
         elif kind in REQUESTS:
@@ -114,7 +114,7 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
 
 
 def _wished(state: Engine, trying: dict[str, str], event: Event) -> Engine:
-    action = str(plain(event.data).get("action", ""))
+    action = str(plain_wish(event.data).get("action", ""))
     if action == ROLLBACK:
         return replace(state, asked=event.moment)
     if action != "notify":
@@ -131,7 +131,9 @@ def _settled(failures: tuple[Moment, ...], event: Event) -> tuple[Moment, ...]:
 
 
 def _erred(state: Engine, event: Event) -> Engine:
-    data = plain(event.data) if event.data != REDACTED else {}
+    data = plain(event.data)
+    if "commit" not in data and not event.subject.startswith(RULE):
+        return state  # it says nothing of an engine
     if not state.commit or data.get("commit", state.commit) != state.commit:
         return state  # the last words of another one
     ended = bool(data.get("ended", False))

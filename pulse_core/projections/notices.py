@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import SETTLING, Effect, EffectAcked, EffectAttemptFailed, EffectExecuting
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import plain
+from pulse_core.projections.effects import plain_wish
 
 PREFIX = "notify:"
 ACTION = "notify"
@@ -70,10 +70,8 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
 
 
 def _is_wish(event: Event) -> bool:
-    """Whether it wishes for a notice; first by a look at the text, since most don't."""
-    if event.kind != Effect.kind or f'"{ACTION}"' not in event.data:
-        return False
-    return plain(event.data).get("action") == ACTION
+    """Whether it wishes for a notice."""
+    return event.kind == Effect.kind and plain_wish(event.data).get("action") == ACTION
 
 
 def _wished(of: dict[str, Notice], open_: dict[str, str], event: Event) -> None:
@@ -86,7 +84,7 @@ def _wished(of: dict[str, Notice], open_: dict[str, str], event: Event) -> None:
 
 
 def _told(before: Notice | None, event: Event) -> Notice:
-    over = bool(plain(event.data).get("params", {}).get("over", False))
+    over = bool(plain_wish(event.data).get("params", {}).get("over", False))
     if before is None or before.over:
         return Notice(event.moment, event.moment, over=over)
     return before._replace(last=event.moment, times=before.times + 1, over=over)

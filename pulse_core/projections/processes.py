@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     SETTLING,
     Effect,
@@ -18,7 +19,8 @@ from pulse_core.model.kinds import (
     ProcessUp,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import Json, plain
+from pulse_core.model.payload import plain
+from pulse_core.projections.effects import plain_wish
 
 ATTEMPTS = 1_000
 RESTART, STOP = "restart-process", "stop-process"
@@ -121,15 +123,16 @@ def after(state: Processes, events: Iterable[Event]) -> Processes:
 def _wished(
     of: dict[str, ProcessHistory], restarting: dict[str, str], stopping: dict[str, str], event: Event
 ) -> None:
-    if f'"{RESTART}"' not in event.data and f'"{STOP}"' not in event.data:
-        return  # most effects are about something else: not worth decoding
-    wish = plain(event.data)
+    wish = plain_wish(event.data)
+    action = wish.get("action")
+    if action != RESTART and action != STOP:
+        return  # most effects are about something else
     name = str(wish.get("params", {}).get("process", ""))
     history = of.get(name, NOBODY_KNOWS)
-    if wish["action"] == RESTART:
+    if action == RESTART:
         restarting[event.id] = name
         of[name] = _restart_wished(history, event)
-    elif wish["action"] == STOP:
+    else:
         stopping[event.id] = name
         if stop := history.stop:
             of[name] = history._replace(stop=stop._replace(tries=stop.tries + 1, tried=event.moment))

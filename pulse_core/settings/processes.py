@@ -5,8 +5,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
+from pulse_core.model.backoff import Backoff
+from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.settings.durations import Duration
 from pulse_core.settings.groups import Group, Path, Regex, UnitName
+
+RARELY_US = 3_600 * US_PER_SECOND
+"""The longest wait between two restarts of a process whose budget is spent."""
 
 
 def _name(text: str) -> str:
@@ -56,6 +61,16 @@ class RestartSettings(Group):
     backoff_max: Duration = Field(300_000_000, ge=0, description="longest wait before the budget is spent")
     healthy_after: Duration = Field(120_000_000, ge=0, description="uptime that resets budget and backoff")
     grace: Duration = Field(10_000_000, ge=0, description="time to come up before a start counts as failed")
+
+    @property
+    def pauses(self) -> Backoff[int]:
+        """Microseconds between two restarts, as long as the budget is not spent."""
+        return Backoff(self.backoff, self.backoff_max)
+
+    @property
+    def pauses_when_spent(self) -> Backoff[int]:
+        """Microseconds between two restarts once the budget is spent."""
+        return Backoff(max(self.backoff_max, US_PER_SECOND), RARELY_US)
 
     @model_validator(mode="after")
     def _bounds_agree(self) -> "RestartSettings":

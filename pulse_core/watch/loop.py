@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
+from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.vitals import Reading, Sample, Window
@@ -11,6 +12,7 @@ from pulse_core.record import Journal
 from pulse_core.watch.costs import Costs
 
 BACKOFF_MAX = 300.0
+"""Seconds, at most, between two looks of a watcher that fails, unless its interval is longer."""
 
 
 class WatchLoop:
@@ -100,7 +102,8 @@ class WatchLoop:
     async def _attend(self, watcher: Watcher) -> None:
         failures = 0 if await self._look(watcher) else 1
         while True:
-            rest = min(watcher.interval * 2 ** min(failures, 16), max(BACKOFF_MAX, watcher.interval))
+            backoff = Backoff(watcher.interval, max(BACKOFF_MAX, watcher.interval))
+            rest = backoff.after(failures + 1)
             stretch, gap = self.pace(watcher)
             if gap:
                 await asyncio.sleep(gap)

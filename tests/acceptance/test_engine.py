@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,10 @@ class Engine:
     def events(self, *kinds: str) -> list[dict[str, Any]]:
         with LogReader(self.home.path) as log:
             return [dict(spelled(row)) for row in log.events(Wanted(kinds=kinds))]
+
+    def errors_of(self, subject: str, after: int) -> bool:
+        """Whether one is told of it among the errors after so many."""
+        return any(event["subject"] == subject for event in self.events("error")[after:])
 
     def event(self, wanted: Callable[[dict[str, Any]], bool], what: str, *kinds: str) -> dict[str, Any]:
         found: list[dict[str, Any]] = []
@@ -193,7 +198,7 @@ def test_what_somebody_changed_of_a_commit_is_made_anew_before_it_is_run_and_tha
 
 def doctor_says(engine: Engine, words: str) -> bool:
     argv = [sys.executable, "-m", "upulse_cli", "doctor", "--home", str(engine.home.path)]
-    return words in subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+    return words in subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60).stdout
 
 
 def test_a_host_that_is_killed_is_back_and_survival_does_not_notice(engine: Engine) -> None:
@@ -247,9 +252,7 @@ def test_whatever_rules_do_a_killed_process_is_back_at_once_and_the_log_says_who
         if attack.whose in ("", "*"):
             continue
         attacked.served.eventually(
-            lambda seen=seen, attack=attack: any(
-                event["subject"] == attack.whose for event in attacked.events("error")[seen:]
-            ),
+            partial(attacked.errors_of, attack.whose, seen),
             f"who it was: {name}",
         )
     assert attacked.served.status()["daemon"]["state"] == "running"

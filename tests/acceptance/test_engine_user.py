@@ -238,7 +238,9 @@ def test_what_the_kernel_refuses_its_hands_needs_no_sandbox(housed: Served, acco
     names = {"HOME": home, "DAEMON": housed.daemon.pid, "HERE": data["here"]}
     space = WATCHER.format(home=home, attacks={}).partition("class ")[0]
     code = f"{space}\nglobals().update({names!r})\nfor name, attack in {LOOKS!r}.items():\n    exec(attack)\n"
-    subprocess.run([sys.executable, "-c", code], check=True)  # root can: it is that user who can't
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, timeout=60
+    )  # root can: it is that user who can't
 
 
 def test_gates_run_as_that_user_with_a_place_to_write_in(housed: Served, account: Account) -> None:

@@ -28,14 +28,16 @@ def small(tmp_path: Path) -> Iterator[Path]:
     """A file system of 16 MiB."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], check=False, timeout=60
+    )
     if mounted.returncode:
         reason = "only root can mount a small file system"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
     try:
         yield disk
     finally:
-        subprocess.run(["umount", "--lazy", disk], check=True)
+        subprocess.run(["umount", "--lazy", disk], check=True, timeout=60)
 
 
 def fill(disk: Path) -> None:

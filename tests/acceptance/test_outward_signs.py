@@ -59,7 +59,7 @@ def pests(port: int) -> Iterator[None]:
     def stall() -> None:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
             connection.sendall(b"GET /metrics HT")
-            stop.wait()
+            stop.wait(timeout=30)
 
     threads = [threading.Thread(target=work) for work in (hammer, hammer, *[stall] * 40)]
     for thread in threads:
@@ -69,7 +69,7 @@ def pests(port: int) -> Iterator[None]:
     finally:
         stop.set()
         for thread in threads:
-            thread.join()
+            thread.join(30)
 
 
 def reflexes(served: Served, count: int) -> list[float]:

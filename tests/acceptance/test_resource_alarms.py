@@ -18,6 +18,7 @@ import pytest
 
 from pulse_adapters.sqlite.reader import LogReader, Wanted
 from tests.acceptance.conftest import Served
+from tests.processes import child_of_test
 
 MEBIBYTE = 1 << 20
 
@@ -27,7 +28,9 @@ def small(tmp_path: Path) -> Iterator[Path]:
     """A file system of 16 MiB."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], check=False, timeout=60
+    )
     if mounted.returncode:
         reason = "only root can mount a small file system"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
@@ -35,7 +38,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
         use_up_small_numbers(disk)
         yield disk
     finally:
-        subprocess.run(["umount", "--lazy", disk], check=True)
+        subprocess.run(["umount", "--lazy", disk], check=True, timeout=60)
 
 
 def use_up_small_numbers(disk: Path) -> None:
@@ -203,8 +206,8 @@ start = ["{sys.executable}", "-c", "{CONSUMER}", "{word}"]
 """)
     argv = [sys.executable, "-c", CONSUMER, word]
     with (
-        subprocess.Popen(argv, stdout=subprocess.PIPE) as worst,
-        subprocess.Popen(["sleep", "9011"]) as other,
+        child_of_test(subprocess.Popen(argv, stdout=subprocess.PIPE)) as worst,
+        child_of_test(subprocess.Popen(["sleep", "9011"])) as other,
     ):
         try:
             assert worst.stdout is not None

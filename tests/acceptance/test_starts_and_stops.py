@@ -84,7 +84,7 @@ def supervised(tmp_path: Path) -> Iterator[Callable[[Path], "subprocess.Popen[by
     yield start
     for one in begun:
         os.killpg(one.pid, signal.SIGKILL)
-        one.wait()
+        one.wait(timeout=30)
 
 
 def test_a_stop_that_does_not_last_is_made_again(

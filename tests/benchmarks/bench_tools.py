@@ -38,7 +38,7 @@ def settled(home: Home, patience: float = PATIENCE) -> bool:
 
 def verified_by(standing: Mapping[str, Any]) -> bool:
     """Whether this very daemon has read the log; an earlier one's word stands until then."""
-    return (standing["log"]["verified"] or "") > standing["daemon"]["since"]
+    return bool((standing["log"]["verified"] or "") > standing["daemon"]["since"])
 
 
 def measured(home: Home, calls: int) -> dict[str, list[float]]:

@@ -13,7 +13,7 @@ def main() -> None:
     huey = SqliteHuey(filename=path, fsync=True)
     left, done, lock = [tasks], threading.Event(), threading.Lock()
 
-    @huey.task()
+    @huey.task()  # type: ignore[untyped-decorator]  # huey has no types
     def note(number: int) -> int:
         with lock:
             left[0] -= 1

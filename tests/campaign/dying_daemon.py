@@ -50,7 +50,7 @@ def wrap(fate: Fate) -> None:
         return found
 
     SqliteEventLog.append = fated_append  # type: ignore[method-assign]
-    Spawner.start = fated_start  # type: ignore[method-assign, assignment]
+    Spawner.start = fated_start  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

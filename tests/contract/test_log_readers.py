@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,9 @@ class Room:
                 self.heard.append(message)
         return [line for one in self.heard for hits in one.hits for line in hits.lines]
 
+    def has(self, lines: int) -> bool:
+        return len(self.lines()) == lines
+
     async def until(self, holds: Callable[[], Any]) -> None:
         deadline = time.monotonic() + 20
         self.lines()
@@ -81,7 +85,7 @@ async def test_lines_are_said_in_order_with_places_that_grow(room: Room) -> None
     await room.follow()
     for number in range(3):
         room.write("fine", f"ERROR {number}")
-        await room.until(lambda number=number: len(room.lines()) == number + 1)
+        await room.until(partial(room.has, number + 1))
     assert room.lines() == ["ERROR 0", "ERROR 1", "ERROR 2"]
     totals = [one.place["total"] for one in room.heard]
     assert totals == sorted(set(totals))

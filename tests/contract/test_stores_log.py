@@ -96,7 +96,7 @@ async def test_one_id_with_another_content_is_refused(log: EventLog) -> None:
 async def test_repeats_and_conflicts_are_told_apart_among_concurrent_callers(log: EventLog) -> None:
     same = Draft(Paused(why="x"), id=ID)
     odd = Draft(Paused(why="y"), id=ID)
-    results: list[Sequence[Event] | BaseException] = await asyncio.gather(
+    results: Sequence[Sequence[Event] | BaseException] = await asyncio.gather(
         log.append(same), log.append(Draft(Paused()), odd), log.append(same, same), log.append(Draft(Resumed())),
         return_exceptions=True,
     )  # fmt: skip
@@ -116,7 +116,7 @@ async def test_a_repeat_beside_something_new_records_only_the_new(log: EventLog)
 
 
 async def test_a_bad_payload_is_refused_alone(log: EventLog) -> None:
-    bad = EffectCancelRequested.model_construct(why=7)
+    bad = EffectCancelRequested.model_construct(why=7)  # type: ignore[arg-type]  # that is what is bad about it
     results = await asyncio.gather(
         log.append(Draft(Paused())), log.append(Draft(Paused()), Draft(bad)), return_exceptions=True
     )

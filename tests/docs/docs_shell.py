@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from docs_console import Command
+from tests.docs.docs_console import Command
 
 PATIENCE = 20.0
 LOOKS = ("upulse status", "upulse engine status", "upulse process list", "upulse events", "upulse why", "upulse effect list",
@@ -67,7 +67,7 @@ class Shell:
     def close(self) -> None:
         """End the shell and everything that was started from it."""
         self._bash.kill()
-        self._bash.communicate()
+        self._bash.communicate(timeout=30)
         end_tagged(self.tag)
 
     def _on_our_port(self, command: Command) -> Command:

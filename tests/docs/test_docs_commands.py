@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from docs_console import FENCE, PAGES, commands
-from docs_shell import Shell
+
+from tests.docs.docs_console import FENCE, PAGES, commands
+from tests.docs.docs_shell import Shell
 
 UNRUN = {
     "git clone REPOSITORY pulse && cd pulse",

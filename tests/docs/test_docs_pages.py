@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 import typer.main
-from docs_console import PAGES, ROOT, blocks
 
 from docs.generate import DOCS, PARTS, pages, renewed
 from pulse_adapters.config.catalogue import groups, settings_of
 from pulse_adapters.config.file import load
 from pulse_core.rules.onion import name_of
 from pulse_core.rules.survival import SURVIVAL
-from pulse_core.rules.survival.condition import State
+from pulse_core.rules.survival.state import ProcessState
+from tests.docs.docs_console import PAGES, ROOT, blocks
 from upulse_cli.app import app
 
 EXAMPLES = [(page, place) for page in PAGES for place, _ in enumerate(blocks(page, "toml"))]
@@ -69,7 +69,7 @@ def test_every_setting_is_on_the_page_of_settings() -> None:
 
 def test_every_state_of_a_process_is_explained() -> None:
     page = (DOCS / "concepts.md").read_text()
-    assert not [state.value for state in State if f"| `{state.value}` |" not in page]
+    assert not [state.value for state in ProcessState if f"| `{state.value}` |" not in page]
 
 
 def test_every_survival_rule_is_named() -> None:

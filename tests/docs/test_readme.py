@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docs_console import ROOT, Command, commands
-from docs_shell import PATIENCE, Shell
+
+from tests.docs.docs_console import ROOT, Command, commands
+from tests.docs.docs_shell import PATIENCE, Shell
+from tests.processes import child_of_test
 
 STAMP = ".venv/run.stamp"
 
@@ -44,7 +46,7 @@ def story(tmp_path: Path) -> Iterator[Story]:
     finally:
         with suppress(ProcessLookupError):
             os.killpg(run.pid, signal.SIGKILL)
-        run.wait()
+        run.wait(timeout=30)
         shell.close()
 
 
@@ -83,7 +85,9 @@ def test_ctrl_c_is_a_good_end_of_a_daemon_in_the_foreground(tmp_path: Path) -> N
     try:
         assert shell.type("upulse init --demo")[0] == 0
         command = ["upulse", "daemon", "start", "--foreground"]
-        with subprocess.Popen(command, env=shell.environment, stderr=subprocess.DEVNULL) as daemon:
+        with child_of_test(
+            subprocess.Popen(command, env=shell.environment, stderr=subprocess.DEVNULL)
+        ) as daemon:
             shell.follow(Command("upulse status", ("demo up …",)))
             daemon.send_signal(signal.SIGINT)
             assert daemon.wait(timeout=PATIENCE) == 0

@@ -10,6 +10,7 @@ from typing import Any
 from pulse_adapters.memory import MemoryCourier, MemoryProber, MemoryStop
 from pulse_adapters.notify.executor import Notify
 from pulse_core.model.errors import LogUnavailable, PulseError
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     Effect,
     Paused,
@@ -19,7 +20,6 @@ from pulse_core.model.kinds import (
     Resumed,
     SilenceAdded,
 )
-from pulse_core.model.payload import Json
 from pulse_core.ports import Answer, Trouble
 from tests.simulation.machine import RESOURCES, Hand, Machine, consumer
 from tests.simulation.senses import of_logs, of_network

@@ -79,7 +79,7 @@ def consumer(pid: int, rss: float, swap: float = 0.0, name: str = "batch") -> di
 class Hand(MemoryExecutor):
     """Does what a test wants done, and fails if that raises."""
 
-    helps: Callable[[Event], None] = lambda _event: None
+    helps: Callable[[Event], object] = lambda _event: None
 
     def __post_init__(self) -> None:
         self.rule = Policy(Safety.IDEMPOTENT, timeout=7_200)

@@ -1,6 +1,7 @@
 """A day leaves no more in memory than the day before did."""
 
 import gc
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.projections.effects import wish_in
+from pulse_core.projections.effects import plain_wish, wish_in
 from tests.simulation.day import SETTINGS, Day, lived
 
 HOURS = 3
@@ -22,6 +23,7 @@ BLOCK = 80
 def held() -> int:
     """How many small objects there are, without those that a cache of fixed size holds."""
     wish_in.cache_clear()
+    plain_wish.cache_clear()
     gc.collect()
     return sys.getallocatedblocks()
 
@@ -30,10 +32,15 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+class Nothing(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        return False
+
+
 @pytest.fixture
 def quiet_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """What is logged for people is not kept by the test."""
-    with caplog.at_level("CRITICAL"), caplog.filtering(lambda record: False):
+    with caplog.at_level("CRITICAL"), caplog.filtering(Nothing()):
         yield
 
 
@@ -57,7 +64,7 @@ def test_a_day_has_everything_in_it() -> None:
 
     def look(hour: int, day: Day) -> None:
         assert day.world.daemon is not None
-        told.append(day.world.daemon.report())
+        told.append(dict(day.world.daemon.report()))
 
     world = lived(6, look, seed=1, settings=SETTINGS)
     counts = world.log.counts  # type: ignore[attr-defined]

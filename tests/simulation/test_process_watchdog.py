@@ -11,8 +11,8 @@ import pytest
 from pulse_adapters.memory import MemoryCheckpoints, MemoryHost, MemoryRestart
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect, Paused, ProcessStartRequested, ProcessStopRequested, Resumed
-from pulse_core.model.payload import Json
 from pulse_core.ports import Sight
 from pulse_core.settings import Settings
 from tests.simulation.world import RARE_SCANS, World, simulate
@@ -31,7 +31,7 @@ def starts(world: World, name: str = "gateway") -> int:
 def told_restarts(world: World, name: str = "gateway") -> int:
     """The restarts that status shows."""
     assert world.daemon is not None
-    return {process["name"]: process["restarts"] for process in world.daemon.report()["processes"]}[name]
+    return int({process["name"]: process["restarts"] for process in world.daemon.report()["processes"]}[name])
 
 
 def states(world: World) -> dict[str, str]:

@@ -98,7 +98,7 @@ def test_the_previous_snapshot_is_the_one_of_the_last_tick_even_across_restarts(
         await world.start()
         await asyncio.sleep(1)
         first = seen[count][0]
-        assert (first.tick, first.now, first.projected) == (last.tick, last.now, last.projected)
+        assert (first.tick, first.now, first.state) == (last.tick, last.now, last.state)
         assert first.process("gateway").up is not None
 
     simulate(story, ONE, inside=(seeing(seen),))
@@ -269,7 +269,7 @@ def test_the_watchdog_hears_of_life_only_while_the_loops_turn() -> None:
         assert heard >= 20
         daemon.executor.beats = -(10**9)
         stuck = asyncio.Event()
-        daemon.executor._round = lambda _group: stuck.wait()  # type: ignore[method-assign,assignment,return-value]
+        daemon.executor._round = lambda _group: stuck.wait()  # type: ignore[method-assign,assignment]
         await asyncio.sleep(60)
         assert world.lifeline.told.count("watchdog") <= heard + 2
         stuck.set()

@@ -16,8 +16,8 @@ from pulse_core.model.event import Event
 from pulse_core.ports import Insight, Kept, Revision
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.comparing import revision_called
-from upulse_cli.engine.housing import hosts_of
 from upulse_cli.engine.present import history_of
+from upulse_cli.wiring.engine import rule_hosts
 
 
 class Inside(NamedTuple):
@@ -49,7 +49,7 @@ async def _asked(home: Home, revision: Revision, snapshot: Snapshot) -> Insight:
     def history(seq: int) -> AsyncIterator[Sequence[Event]]:
         return history_of(home, seq)
 
-    host = await hosts_of(home).start(revision, snapshot, history, kept_of(home))
+    host = await rule_hosts(home).start(revision, snapshot, history, kept_of(home))
     try:
         if snapshot.engine.commit == revision.commit:
             host.quarantine(tuple(snapshot.engine.quarantined))

@@ -8,16 +8,17 @@ from typing import NamedTuple
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
 from pulse_adapters.sqlite.vitals_reader import TickRow, VitalsReader
+from pulse_core.capabilities import FOLD
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.tick import NOBODY
 from pulse_core.model.vitals import WINDOW_US, Window
-from pulse_core.projections import Projected, Snapshot, fold
+from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 from upulse_cli.engine.kept import kept_windows
 from upulse_cli.engine.senses import Senses
-from upulse_cli.facts import checkpointed, foldable, in_batches
+from upulse_cli.facts import foldable, in_batches, kept_of
 from upulse_cli.recorded import facts_at
 from upulse_cli.speech import count
 from upulse_cli.standing import decided
@@ -61,9 +62,7 @@ class Past:
             raise PulseError(
                 f"no tick was recorded since {iso(self.since)}; vitals are kept for [watch] keep"
             )
-        state = checkpointed(self.home, self._log)
-        seq = self.rows[0].seq
-        self.facts = facts_at(self._log, seq, (state,))
+        self.facts = facts_at(self._log, self.rows[0].seq, kept_of(self.home, self._log))
         self.settings, faults = decided(self.home, self.facts)
         self.reach = self._vitals.oldest_sample() or self.rows[-1].at + 1
         self.caveats += [f"the settings are faulty: {fault}" for fault in faults[:1]]
@@ -140,7 +139,7 @@ class Past:
         senses = self._senses()
         for row in self.rows:
             news = log.upto(row.seq)
-            state = fold(state, news, row.seq) if news else state
+            state = FOLD(state, news, row.seq) if news else state
             windows = senses.at(row) if not self._is_coarse(row) else self._kept(row)
             asked = state.engine.commit if row.engine is None else row.engine
             layers = frozenset(rule for rule, *_ in row.layers)
@@ -157,7 +156,7 @@ class Past:
         return Senses(iter(self._vitals.between(begin, self.rows[-1].at)), before)
 
 
-def snapshot(row: TickRow, settings: Settings, windows: Mapping[str, Window], state: Projected) -> Snapshot:
+def snapshot(row: TickRow, settings: Settings, windows: Mapping[str, Window], state: State) -> Snapshot:
     """The snapshot of a recorded tick."""
     return Snapshot(row.tick, Moment(row.at, row.boot, row.mono), settings, windows, state)
 

@@ -11,14 +11,15 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.sqlite.reader import LogReader, Wanted
 from pulse_adapters.sqlite.vitals_reader import TickRow, VitalsReader
+from pulse_core.capabilities import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import WINDOW_US, Sample, Window
 from pulse_core.ports import Watcher
-from pulse_core.projections import Projected, Snapshot, fold
+from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 from upulse_cli.engine.past import Then, snapshot
-from upulse_cli.facts import checkpointed, facts_of, foldable, in_batches
+from upulse_cli.facts import facts_of, foldable, in_batches, kept_of
 from upulse_cli.recorded import facts_at, seen_now
 from upulse_cli.standing import decided
 
@@ -66,7 +67,7 @@ class Beside:
         self._open = ExitStack()
         self._log = self._open.enter_context(LogReader(home.path))
         self._vitals = self._open.enter_context(VitalsReader(home.path))
-        self._state, self._number = Projected(), 0
+        self._state, self._number = State(), 0
         self._settings, self._digest = Settings(), ""
         self._windows: dict[str, Window] = {}
         self._sample = 0
@@ -98,15 +99,15 @@ class Beside:
         """The last tick, so that a host has something to fold at once; what is known now if there was none."""
         if not (rows := self._vitals.ticks(1)):
             first = replace(seen_now(self.home).snapshot, tick=0)
-            self._state, self._settings, self._windows = first.projected, first.settings, dict(first.windows)
+            self._state, self._settings, self._windows = first.state, first.settings, dict(first.windows)
             return first
-        self._state = facts_at(self._log, rows[0].seq, (checkpointed(self.home, self._log),))
+        self._state = facts_at(self._log, rows[0].seq, kept_of(self.home, self._log))
         return self._then(rows[0]).snapshot
 
     def _then(self, row: TickRow) -> Then:
         news = self._news(row.seq)
         self._number = row.tick
-        self._state = fold(self._state, news, row.seq) if news else self._state
+        self._state = FOLD(self._state, news, row.seq) if news else self._state
         if row.settings != self._digest:
             self._digest = row.settings
             self._settings = decided(self.home, self._state)[0]
@@ -178,7 +179,7 @@ class Alone:
         window = last.window(self.sense.key)
         sample = Sample(window.last.id + 1 if window.last else 1, self.sense.key, now, reading.data)
         windows: Mapping[str, Window] = {self.sense.key: window.plus(sample)}
-        news = [event async for batch in self.history(last.projected.seq) for event in batch]
-        state = fold(last.projected, news) if news else last.projected
+        news = [event async for batch in self.history(last.state.seq) for event in batch]
+        state = FOLD(last.state, news) if news else last.state
         self._last = Snapshot(last.tick + 1, now, last.settings, windows, state)
         return Then(self._last, news, ())

@@ -13,19 +13,19 @@ from pulse_adapters.git.repository import Repository
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_core import __version__
 from pulse_core.engine.apart import apart
-from pulse_core.engine.surroundings import Health
+from pulse_core.engine.surroundings import restarts
 from pulse_core.model.errors import HomeBusy, PulseError
 from pulse_core.model.moment import iso
 from pulse_core.ports import Fault, Hosts, Insight, Revision, RuleHost
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.comparing import STAGING, revision_called
 from upulse_cli.engine.diary import LOCK, Diary
-from upulse_cli.engine.housing import hosts_of
 from upulse_cli.engine.inside import kept_of
 from upulse_cli.engine.past import Then
 from upulse_cli.engine.present import Beside
 from upulse_cli.engine.trial import run
 from upulse_cli.engine.wishes import through_survival, wished
+from upulse_cli.wiring.engine import rule_hosts
 
 EVERY = 15.0
 """Seconds between two lines that say how far the shadow is."""
@@ -51,7 +51,7 @@ class Shadow:
         self.what, self.hosts, self.source = what, hosts, source
         self._prev = source.first
         self._host: RuleHost | None = None
-        self._health = Health()
+        self._restarts = restarts()
         self._ticks = 0
         self._errors, self._faults = 0, set[str]()
         self._going_on: frozenset[str] = frozenset()
@@ -93,14 +93,15 @@ class Shadow:
         if self._host:
             await self._host.close()
             self._host = None
-            self._health.ended(now)
-        if now < self._health.due:
+            self._restarts.ended(now)
+        if now < self._restarts.due:
             return False
         try:
-            self._host, self._health.began = await self._started(), now
+            self._host = await self._started()
+            self._restarts.started(now)
         except PulseError as error:
             self._write_faults((Fault("engine", str(error)),), self._prev)
-            self._health.ended(now)
+            self._restarts.failed(now)
         return self._host is not None
 
     async def _take(self, then: Then) -> None:
@@ -151,7 +152,7 @@ def lying(what: What) -> dict[str, object]:
 async def shadowing(what: What, ready: Callable[[], None]) -> None:
     """Run the shadow until it is cancelled; `ready` is called when its rules are loaded."""
     source, why = Beside(what.home, is_patient=True), "it failed"
-    shadow = Shadow(what, hosts_of(what.home), source)
+    shadow = Shadow(what, rule_hosts(what.home), source)
     try:
         await shadow.begin()
         ready()

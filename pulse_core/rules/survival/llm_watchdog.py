@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pulse_core.model.kinds import Effect
-from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.moment import Moment
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import FOR
 from pulse_core.projections.processes import RESTART
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.condition import HALF_OPEN_MAX, exhausted, restart_key
+from pulse_core.rules.survival.condition import exhausted, restart_key
 from pulse_core.rules.survival.endpoint import DOWN, PREFIX, begun, excuse, name_of, process_of
 from pulse_core.rules.survival.outage import explained
 from pulse_core.rules.survival.state import rough
@@ -47,7 +47,7 @@ async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
 def judge(llm: LlmSettings, condition: Condition, curr: Snapshot) -> Plight:
     """What is to be done about it now."""
     process = process_of(llm, curr.settings)
-    if held := excuse(llm, curr.settings, curr.projected, curr.now) or explained(llm.url, condition, curr):
+    if held := excuse(llm, curr.settings, curr.state, curr.now) or explained(llm.url, condition, curr):
         return Plight(f"held back: {held}")
     if process is None:
         return Plight("no process is named that could be restarted", tell=True)
@@ -85,9 +85,8 @@ def delay(restart: RestartSettings, charged: list[Moment]) -> int:
     """Microseconds between the last of these restarts (oldest first) and the next one, as for a dead process."""
     spent_at = exhausted(restart, charged)
     if spent_at is None:
-        return min(restart.backoff << min(len(charged) - 1, 40), restart.backoff_max)
-    growing = max(restart.backoff_max, US_PER_SECOND) << min(len(charged) - spent_at, 20)
-    return min(growing, HALF_OPEN_MAX)
+        return restart.pauses.after(len(charged))
+    return restart.pauses_when_spent.after(len(charged) - spent_at + 1)
 
 
 def is_proven(llm: LlmSettings, curr: Snapshot) -> bool:
@@ -95,7 +94,7 @@ def is_proven(llm: LlmSettings, curr: Snapshot) -> bool:
     newest = curr.window(KEY).last
     if newest is None or not newest.data.get(llm.url, {}).get("proven"):
         return False
-    start = begun(llm, curr.projected, curr.now)
+    start = begun(llm, curr.state, curr.now)
     return start is None or curr.now.since(newest.moment) <= curr.now.since(start) - llm.grace
 
 
@@ -118,7 +117,7 @@ def attempts(
     if well is None or now.since(well) - now.since(condition.since) < process.restart.healthy_after:
         charged.update(curr.process(process.name).charged, curr.conditions.tried.get(name, ()))
     ordered = sorted(charged, key=now.since, reverse=True)
-    pause = max(process.restart.within, 2 * HALF_OPEN_MAX)
+    pause = max(process.restart.within, 2 * process.restart.pauses_when_spent.longest)
     pauses = (n for n in range(len(ordered) - 1, 0, -1) if ordered[n].since(ordered[n - 1]) > pause)
     return ordered[next(pauses, 0) :]
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
-from pulse_core.model.payload import Json
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import UNWRITTEN

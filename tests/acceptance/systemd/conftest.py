@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from systemd_machine import Machine, impossible
+
+from tests.acceptance.systemd.systemd_machine import Machine, impossible
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from systemd_machine import Machine, eventually
 
 from pulse_adapters.ipc.client import Client
 from pulse_core.model.errors import PulseError
+from tests.acceptance.systemd.systemd_machine import Machine, eventually
 
 HOME = "/srv/h"
 CONFIG = f"{HOME}/config.toml"

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from systemd_machine import CHECKOUT, Machine, eventually
+
+from tests.acceptance.systemd.systemd_machine import CHECKOUT, Machine, eventually
 
 HOME, OF_A_PERSON, VENV = "/root/.upulse", "/home/ada/.upulse", "/opt/pulse"
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"

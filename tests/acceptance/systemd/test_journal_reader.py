@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from systemd_machine import CHECKOUT, Machine, eventually
+
+from tests.acceptance.systemd.systemd_machine import CHECKOUT, Machine, eventually
 
 TALKER = """\
 import time

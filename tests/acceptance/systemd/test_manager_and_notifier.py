@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from systemd_machine import Machine, eventually
 
 from pulse_adapters.systemd import UNIT_NAME
+from tests.acceptance.systemd.systemd_machine import Machine, eventually
 
 SERVICE = '''\
 """Stands in the daemon's place: starts a child, and feeds the watchdog until /srv/hang is there."""

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import ALLOW, CliHome, Inside, sleeper
+
+from tests.integration.cli.cli_home import ALLOW, CliHome, Inside, sleeper
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from cli_home import ALLOW, Inside
+
+from tests.integration.cli.cli_home import ALLOW, Inside
 
 
 def flip(home: Path, old: bytes, new: bytes) -> None:

@@ -4,8 +4,7 @@ import json
 import tarfile
 from pathlib import Path
 
-from cli_home import ALLOW, CliHome, sleeper
-
+from tests.integration.cli.cli_home import ALLOW, CliHome, sleeper
 from upulse_cli.bundle import KEPT, forget_oldest
 
 SECRET = "slack://AAAA1111AA/BBBB2222BB/cccccccccccccccccccccccc"

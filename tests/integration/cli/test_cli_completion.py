@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cli_home import PATIENCE, Inside
 
+from tests.integration.cli.cli_home import PATIENCE, Inside
 from upulse_cli.__main__ import main
 
 ASK = """

@@ -3,7 +3,7 @@
 import socket
 from contextlib import ExitStack
 
-from cli_home import Inside
+from tests.integration.cli.cli_home import Inside
 
 
 def test_idle_connections_do_not_lock_the_command_line_out(live: Inside) -> None:

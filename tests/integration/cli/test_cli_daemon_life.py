@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import ALLOW, CliHome, eventually, sleeper
 
 from pulse_adapters.sqlite.reader import LogReader
 from pulse_adapters.sqlite.vitals_reader import VitalsReader
 from pulse_core.model.moment import iso
+from tests.integration.cli.cli_home import ALLOW, CliHome, eventually, sleeper
 
 
 @pytest.fixture

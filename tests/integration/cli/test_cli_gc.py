@@ -5,12 +5,11 @@ import os
 import time
 from pathlib import Path
 
-from cli_home import CliHome, Inside
-
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
+from tests.integration.cli.cli_home import CliHome, Inside
 
 DAY = 86_400
 

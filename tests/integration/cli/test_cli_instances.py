@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import UPULSE, CliHome, Said, sleeper
 
 from pulse_adapters.systemd import unit_text
+from tests.integration.cli.cli_home import UPULSE, CliHome, Said, sleeper
 from upulse_cli.__main__ import main
 
 Run = Callable[..., Said]

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import ALLOW, CliHome, sleeper
+
+from tests.integration.cli.cli_home import ALLOW, CliHome, sleeper
 
 GONE = '[socket]\ngroup = "no-such-group"\n'
 SAID = "socket.group: there is no group 'no-such-group' on this machine"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import ALLOW, CliHome
+
+from tests.integration.cli.cli_home import ALLOW, CliHome
 
 LARGE = f"argv={json.dumps(['true', 'x' * 40_000])}"
 

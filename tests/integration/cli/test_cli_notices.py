@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_home import CliHome, eventually
 
+from tests.integration.cli.cli_home import CliHome, eventually
 from tests.postbox import Postbox, postbox
 
 NOTIFY = '[notify]\nurls = ["env:PULSE_TEST_ONE", "env:PULSE_TEST_TWO"]\ngroup = "200ms"\n'

@@ -3,10 +3,9 @@
 import asyncio
 import time
 
-from cli_home import Inside
-
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.model.moment import Moment
+from tests.integration.cli.cli_home import Inside
 
 MINUTE = 60_000_000
 DAY = 1_440 * MINUTE

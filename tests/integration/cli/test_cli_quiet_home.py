@@ -10,9 +10,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from cli_home import Inside, is_id
 
 from pulse_adapters.ipc.lock import HomeLock
+from tests.integration.cli.cli_home import Inside, is_id
 from upulse_cli import access
 from upulse_cli.__main__ import main
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import ALLOW, UPULSE, CliHome, Inside, Said, eventually, sleeper
 
 from pulse_adapters.sqlite.connect import Way
+from tests.integration.cli.cli_home import ALLOW, UPULSE, CliHome, Inside, Said, eventually, sleeper
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount, and be somebody else")
 
@@ -37,7 +37,7 @@ def on_read_only_media(home: Path) -> Sequence[str]:
 
 
 def as_another_user(home: Path) -> Sequence[str]:
-    subprocess.run(["chmod", "-R", "a-w,a+rX", str(home)], check=True)
+    subprocess.run(["chmod", "-R", "a-w,a+rX", str(home)], check=True, timeout=60)
     return READS_BUT_WRITES_NOTHING
 
 

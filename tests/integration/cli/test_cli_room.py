@@ -103,7 +103,7 @@ def test_a_hole_in_a_file_counts_for_nothing(tmp_path: Path) -> None:
 def test_a_disk_without_room_for_the_copy_is_freed_all_the_same(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk], check=True, timeout=60)
     try:
         output = disk / "a.log"
         with output.open("wb", buffering=0) as file:
@@ -112,7 +112,7 @@ def test_a_disk_without_room_for_the_copy_is_freed_all_the_same(tmp_path: Path) 
         assert [path.name for path in disk.iterdir()] == ["a.log"]
         assert output.stat().st_size == 0
     finally:
-        subprocess.run(["umount", disk], check=True)
+        subprocess.run(["umount", disk], check=True, timeout=60)
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from cli_home import CliHome, Inside, eventually, is_id, sleeper
+
+from tests.integration.cli.cli_home import CliHome, Inside, eventually, is_id, sleeper
 
 WINDOWS = """
 [[silence]]

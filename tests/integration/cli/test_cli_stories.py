@@ -4,8 +4,8 @@ import os
 import signal
 
 import pytest
-from cli_home import Inside, eventually
 
+from tests.integration.cli.cli_home import Inside, eventually
 from upulse_cli.views.plot import plot, sparkline, thinned
 
 

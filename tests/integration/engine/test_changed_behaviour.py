@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,8 @@ def test_each_rule_has_its_count_its_times_and_examples() -> None:
 
 def test_however_much_is_different_it_can_be_recorded() -> None:
     many = [wish(number, f"rule-{number % 90}" * 5, "x" * 5_000) for number in range(2_000)]
-    words = in_words(replay(), replay(*many, **{f"rule-{number}": "" for number in range(500)}))
+    defined = {f"rule-{number}": "" for number in range(500)}
+    words = in_words(replay(), replace(replay(*many), defined=defined))
     assert len(words) < 2_000
     assert words.endswith("upulse replay tells all")
     assert words.count("+ ") >= 3
@@ -98,13 +100,13 @@ def test_what_a_promote_says_stays_with_it_and_a_replay_ends_with_a_code(served:
     config = served.path / "config.toml"
     was = config.read_text()
     config.write_text(was.replace('repeat = "1s"', 'repeat = "1h"'))
-    words = ("replay", "--engine", "in-force", "--against", "recorded", "--json")
+    against = ("replay", "--engine", "in-force", "--against", "recorded", "--json")
     others = served.upulse(
-        *words, code=3
+        *against, code=3
     ).json  # what may be repeated after an hour was repeated after a second
     assert any("other settings were in force for a part of it" in caveat for caveat in others["caveats"])
     config.write_text(was)
-    assert served.upulse(*words).json["differences"] == []
+    assert served.upulse(*against).json["differences"] == []
     with closing(sqlite3.connect(served.path / "vitals.db")) as vitals:
         vitals.execute(
             "UPDATE tick SET engine = NULL WHERE engine != ''"

@@ -5,10 +5,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from gate_scene import candidate
 
 from pulse_core.model.errors import PulseError
-from upulse_cli.engine.gates import GateFailed, loads
+from pulse_core.ports.code_checks import GateFailed
+from tests.integration.engine.gate_scene import candidate
+from upulse_cli.engine.gates import loads
 from upulse_cli.engine.trying import load
 
 ENGINE = "from rules.x import x\nfrom watchers.queue import Queue\nRULES = [x]\nWATCHERS = [Queue()]\n"

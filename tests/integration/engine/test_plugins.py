@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.rule_host.plugins import GROUP, entries
 from pulse_adapters.sqlite.vitals_reader import VitalsReader
 from tests.integration.cli.cli_home import UPULSE, CliHome, Said, eventually
 from tests.integration.engine.engine_home import CALM, WISHING, new_home
 from tests.integration.engine.plugin_site import install, made
-from upulse_cli.engine.plugins import GROUP, entries
 
 BROUGHT = """
 from pulse_core import Projection
@@ -89,7 +89,7 @@ def test_what_is_found_is_what_python_itself_finds(site: Path, tmp_path: Path) -
     code = "import json, sys; from importlib.metadata import entry_points as all_of; "
     code += "print(json.dumps(sorted((one.name, one.value) for one in all_of(group=sys.argv[1]))))"
     known = subprocess.run(
-        [sys.executable, "-c", code, GROUP], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, GROUP], capture_output=True, text=True, check=True, timeout=60
     ).stdout
     found = [(entry.name, entry.value) for entry in entries([str(site)])]
     assert found == [("other", "other:PLUGIN"), ("sample", "pulse_sample.plugin:PLUGIN")]

@@ -60,7 +60,7 @@ async def by_senses(prev, curr, inner):
     """What it sees of this tick and of the one before."""
     verdict = await inner(prev, curr)
     load, seen = curr.window("system-resource").values("load1"), len(prev.window("system-resource").samples)
-    gap, row = curr.tick - prev.tick, curr.projected.seq - prev.projected.seq
+    gap, row = curr.tick - prev.tick, curr.state.seq - prev.state.seq
     return verdict.plus(wish(f"NAME:saw-{len(load)}-{max(load, default=0)}-{seen}-{gap}-{row}", curr.tick))
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from files_scene import EFFECT, archives, grow, ledger, left
 from pydantic import ValidationError
 
 from pulse_adapters.files import child
@@ -24,6 +23,7 @@ from pulse_core.model.kinds import Effect, EffectAcked
 from pulse_core.model.payload import encode
 from pulse_core.ports import Result, Safety
 from pulse_core.settings import Settings
+from tests.integration.files.files_scene import EFFECT, archives, grow, ledger, left
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from git_scene import FILES, edited, files, git, made, write
 
 from pulse_adapters.git.content import is_of, reckoned, tree_of
 from pulse_adapters.git.export import remove
@@ -15,6 +14,7 @@ from pulse_adapters.git.faults import GitFailed
 from pulse_adapters.git.place import altered, objects
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import Revisions
+from tests.integration.git.git_scene import FILES, edited, files, git, made, write
 
 
 def varied(place: Path) -> tuple[Repository, str]:

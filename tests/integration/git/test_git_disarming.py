@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from git_scene import ADA, FILES, edited, files, git, made, promoted, write
 
 from pulse_adapters.git.author import PULSE
 from pulse_adapters.git.faults import GitFailed, MergeConflict
 from pulse_adapters.git.repository import Repository
+from tests.integration.git.git_scene import ADA, FILES, edited, files, git, made, promoted, write
 
 NAMES = ("evil", "a=b.c", "ünï")
 ATTRIBUTES = "*.py filter={0} merge={0} diff={0} ident\n"

@@ -5,13 +5,24 @@ import shutil
 from pathlib import Path
 
 import pytest
-from git_scene import ADA, FILES, Killed, MortalGit, files, git, is_clean, made, template, write
 
 from pulse_adapters.git.author import by, whoever
 from pulse_adapters.git.faults import CannotMend, NoRepository
 from pulse_adapters.git.founding import found
 from pulse_adapters.git.repository import Repository
 from pulse_core.model.errors import PulseError
+from tests.integration.git.git_scene import (
+    ADA,
+    FILES,
+    Killed,
+    MortalGit,
+    files,
+    git,
+    is_clean,
+    made,
+    template,
+    write,
+)
 
 
 def is_whole(home: Path) -> bool:

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from git_scene import ADA, FILES, Killed, MortalGit, edited, files, git, is_clean, made, promoted, write
 
 from pulse_adapters.git import merging
 from pulse_adapters.git.faults import MainMoved, MergeConflict, NoGit, NothingToPromote
@@ -14,6 +13,19 @@ from pulse_adapters.git.pointing import point_main
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.staging import commit_staging
 from pulse_core.model.errors import PulseError
+from tests.integration.git.git_scene import (
+    ADA,
+    FILES,
+    Killed,
+    MortalGit,
+    edited,
+    files,
+    git,
+    is_clean,
+    made,
+    promoted,
+    write,
+)
 
 
 def refs(repository: Repository) -> str:
@@ -82,7 +94,7 @@ def test_an_old_git_is_said_to_be_too_old(tmp_path: Path, monkeypatch: pytest.Mo
     edited(repository)
     old = tmp_path / "bin" / "git"
     real = subprocess.run(
-        ["/usr/bin/which", "git"], capture_output=True, text=True, check=True
+        ["/usr/bin/which", "git"], capture_output=True, text=True, check=True, timeout=60
     ).stdout.strip()
     write(
         old,

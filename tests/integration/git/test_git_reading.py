@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 
 import pytest
-from git_scene import ADA, edited, git, made, promoted
 
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
+from tests.integration.git.git_scene import ADA, edited, git, made, promoted
 
 
 def test_the_log_is_mains_own_newest_first(tmp_path: Path) -> None:

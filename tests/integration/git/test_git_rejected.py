@@ -4,13 +4,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from git_scene import ADA, FILES, Killed, MortalGit, edited, files, git, is_clean, made, promoted, write
 
 from pulse_adapters.git.author import PULSE
 from pulse_adapters.git.faults import MergeConflict, NothingToPromote
 from pulse_adapters.git.pointing import Pointed, point_main
 from pulse_adapters.git.rejected import Returning
 from pulse_adapters.git.repository import Repository
+from tests.integration.git.git_scene import (
+    ADA,
+    FILES,
+    Killed,
+    MortalGit,
+    edited,
+    files,
+    git,
+    is_clean,
+    made,
+    promoted,
+    write,
+)
 from tests.long_form import sample
 
 EACH = sample(4, 1)

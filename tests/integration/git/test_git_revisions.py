@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from git_scene import FILES, edited, files, git, made, promoted, write
 
 from pulse_adapters.git.faults import GitFailed, Unsafe
 from pulse_adapters.git.revisions import Revisions
 from pulse_core.model.errors import PulseError
+from tests.integration.git.git_scene import FILES, edited, files, git, made, promoted, write
 
 
 def test_a_revision_is_what_its_commit_says_and_read_only(tmp_path: Path) -> None:
@@ -69,7 +69,11 @@ def test_a_tree_that_no_git_would_make_writes_nothing_outside(tmp_path: Path, tr
 
     def git(*words: str, said: bytes = b"") -> str:
         argv = ["git", "-C", str(repository.home / "engine"), *words]
-        return subprocess.run(argv, input=said, capture_output=True, check=True).stdout.decode().strip()
+        return (
+            subprocess.run(argv, input=said, capture_output=True, check=True, timeout=60)
+            .stdout.decode()
+            .strip()
+        )
 
     def tree(*entries: tuple[str, str, str]) -> str:
         raw = b"".join(f"{mode} {name}\0".encode() + bytes.fromhex(oid) for mode, name, oid in entries)

@@ -4,10 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from git_scene import ADA, FILES, edited, files, git, is_clean, made, promoted, write
 
 from pulse_adapters.git.faults import CannotMend, MergeConflict
 from pulse_adapters.git.repository import Repository
+from tests.integration.git.git_scene import ADA, FILES, edited, files, git, is_clean, made, promoted, write
 
 
 def advice(repository: Repository) -> str:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.hands_host.hands import Hands
-from pulse_adapters.hands_host.hosts import NOTHING, HandsHost, Taken
+from pulse_adapters.hands_host.hosts import NOTHING, HandsHost
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.ports import Fault, Result, Revision
+from pulse_core.ports import Fault, Result, Revision, Taken
 
 HEAD = "import asyncio, os, subprocess, sys, time\nfrom pulse_core import *\nfrom pydantic import BaseModel\n"
 HERE = "# here"

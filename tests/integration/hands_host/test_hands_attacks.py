@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,7 +137,8 @@ async def test_nudges_without_end_come_once_a_second(tmp_path: Path) -> None:
     """
     async with at_work(written(tmp_path, watcher(body))) as scene:
         await scene.look()
-        nudge, times = scene.hands.watchers[0].nudge, []
+        nudge = scene.hands.watchers[0].nudge
+        times: list[Any] = []
         async with asyncio.timeout(10):
             while len(times) < 3:
                 await nudge.wait()

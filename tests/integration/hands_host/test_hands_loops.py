@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,9 @@ async def at_work(*begun: Effect) -> AsyncIterator[Loops]:
     """Loops that run until the test is done. begun: effects that an earlier daemon began, and died."""
     clock, view, settings = VirtualClock(asyncio.get_running_loop().time), View(), Settings()
     log, roster = MemoryLog(clock), Roster({"notify": MemoryExecutor("notify")}, not begun)
-    journal, woken, failed = Journal(log, clock, iter(f"id-{n}" for n in range(10**6)).__next__), [], []
+    journal = Journal(log, clock, iter(f"id-{n}" for n in range(10**6)).__next__)
+    woken: list[Any] = []
+    failed: list[Any] = []
     watch = WatchLoop(
         (), journal, MemoryVitals(), clock, woken.append, lambda *fault: failed.append(fault), nobody_waits
     )
@@ -108,9 +111,10 @@ async def test_a_failing_watcher_is_told_once_with_its_place(tmp_path: Path) -> 
 
 
 async def test_what_is_under_way_ends_with_the_old_hands_while_the_new_ones_serve(tmp_path: Path) -> None:
+    go_on = tmp_path / "go on"
     slow = executor(
-        "await asyncio.sleep(1)\nreturn Result({'by': 'old'})",
-        policy="Policy(Safety.AT_MOST_ONCE, timeout=9)",
+        f"while not os.path.exists({str(go_on)!r}):\n    await asyncio.sleep(0.01)\nreturn Result({{'by': 'old'}})",
+        policy="Policy(Safety.AT_MOST_ONCE, timeout=30)",
     )
     new = executor("return Result({'by': 'new'})")
     async with at_work() as loops:
@@ -121,7 +125,9 @@ async def test_what_is_under_way_ends_with_the_old_hands_while_the_new_ones_serv
         old.retire()
         assert "queue" not in loops.watch.windows
         second = await loops.wish("second")
-        await until(lambda: loops.life(first)[-1] == loops.life(second)[-1] == "effect-acked")
+        await until(lambda: loops.life(second)[-1] == "effect-acked")
+        go_on.touch()
+        await until(lambda: loops.life(first)[-1] == "effect-acked")
         told = [event.data for event in loops.log.events if event.kind == "effect-acked"]
         assert ['"by":"new"' in told[0], '"by":"old"' in told[1]] == [True, True]
         await until(lambda: not old.alive)

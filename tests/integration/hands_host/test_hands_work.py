@@ -3,13 +3,16 @@
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from pulse_adapters.hands_host.hosts import Taken
+from pulse_adapters.child.run_as import RunAs
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import CannotLoad, GivenUp, Revision, Unsure
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect
+from pulse_core.ports import CannotLoad, GivenUp, Revision, Taken, Unsure
 from tests.integration.hands_host.hands_scene import (
     MEMORY,
     Scene,
@@ -87,7 +90,7 @@ async def test_an_action_is_tried_again_as_often_as_its_params_allow(tmp_path: P
         assert await failure(scene) is GivenUp
 
 
-async def failure(scene: Scene, **params: object) -> type[BaseException]:
+async def failure(scene: Scene, **params: Any) -> type[BaseException]:
     """How an act failed."""
     with pytest.raises(PulseError) as caught:
         await scene.act(**params)
@@ -149,12 +152,12 @@ async def test_the_class_of_an_action_decides_what_is_looked_at(tmp_path: Path) 
     source = executor("return Result({})", policy=policy, verify="return Result({'seen': True})")
     async with at_work(written(tmp_path, source)) as scene:
         one = scene.hands.executors["beep"]
-        assert await one.verify(*_split(one, "idempotent")) is None  # type: ignore[arg-type]  # it is split
-        found = await one.verify(*_split(one, "verify-first"))  # type: ignore[arg-type]  # as above
+        assert await one.verify(*_split(one, "idempotent")) is None
+        found = await one.verify(*_split(one, "verify-first"))
         assert found is not None
         assert found.data == {"seen": True}
         with pytest.raises(Unsure, match="must not run twice"):
-            await one.verify(*_split(one, "at-most-once"))  # type: ignore[arg-type]  # as above
+            await one.verify(*_split(one, "at-most-once"))
 
 
 async def test_what_an_executor_raises_is_what_the_loop_sees(tmp_path: Path) -> None:
@@ -182,7 +185,7 @@ async def test_verify_says_what_came_of_it_or_that_nothing_did(tmp_path: Path) -
         assert [result and result.data for result in found] == [{"there": True}, None]
 
 
-def _split(one: object, path: str) -> tuple[object, ...]:
+def _split(one: object, path: str) -> tuple[Effect, None, Event]:
     effect, event = wished("beep", {"path": path})
     return effect, None, event
 
@@ -357,7 +360,7 @@ async def test_the_child_takes_on_the_user_that_it_is_given(tmp_path: Path) -> N
         if "pytest" in str(folder):  # the tests' own directories, which are for their user alone
             folder.chmod(0o755)
     body = "return Reading({'user': [os.getuid(), os.getgid(), os.getgroups()]})"
-    async with at_work(written(tmp_path, watcher(body)), user=(65534, 65534)) as scene:
+    async with at_work(written(tmp_path, watcher(body)), run_as=lambda: RunAs((65534, 65534))) as scene:
         assert (await scene.look())["user"] == [65534, 65534, []]
 
 

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from host_scene import until, wished
 
 from pulse_adapters.host import stop_process
 from pulse_adapters.host.proc import carries, command_line, entry, is_alive, living
@@ -17,6 +16,7 @@ from pulse_adapters.host.stop_process import StopParams, StopProcess
 from pulse_adapters.host.table import LinuxProcessTable
 from pulse_core.ports import Found, Result, Sight
 from pulse_core.settings import ProcessSettings, Settings
+from tests.integration.host.host_scene import until, wished
 
 Start = Callable[[str], Found]
 Restart = Callable[..., Awaitable[Result]]

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from host_scene import EVENT_ID, script, until, wished
 from pydantic import ValidationError
 
 from pulse_adapters.host.proc import carries, command_line, is_alive, living
@@ -20,6 +19,7 @@ from pulse_adapters.host.table import LinuxProcessTable
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.ports import Found, Result, Safety
 from pulse_core.settings import Settings
+from tests.integration.host.host_scene import EVENT_ID, script, until, wished
 
 Known = dict[str, Found]
 

@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from host_scene import bury, child, until
 
 from pulse_adapters.host.proc import command_line, pids, started
 from pulse_adapters.host.process_search import KEPT, SEARCHED, CommandLines, ProcessSearch, words
 from pulse_adapters.host.spawn import Spawner
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports import Found
+from tests.integration.host.host_scene import bury, child, until
 
 
 @pytest.fixture

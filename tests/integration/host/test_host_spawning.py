@@ -5,16 +5,17 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
-from host_scene import said, script, until
 
 from pulse_adapters.host import outputs
 from pulse_adapters.host.proc import carries, command_line, entry, is_alive, living
 from pulse_adapters.host.spawn import Overran, Spawner
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Found
+from tests.integration.host.host_scene import said, script, until
 
 # Forks twice with a session of its own in between, so that neither parent, group nor session lead back.
 ESCAPED = """
@@ -44,10 +45,14 @@ async def test_start_times_are_the_kernels_own(spawner: Spawner, log: Path) -> N
     assert [one for one in found if not is_alive(one)] == []
 
 
+def is_said(log: Path, word: str) -> bool:
+    return word in said(log)
+
+
 async def test_output_of_both_kinds_is_appended(spawner: Spawner, log: Path) -> None:
     for word in ("one", "two"):
         spawner.start(["sh", "-c", f"echo {word}; echo {word}! >&2"], output=log)
-        await until(lambda word=word: f"{word}!" in said(log))
+        await until(partial(is_said, log, f"{word}!"))
     assert said(log).split() == ["one", "one!", "two", "two!"]
 
 

@@ -9,7 +9,6 @@ import uuid
 from pathlib import Path
 
 import pytest
-from host_scene import bury, child, said, script, until, wished
 
 from pulse_adapters.host.proc import command_line, entry, started
 from pulse_adapters.host.restart_process import RestartParams, RestartProcess
@@ -19,6 +18,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.ports import Found, Sight
 from pulse_core.settings import ProcessSettings, Settings
 from pulse_core.settings.groups import PATTERN_CHECK
+from tests.integration.host.host_scene import bury, child, said, script, until, wished
 
 
 def by(**way: object) -> ProcessSettings:

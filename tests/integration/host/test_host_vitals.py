@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from host_scene import script, until
 
 from pulse_adapters.host.consumers import Consumers
 from pulse_adapters.host.disks import Disks
@@ -16,8 +15,9 @@ from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.system import Before, SystemResource
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.projections import Projected
+from pulse_core.projections import State
 from pulse_core.settings import Settings
+from tests.integration.host.host_scene import script, until
 
 SETTINGS = Settings.model_validate({"watch": {"system_interval": "2s", "disks": ["/", "/no/such/path"]}})
 
@@ -25,7 +25,7 @@ SETTINGS = Settings.model_validate({"watch": {"system_interval": "2s", "disks": 
 @pytest.fixture
 async def watcher(spawner: Spawner) -> AsyncIterator[SystemResource]:
     consumers = Consumers(lambda: SETTINGS, dict, frozenset)
-    before = Before(Projected, Window)
+    before = Before(State, Window)
     async with SystemResource(lambda: SETTINGS, lambda: 1.5, spawner, consumers, before) as watcher:
         yield watcher
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipc_desk import Desk
 
 from pulse_adapters.ipc.wire import Limits
+from tests.integration.ipc.ipc_desk import Desk
 
 ASK = b'{"v": 1, "op": "echo", "n": 1}\n'
 FOR_EVER = b'{"v": 1, "op": "for-ever"}\n'
@@ -43,7 +43,7 @@ async def told(reader: asyncio.StreamReader) -> dict[str, Any]:
 async def still_answers(path: Path) -> bool:
     async with connected(path) as (reader, writer):
         writer.write(ASK)
-        return (await told(reader))["item"]["n"] == 1
+        return bool((await told(reader))["item"]["n"] == 1)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipc_desk import Desk
 
 from pulse_adapters.ipc.wire import Limits
 from pulse_core.model.payload import Role
+from tests.integration.ipc.ipc_desk import Desk
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipc_desk import Desk
 
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.wire import Limits
+from tests.integration.ipc.ipc_desk import Desk
 
 ASK = b'{"v": 1, "op": "echo", "n": 1}\n'
 LARGE = b'{"v": 1, "op": "echo", "text": "' + b"x" * 900_000 + b'"}\n'
@@ -223,7 +223,7 @@ def holding() -> Iterator[Callable[[Path, int], subprocess.Popen[bytes]]]:
 
     yield hold
     for child in children:
-        child.communicate()
+        child.communicate(timeout=30)
 
 
 async def test_a_process_that_holds_many_gives_way_before_one_that_holds_few(

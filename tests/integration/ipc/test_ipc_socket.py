@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipc_desk import Desk
 
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.place import SocketUnusable
 from pulse_adapters.ipc.protocol import BadRequest, InternalError, NewerProtocol, NotAnswering
 from pulse_adapters.ipc.wire import Limits
 from pulse_core.model.errors import HomeBusy, Refused, UnknownName
+from tests.integration.ipc.ipc_desk import Desk
 
 
 @pytest.fixture

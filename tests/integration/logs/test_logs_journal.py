@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from logs_ear import Ear
 
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.table import LinuxProcessTable
 from pulse_adapters.logs.journal import DROPPED, Unit
 from pulse_core.settings import LogSettings, ProcessSettings
+from tests.integration.logs.logs_ear import Ear
 
 SPOKEN = Path(__file__).with_name("spoken_journal.py")
 UNIT = LogSettings(unit="agent.service", keywords=("ERROR",))

@@ -7,7 +7,8 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from logs_scene import Following, numbered, write
+
+from tests.integration.logs.logs_scene import Following, numbered, write
 
 LOGROTATE = shutil.which("logrotate", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 WAYS = {
@@ -37,7 +38,7 @@ class Rotation:
         self.config.write_text(f"{self.log} {{\nrotate 20\n{manner}\n}}\n")
         if self.log.exists():
             argv = [str(LOGROTATE), "--force", "--state", str(self.state), str(self.config)]
-            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+            done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
             assert done.returncode == 0, done.stderr
 
 

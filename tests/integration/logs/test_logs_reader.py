@@ -9,14 +9,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from logs_ear import Ear, errors
-from logs_scene import copytruncate, rename, write
 
 from pulse_adapters.logs import reader as reader_module
 from pulse_adapters.logs.reader import FollowedLogs
+from pulse_core.model.backoff import Backoff
 from pulse_core.settings import LogSettings
+from tests.integration.logs.logs_ear import Ear, errors
+from tests.integration.logs.logs_scene import copytruncate, rename, write
+from tests.processes import child_of_test
 
 TAIL = (sys.executable, "-S", "-P", "-m", "pulse_adapters.logs.tail")
 ROOT = str(Path(__file__).parents[3])
@@ -85,7 +88,7 @@ async def test_a_line_is_heard_within_milliseconds(log: Path) -> None:
 async def test_killed_at_random_points_of_a_stream_it_says_each_line_once(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader_module, "BACKOFF", 0.01)
+    monkeypatch.setattr(reader_module, "BACKOFF", Backoff(0.01, 300.0))
     dice, written, kills = random.Random(7), 0, 0
     log.touch()
     async with Ear(errors(log.parent / "*.log", lines_per_minute=100_000)) as ear:
@@ -143,7 +146,7 @@ async def test_a_reader_that_cannot_be_started_is_said_and_tried_again(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log.touch()
-    monkeypatch.setattr(reader_module, "BACKOFF", 0.05)
+    monkeypatch.setattr(reader_module, "BACKOFF", Backoff(0.05, 300.0))
     argv = reader_module._ARGV
     monkeypatch.setattr(reader_module, "_ARGV", ("/nowhere/python",))
     ear = Ear(errors(log))
@@ -183,6 +186,7 @@ async def test_a_reader_ends_with_whoever_started_it(log: Path) -> None:
     parent = f"""
 import asyncio, os
 from pulse_adapters.logs.reader import FollowedLogs
+from pulse_core.model.backoff import Backoff
 from pulse_core.settings import LogSettings
 async def main():
     reader = FollowedLogs()
@@ -191,8 +195,8 @@ async def main():
     await asyncio.sleep(60)
 asyncio.run(main())
 """
-    with subprocess.Popen(
-        [sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    with child_of_test(
+        subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     ) as daemon:
         assert daemon.stdout is not None
         pid = int(daemon.stdout.readline())
@@ -281,7 +285,7 @@ def test_without_inotify_files_are_polled_and_that_is_said_once(log: Path, limit
     write(log, "fine")
     script = f'echo {number} > /proc/sys/user/max_inotify_{limit}; exec "$@"'
     prefix = ("unshare", "--user", "--map-root-user", "sh", "-c", script, "sh")
-    probe = subprocess.run([*prefix, "true"], capture_output=True, check=False)
+    probe = subprocess.run([*prefix, "true"], capture_output=True, check=False, timeout=60)
     if probe.returncode:
         pytest.skip(f"no user namespace: {probe.stderr.decode()}")
     said = tail(log, prefix=prefix, lines=("ERROR one", "ERROR two"))
@@ -292,7 +296,7 @@ def test_without_inotify_files_are_polled_and_that_is_said_once(log: Path, limit
     assert [one["hits"][0][1] for one in said if "hits" in one] == [["ERROR one"], ["ERROR two"]]
 
 
-def tail(log: Path, prefix: tuple[str, ...] = (), lines: tuple[str, ...] = ()) -> list[dict[str, object]]:
+def tail(log: Path, prefix: tuple[str, ...] = (), lines: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     """What a bare reader says of a file that gets these lines, one after the other."""
     rule = {
         "path": str(log),
@@ -305,11 +309,13 @@ def tail(log: Path, prefix: tuple[str, ...] = (), lines: tuple[str, ...] = ()) -
     }
     task = {"logs": [rule], "places": {}, "patterns": [], "journalctl": ["journalctl"]}
     said = []
-    with subprocess.Popen(
-        [*prefix, *TAIL],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": ROOT},
+    with child_of_test(
+        subprocess.Popen(
+            [*prefix, *TAIL],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": ROOT},
+        )
     ) as child:
         assert child.stdin is not None
         assert child.stdout is not None

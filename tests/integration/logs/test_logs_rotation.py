@@ -6,7 +6,8 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from logs_scene import Following, copytruncate, delete, numbered, rename, write
+
+from tests.integration.logs.logs_scene import Following, copytruncate, delete, numbered, rename, write
 
 WAYS = {
     "rename": rename,

@@ -13,10 +13,10 @@ from typing import Any
 
 import psutil
 import pytest
-from metrics_scene import free_port, receiving
 
 from pulse_adapters.metrics.beat import beaten
 from pulse_core.settings import HeartbeatSettings
+from tests.integration.metrics.metrics_scene import free_port, receiving
 from upulse_cli.companions import Heartbeat
 
 
@@ -170,7 +170,7 @@ def refused_certificate(place: Path) -> str:
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
          "-keyout", pem, "-out", f"{pem}.crt"],
-        check=True, capture_output=True,
+        check=True, capture_output=True, timeout=60,
     )  # fmt: skip
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(f"{pem}.crt", pem)

@@ -124,11 +124,11 @@ async def test_one_that_ends_at_once_is_started_less_and_less_often(
 
     said: list[str] = []
     monkeypatch.setattr(companions, "one_life", over)
-    monkeypatch.setattr(companions.asyncio, "sleep", noted)
+    monkeypatch.setattr("asyncio.sleep", noted)
     metrics = MetricsSettings(listen="127.0.0.1:1")
     with pytest.raises(asyncio.CancelledError):
         await keep_measuring(Home(tmp_path), metrics, lambda whose, words: said.append(words))
-    assert pauses == [2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
+    assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
     assert set(said) == {"its process ended with exit 1; it is started again"}
 
 

@@ -8,7 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from metrics_scene import Asked, eventually, fetched, free_port, is_served, measuring
+
+from tests.integration.metrics.metrics_scene import (
+    Asked,
+    eventually,
+    fetched,
+    free_port,
+    is_served,
+    measuring,
+)
 
 ANSWER = {
     "daemon": {"since": None},
@@ -34,7 +42,7 @@ def test_scrapers_who_hammer_ask_the_daemon_once_a_second(tmp_path: Path, asked:
             for thread in threads:
                 thread.start()
             for thread in threads:
-                thread.join()
+                thread.join(30)
             pages += len(threads)
         took = time.monotonic() - began
         assert pages > 100

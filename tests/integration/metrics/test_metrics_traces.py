@@ -3,10 +3,10 @@
 import threading
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
-from metrics_scene import eventually, measuring, receiving
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as Wire
 
@@ -19,6 +19,7 @@ from pulse_core.model.event import Draft, Head
 from pulse_core.model.kinds import Effect, EffectAcked, EffectExecuting, EffectFailed
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
+from tests.integration.metrics.metrics_scene import eventually, measuring, receiving
 
 LATE_US = 10_000_000
 """Ticks of so long ago are ripe."""
@@ -47,13 +48,16 @@ class Collector:
     def named(self, name: str) -> list[Wire]:
         return [span for span in self.spans if span.name == name]
 
+    def has(self, spans: int) -> bool:
+        return len(self.spans) == spans
+
     def numbers(self) -> list[int]:
         """The ticks that arrived, in their order."""
         return [attribute(span, "pulse.tick") for span in self.named("tick")]
 
 
 def attribute(span: Wire, key: str) -> int:
-    return next(one.value.int_value for one in span.attributes if one.key == key)
+    return int(next(one.value.int_value for one in span.attributes if one.key == key))
 
 
 class Lived:
@@ -130,9 +134,7 @@ async def test_after_a_restart_nothing_is_missing_and_nothing_sent_twice(home: L
                 eventually(kept.read, "the place")
                 if not tick % 2:
                     await home.record(tick)
-                eventually(
-                    lambda tick=tick: len(collector.spans) == 3 * (tick - 1), "the tick and its effect"
-                )
+                eventually(partial(collector.has, 3 * (tick - 1)), "the tick and its effect")
                 assert child.stdin is not None
                 child.stdin.close()
                 assert child.wait(10) == 0

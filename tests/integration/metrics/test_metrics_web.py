@@ -8,11 +8,11 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
-from metrics_scene import eventually, fetched, free_port
 
 from pulse_adapters.metrics.families import Seen
 from pulse_adapters.metrics.page import Page
 from pulse_adapters.metrics.web import MOST, Server, served_at
+from tests.integration.metrics.metrics_scene import eventually, fetched, free_port
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_many_at_once_are_all_answered(port: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(30)
     assert len(found) == MOST // 2
 
 

@@ -228,12 +228,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"
     place.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(place)], capture_output=True
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(place)], capture_output=True, timeout=60
     )
     if mounted.returncode:
         pytest.skip("only root may mount a small disk")
     yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
+    subprocess.run(["umount", "-l", str(place)], check=True, timeout=60)
 
 
 async def test_a_full_disk_frees_the_reserve_then_refuses_then_goes_on(

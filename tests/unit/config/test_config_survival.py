@@ -36,7 +36,7 @@ LITELLM = '[[process]]\nname = "litellm"\nstart = ["litellm"]\n'
 
 
 def bound(raised: float, cleared: float, lasting: str = "0s") -> Bound:
-    return Bound(**{"raise": raised, "clear": cleared, "for": parse_duration(lasting)})  # type: ignore[arg-type]
+    return Bound(**{"raise": raised, "clear": cleared, "for": parse_duration(lasting)})
 
 
 def resources(text: str) -> Any:
@@ -47,7 +47,7 @@ def test_the_settings_of_every_room_load_as_they_are_written(tmp_path: Path) -> 
     (tmp_path / "config.toml").write_text(WRITTEN + LITELLM)
     settings = load(tmp_path / "config.toml")
     assert settings.resources.memory == bound(0.9, 0.8, "30s")
-    assert settings.resources.disk == (DiskBound(**{"path": "/", "raise": 0.9, "clear": 0.85}),)  # type: ignore[arg-type]
+    assert settings.resources.disk == (DiskBound(**{"path": "/", "raise": 0.9, "clear": 0.85}),)
     assert settings.resources.clean == ("~/.cache/agent",)
     assert settings.resources.sessions is not None
     assert settings.resources.sessions.root == "~/.openclaw/sessions"

@@ -59,7 +59,8 @@ def test_every_example_can_be_written() -> None:
     for _, model in groups():
         for setting in settings_of(model):
             written = tomllib.loads(f"x = {spell(setting, setting.example)}")["x"]
-            field = TypeAdapter(Annotated[setting.field.annotation, "a setting", *setting.field.metadata])
+            annotated: Any = Annotated[setting.field.annotation, "a setting", *setting.field.metadata]
+            field: TypeAdapter[Any] = TypeAdapter(annotated)
             field.validate_json(json.dumps(written), strict=True, context=dict(AS_WRITTEN))
 
 

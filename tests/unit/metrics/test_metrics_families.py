@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metrics_standings import STANDING, SYSTEM
 from prometheus_client.parser import text_string_to_metric_families
 
 from pulse_adapters.metrics.families import Seen, families
 from pulse_adapters.metrics.page import Page
+from tests.unit.metrics.metrics_standings import STANDING, SYSTEM
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]

@@ -5,13 +5,13 @@ import time
 from pathlib import Path
 
 import pytest
-from metrics_standings import STANDING
 
 from pulse_adapters.metrics.chores import Chore
 from pulse_adapters.metrics.families import Seen
 from pulse_adapters.metrics.page import Page
 from pulse_adapters.metrics.textfile import write
 from pulse_core.model.errors import PulseError
+from tests.unit.metrics.metrics_standings import STANDING
 
 
 class Looks:
@@ -52,7 +52,7 @@ def test_many_who_ask_at_once_share_one_look() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(30)
     assert (looks.count, looks.most) == (1, 1)
 
 

@@ -13,4 +13,4 @@ def test_an_event_is_spelled_with_what_it_says() -> None:
 @pytest.mark.parametrize("data", ['{"why":"lun', '{"why":"\x02"}', "", "ok"])
 def test_what_was_altered_on_the_disk_says_so_in_its_place(data: str) -> None:
     spelled = event(1, Paused())._replace(data=data).spelled()
-    assert "upulse verify" in str(spelled["data"]["$damaged"])  # type: ignore[index, call-overload]
+    assert "upulse verify" in str(spelled["data"]["$damaged"])

@@ -19,7 +19,7 @@ def test_a_kind_is_known_by_being_defined() -> None:
 
 def test_two_kinds_cannot_share_a_name() -> None:
     with pytest.raises(TypeError, match="taken by EffectAcked"):
-        type("Twin", (Payload,), {}, kind="effect-acked")  # type: ignore[call-overload]
+        type("Twin", (Payload,), {}, kind="effect-acked")
 
 
 def test_every_kind_is_kebab_case_and_says_what_it_is() -> None:

@@ -2,9 +2,10 @@
 
 import pytest
 
+from pulse_core.capabilities import FOLD
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Payload
-from pulse_core.projections import Effects, Phase
+from pulse_core.projections import Effects, Phase, State
 from pulse_core.projections.effects import MOVES, OPEN, after
 from tests.events import OUTCOMES, event
 
@@ -75,3 +76,17 @@ def test_notices_of_survival_are_free_and_those_of_others_are_not() -> None:
     ]  # fmt: skip
     state = after(Effects(), [event(seq, wish, wish.key) for seq, wish in enumerate(wishes, 1)])
     assert (len(state.acted), len(state.wished)) == (0, 1)
+
+
+def test_an_effect_by_hand_whose_params_speak_of_a_tick_counts_against_no_budget() -> None:
+    by_hand = Effect(action="note", key="by-hand", params={"tick": 7, "survival": True})
+    state = after(Effects(), [event(1, by_hand, "by-hand")])
+    assert (state.acted, state.wished, state.last_tick) == ((), (), 0)
+
+
+def test_params_that_name_another_action_are_no_effect_of_it() -> None:
+    params = {"action": "notify", "process": "gateway", "words": ["restart-process", "stop-process"]}
+    wish = event(1, Effect(action="note", key="k", params=params), "k")
+    state = FOLD(State(), [wish])
+    assert state.notices.open == {}
+    assert (state.processes.restarting, state.processes.stopping) == ({}, {})

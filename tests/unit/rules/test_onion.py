@@ -140,7 +140,7 @@ def test_effects_bear_the_name_of_the_rule_that_added_them() -> None:
 def test_the_trace_says_what_each_layer_did(rule: Rule, outcome: str) -> None:
     trace: list[LayerOutcome] = []
     folded(rule, adding("inner"), trace=trace)
-    assert [layer.outcome for layer in trace if layer.rule == rule.__name__] == [outcome]  # type: ignore[attr-defined]
+    assert [layer.outcome for layer in trace if layer.rule == rule.__name__] == [outcome]
 
 
 def test_a_rule_may_answer_a_plain_pair() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect, EnginePromoted, EngineRolledBack, ErrorReported
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
@@ -80,6 +81,20 @@ def test_the_count_survives_a_restart(harm: str) -> None:
     HARMS[harm](story, 1)
     story.tick()
     story.expect(KEY)
+
+
+@pytest.mark.parametrize(
+    "params", [{"survival": True}, {"nested": {"survival": True}}, {"text": '"survival":true'}]
+)
+def test_what_an_effect_says_in_its_params_does_not_make_it_survivals(params: dict[str, Json]) -> None:
+    story = promoted()
+    for number in range(3):
+        fail(story, 1)
+        key = f"engines-{number}"
+        story.event(Effect(action="feint", key=key, params=params, rule="mine", tick=1), key)
+        story.acked(key)
+    story.tick()
+    story.expect(KEY, to="good", reject="bad")
 
 
 def test_a_success_in_between_resets_the_failures() -> None:
