@@ -4,11 +4,11 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pulse_adapters.host.proc import Entry, command_line, content, entry, living
+from pulse_adapters.host.proc import ProcStat, command_line, content, entry, living
 from pulse_adapters.host.process_search import ProcessSearch
 from pulse_core.model.json_types import Json
 from pulse_core.model.pattern import search_pattern
-from pulse_core.ports import Found
+from pulse_core.ports import ProcessId
 from pulse_core.settings import ProcessSettings, Settings
 
 MOST = 10
@@ -17,7 +17,7 @@ MOST = 10
 _GUARDED = "guarded:"
 
 
-class Held(NamedTuple):
+class MemoryHeld(NamedTuple):
     """The bytes that a process holds in memory and in swap, and whose it is."""
 
     rss: int
@@ -34,7 +34,7 @@ class Consumers:
     def __init__(
         self,
         settings: Callable[[], Settings],
-        known: Callable[[], Mapping[str, Found]],
+        known: Callable[[], Mapping[str, ProcessId]],
         running: Callable[[], Collection[int]],
     ) -> None:
         self._settings, self._known, self._running = settings, known, running
@@ -49,7 +49,7 @@ class Consumers:
                 told.append(_told(found, held, pattern))
         return sorted(told, key=lambda one: (-one["rss"] - one["swap"], one["pid"]))[:MOST]
 
-    async def is_one(self, found: Found, pattern: str) -> bool:
+    async def is_one(self, found: ProcessId, pattern: str) -> bool:
         """Whether this very process may still be stopped, by this pattern."""
         if pattern not in self._settings().resources.stop:
             return False
@@ -60,7 +60,7 @@ class Consumers:
             if resting:
                 self.rest()
 
-    async def _allowed(self, *patterns: str) -> Mapping[Found, str]:
+    async def _allowed(self, *patterns: str) -> Mapping[ProcessId, str]:
         """The processes that may be stopped, each with the first pattern that it matches.
 
         Nobody, if a guarded one can't be searched for: then it is not known who has to be kept.
@@ -82,7 +82,9 @@ class Consumers:
             if found.pid not in spared
         }
 
-    def _guarded(self, processes: Iterable[ProcessSettings], matching: Iterable[Sequence[Found]]) -> set[int]:
+    def _guarded(
+        self, processes: Iterable[ProcessSettings], matching: Iterable[Sequence[ProcessId]]
+    ) -> set[int]:
         known = self._known()
         names = {process.name for process in processes}
         found = {one.pid for name, one in known.items() if name in names}
@@ -95,7 +97,7 @@ class Consumers:
             self._search = None
 
 
-def untouchable(guarded: Collection[int], processes: Iterable[Entry]) -> set[int]:
+def untouchable(guarded: Collection[int], processes: Iterable[ProcStat]) -> set[int]:
     """The pids that must not be ended: guarded ones, Pulse, what runs for it, and all that would take these along.
 
     Ending a process ends its descendants, and the group and session that it leads. `processes` may leave out Pulse.
@@ -115,7 +117,7 @@ def untouchable(guarded: Collection[int], processes: Iterable[Entry]) -> set[int
     return spared
 
 
-def descendants(roots: Iterable[int], entries: Mapping[int, Entry]) -> set[int]:
+def descendants(roots: Iterable[int], entries: Mapping[int, ProcStat]) -> set[int]:
     """These and everything that came out of them."""
     children: dict[int, list[int]] = {}
     for one in entries.values():
@@ -128,7 +130,7 @@ def descendants(roots: Iterable[int], entries: Mapping[int, Entry]) -> set[int]:
     return whole
 
 
-def held_by(pid: int) -> Held | None:
+def held_by(pid: int) -> MemoryHeld | None:
     """What a process holds; None if it is gone."""
     said = dict(
         line.split(b":", 1) for line in (content(f"/proc/{pid}/status") or b"").splitlines() if b":" in line
@@ -136,10 +138,10 @@ def held_by(pid: int) -> Held | None:
     if b"VmRSS" not in said:
         return None
     rss, swap = (int(said.get(name, b"0 kB").split()[0]) * 1024 for name in (b"VmRSS", b"VmSwap"))
-    return Held(rss, swap, int(said[b"Uid"].split()[1]))
+    return MemoryHeld(rss, swap, int(said[b"Uid"].split()[1]))
 
 
-def _told(found: Found, held: Held, pattern: str) -> Mapping[str, Json]:
+def _told(found: ProcessId, held: MemoryHeld, pattern: str) -> Mapping[str, Json]:
     argv = command_line(found.pid)
     name = os.path.basename(argv[0]) if argv else ""
     words = name.encode("utf-8", "replace").decode()[:100]

@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 
 from pulse_adapters.host.proc import MARKER, carries, content, entry, pids
 from pulse_core.model.pattern import SearchPattern
-from pulse_core.ports import Found
+from pulse_core.ports import ProcessId
 
 SEARCHED = 4_096
 """How much of a command line is searched, in characters: any user may start one of 2 MiB."""
@@ -36,9 +36,9 @@ class ProcessSearch:
 
     async def find(
         self, patterns: Mapping[str, SearchPattern], besides: Collection[int] = ()
-    ) -> Mapping[str, tuple[Found, ...]]:
+    ) -> Mapping[str, tuple[ProcessId, ...]]:
         """The live processes that match, by the pattern's name, oldest first; none of the sessions `besides`."""
-        matching: dict[str, list[Found]] = {name: [] for name in patterns}
+        matching: dict[str, list[ProcessId]] = {name: [] for name in patterns}
         lines, rested = self._lines.all(), time.perf_counter()
         while some := [(int(pid), raw, text(raw)) for pid, raw in islice(lines, _SLICE)]:
             whole = b"\n".join(line for _, _, line in some)
@@ -52,7 +52,7 @@ class ProcessSearch:
             await asyncio.sleep(0)
         return {name: tuple(sorted(some, key=lambda one: one.started)) for name, some in matching.items()}
 
-    def still_matches(self, found: Found, pattern: SearchPattern) -> bool:
+    def still_matches(self, found: ProcessId, pattern: SearchPattern) -> bool:
         """Whether a live process may still be what the pattern means; while it is executed, it has no line."""
         line = text(self._lines.of(found.pid))
         return not line or pattern.finds(line)
@@ -62,7 +62,7 @@ class ProcessSearch:
         self._lines.close()
 
 
-async def marked(marker: str, variable: str = MARKER, leaders: bool = False) -> tuple[Found, ...]:
+async def marked(marker: str, variable: str = MARKER, leaders: bool = False) -> tuple[ProcessId, ...]:
     """The live processes that carry this marker (by default a `PULSE_EFFECT`), oldest first.
 
     leaders: only those that lead a session, as what Pulse starts does and what that starts does not.
@@ -172,7 +172,7 @@ def text(raw: bytes) -> bytes:
     return line if len(line) <= SEARCHED else line.decode("utf-8", "replace")[:SEARCHED].encode()
 
 
-def _foreign(pid: int, raw: bytes, besides: Collection[int]) -> Found | None:
+def _foreign(pid: int, raw: bytes, besides: Collection[int]) -> ProcessId | None:
     """A live process that is none of Pulse's, and in none of the sessions `besides`."""
     seen = None if _is_ours(pid, raw) else entry(pid)
     return seen.found if seen and seen.alive and seen.session not in besides else None

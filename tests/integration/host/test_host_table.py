@@ -15,7 +15,7 @@ from pulse_adapters.host.restart_process import RestartParams, RestartProcess
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.table import LinuxProcessTable
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import Found, Sight
+from pulse_core.ports import ProcessId, ProcessObservation
 from pulse_core.settings import ProcessSettings, Settings
 from pulse_core.settings.groups import PATTERN_CHECK
 from tests.integration.host.host_scene import bury, child, said, script, until, wished
@@ -27,7 +27,9 @@ def by(**way: object) -> ProcessSettings:
     )
 
 
-async def seen(table: LinuxProcessTable, process: ProcessSettings, known: Found | None = None) -> Sight:
+async def seen(
+    table: LinuxProcessTable, process: ProcessSettings, known: ProcessId | None = None
+) -> ProcessObservation:
     return (await table.look([process], {"it": known} if known else {}))["it"]
 
 
@@ -36,7 +38,7 @@ def sleeper(word: str) -> list[str]:
 
 
 async def test_a_kill_is_told_once(table: LinuxProcessTable, spawner: Spawner, log: Path) -> None:
-    dead: list[Found] = []
+    dead: list[ProcessId] = []
     found = spawner.start(["sleep", "1000"], output=log)
     table.hold([found], dead.append)
     os.kill(found.pid, 9)
@@ -48,15 +50,15 @@ async def test_a_kill_is_told_once(table: LinuxProcessTable, spawner: Spawner, l
 
 
 async def test_who_was_dead_before_is_told_soon(table: LinuxProcessTable) -> None:
-    dead: list[Found] = []
-    reused = Found(os.getpid(), 1)
-    table.hold([Found(2**22 + 1, 5), reused], dead.append)
+    dead: list[ProcessId] = []
+    reused = ProcessId(os.getpid(), 1)
+    table.hold([ProcessId(2**22 + 1, 5), reused], dead.append)
     assert dead == []
     await until(lambda: len(dead) == 2)
 
 
 async def test_who_is_let_go_is_not_told(table: LinuxProcessTable, spawner: Spawner, log: Path) -> None:
-    dead: list[Found] = []
+    dead: list[ProcessId] = []
     one, other = (spawner.start(["sleep", "1000"], output=log) for _ in range(2))
     table.hold([one, other], dead.append)
     table.hold([other], dead.append)
@@ -77,7 +79,7 @@ async def test_a_zombie_is_not_there(table: LinuxProcessTable) -> None:
 
 
 async def test_a_held_child_that_nobody_waits_for_is_reaped(table: LinuxProcessTable) -> None:
-    dead: list[Found] = []
+    dead: list[ProcessId] = []
     pid = child("/bin/sleep", "1000")
     born = entry(pid)
     assert born is not None
@@ -93,7 +95,7 @@ async def test_without_a_way_only_the_known_one_counts(
     found = spawner.start(["sleep", "1000"], output=log)
     assert (await seen(table, by())).found == ()
     assert (await seen(table, by(), found)).found == (found,)
-    assert (await seen(table, by(), Found(found.pid, found.started + 1))).found == ()
+    assert (await seen(table, by(), ProcessId(found.pid, found.started + 1))).found == ()
 
 
 async def test_every_match_counts_oldest_first_until_the_last_is_gone(
@@ -282,7 +284,7 @@ def unit(active: str, sub: str, result: str = "success", pid: int = 0) -> str:
     return f"LoadState=loaded\nActiveState={active}\nSubState={sub}\nResult={result}\nMainPID={pid}\n"
 
 
-async def asked(answer: Path, text: str, known: Found | None = None) -> Sight:
+async def asked(answer: Path, text: str, known: ProcessId | None = None) -> ProcessObservation:
     script(answer, text)
     spawner = Spawner()
     table = LinuxProcessTable(spawner)
