@@ -6,15 +6,15 @@ import gc
 import os
 import traceback
 
-from pulse_adapters.child import inside
-from pulse_adapters.child.frames import Frames, Message
-from pulse_adapters.child.given import REQUESTS, WHERE
-from pulse_adapters.child.places import Places, roots_of_plugins
 from pulse_adapters.hands_host.acting import Acting
 from pulse_adapters.hands_host.begun import Begun
 from pulse_adapters.hands_host.limits import Unlimited, confine
 from pulse_adapters.hands_host.loading import Contents, Unloadable, load
 from pulse_adapters.hands_host.marks import CALL, ENV, Marks
+from pulse_adapters.workers import host_side
+from pulse_adapters.workers.descriptors import REQUESTS, WHERE
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 
 _OURS = ("PYTHONPATH", "PYDANTIC_DISABLE_PLUGINS")
 """Variables that are not for the programs that the engine's code starts."""
@@ -23,10 +23,10 @@ _OURS = ("PYTHONPATH", "PYDANTIC_DISABLE_PLUGINS")
 class Host:
     """Reads requests and answers each when it is done, in whatever order that happens."""
 
-    def __init__(self, frames: Frames, contents: Contents, places: Places) -> None:
-        self._frames, self._acting = frames, Acting(contents, places)
+    def __init__(self, requests: host_side.Requests, contents: Contents, places: Places) -> None:
+        self._requests, self._acting = requests, Acting(contents, places)
         self._begun = Begun(f"{ENV}={os.environ[ENV]}")
-        self._marks = Marks(inside.shared())
+        self._marks = Marks(host_side.shared())
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._ended = asyncio.Event()
 
@@ -36,15 +36,15 @@ class Host:
         loop.set_default_executor(self._begun.pool)
         loop.set_task_factory(self._marks.task)
         loop.add_reader(REQUESTS, self._read)
-        self._take(self._frames.take(b""))
+        self._take(self._requests.take(b""))
         await self._ended.wait()
 
     def _read(self) -> None:
-        raw = inside.heard()
+        raw = host_side.heard()
         if not raw:
             self._ended.set()
             asyncio.get_running_loop().remove_reader(REQUESTS)
-        self._take(self._frames.take(raw))
+        self._take(self._requests.take(raw))
 
     def _take(self, requests: list[Message]) -> None:
         for request in requests:
@@ -69,17 +69,17 @@ class Host:
         if "ok" not in answer:
             await self._begun.end(number)
         self._begun.forget(number)
-        inside.send({"id": number, **answer})
+        host_side.send({"id": number, **answer})
 
     def _never_begun(self, number: int) -> None:
         """Answer for a call that was cancelled before its first step."""
         if self._calls.pop(number, None):
-            inside.send({"id": number, "wrong": "cancelled", "words": ""})
+            host_side.send({"id": number, "wrong": "cancelled", "words": ""})
 
 
 def _prepare() -> None:
     """As every child; besides, what is only for Python here is not for the programs that it starts."""
-    inside.prepare(all_threads=True)
+    host_side.begin(all_threads=True)
     for name in _OURS:
         os.environ.pop(name, None)
 
@@ -87,10 +87,10 @@ def _prepare() -> None:
 def main() -> None:
     """Serve until there is nobody to serve."""
     _prepare()
-    frames = inside.listening()
-    begin = next(inside.requests(frames), None)
+    requests = host_side.Requests()
+    begin = next(host_side.requests(requests), None)
     if begin is None:
-        inside.leave(0)
+        host_side.leave(0)
     plugins = begin["plugins"]
     roots = {begin["root"]: "", **roots_of_plugins(plugins)}
     places = Places(roots)
@@ -99,12 +99,12 @@ def main() -> None:
         os.chdir(begin["root"])
         contents = load(begin["root"], plugins, places)
     except (Unlimited, Unloadable, OSError) as error:
-        inside.send({"id": begin["id"], "error": str(error)})
-        inside.leave(1)
-    inside.send({"id": begin["id"], "roots": roots, "sandbox": held, **contents.told})
+        host_side.send({"id": begin["id"], "error": str(error)})
+        host_side.leave(1)
+    host_side.send({"id": begin["id"], "roots": roots, "sandbox": held, **contents.told})
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
-    inside.leave(_served(Host(frames, contents, places)))
+    host_side.leave(_served(Host(requests, contents, places)))
 
 
 def _served(host: Host) -> int:

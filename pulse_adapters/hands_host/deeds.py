@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pulse_adapters.child.frames import Message
 from pulse_adapters.hands_host.answers import LONGEST, ToldExecutor, data_of, policy_of, wrong_of
 from pulse_adapters.hands_host.keeping import Failed, Keeping
 from pulse_adapters.hands_host.life import Lost
 from pulse_adapters.hands_host.proxies import RESTART, Faulty, late
 from pulse_adapters.hands_host.schema import accepting
+from pulse_adapters.workers.framing import Message
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pulse_adapters.child.places import Places, placed
 from pulse_adapters.hands_host.answers import Told, roots_of, told
 from pulse_adapters.hands_host.deeds import ChildExecutor
 from pulse_adapters.hands_host.hands import Hands
@@ -18,6 +17,7 @@ from pulse_adapters.hands_host.keeping import Failed, Keeping
 from pulse_adapters.hands_host.life import ENGINE, Life, Lost
 from pulse_adapters.hands_host.marks import ENV
 from pulse_adapters.hands_host.proxies import ChildWatcher
+from pulse_adapters.workers.source_locations import Places, placed
 from pulse_core.model.vitals import Window
 from pulse_core.ports import CannotLoad, Clock, Fault, Revision, Taken
 

@@ -5,8 +5,8 @@ import math
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from pulse_adapters.child.frames import Message
 from pulse_adapters.hands_host.life import ENGINE, Life
+from pulse_adapters.workers.framing import Message
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad, Fault

@@ -5,9 +5,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pulse_adapters.child.frames import Message
-from pulse_adapters.child.places import Places, placed
 from pulse_adapters.hands_host.process import HandsProcess
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.source_locations import Places, placed
 from pulse_core.ports import Fault
 
 GRACE = 0.5
@@ -152,11 +152,9 @@ class Life:
         await asyncio.wait([process.dead], timeout=_LAST)
         if self._fault is None:
             words = (
-                f"the hands host said {process.garbled}"
-                if process.garbled
-                else f"the hands host {process.end()}"
+                f"the hands host said {process.fault}" if process.fault else f"the hands host {process.end()}"
             )
-            whose = ENGINE if process.garbled else self._whose
+            whose = ENGINE if process.fault else self._whose
             self._bury(Fault(whose, placed(words, self.places.of_dump(process.where()))))
         return self._bury(Fault(ENGINE, ""))
 

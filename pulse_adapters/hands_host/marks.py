@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
-from pulse_adapters.child.given import MARK
+from pulse_adapters.workers.descriptors import MARK
 
 ENV = "PULSE_HANDS"
 """The variable by which all that comes out of a child is known."""

@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from pulse_adapters.child.process import Process, Said, argv
 from pulse_adapters.hands_host import tree
+from pulse_adapters.workers.host_process import OPTIONS, HostProcess
+from pulse_adapters.workers.worker import Heard, module
 
-ARGV = argv("pulse_adapters.hands_host.child")
 
-
-class HandsProcess(Process):
+class HandsProcess(HostProcess):
     """A running child, which keeps its number until its tree is ended, so that no other session has it.
 
     env holds the mark, `NAME=VALUE`, by which all that comes out of the child is known; uid: of the user that it takes
@@ -17,9 +16,10 @@ class HandsProcess(Process):
     """
 
     def __init__(
-        self, env: Mapping[str, str], mark: str, uid: int | None, said: Said, gone: Callable[[], None]
+        self, env: Mapping[str, str], mark: str, uid: int | None, heard: Heard, gone: Callable[[], None]
     ) -> None:
-        super().__init__(ARGV, env, said, gone, finite=True, keeps_number=True)
+        program = module("pulse_adapters.hands_host.child", options=OPTIONS, env=env)
+        super().__init__(program._replace(is_heard=False), heard, gone, keeps_number=True)
         self._tree, self._uid = mark, uid
 
     async def clear(self, is_orderly: bool) -> bool:

@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from pulse_adapters.child.frames import Message
-from pulse_adapters.child.places import placed
 from pulse_adapters.hands_host.answers import (
     Reply,
     ToldWatcher,
@@ -14,6 +12,8 @@ from pulse_adapters.hands_host.answers import (
 )
 from pulse_adapters.hands_host.keeping import Failed, Keeping
 from pulse_adapters.hands_host.life import GRACE, Life, Lost
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.source_locations import placed
 from pulse_core.model.errors import PulseError
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Broken, Clock, Fault

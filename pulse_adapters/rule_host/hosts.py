@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.child.places import Places, roots_of_plugins
 from pulse_adapters.rule_host.host import Child, ChildRuleHost
 from pulse_adapters.rule_host.insight import kinds_of, loaded_of, roots_of, units_of
 from pulse_adapters.rule_host.news import whole
 from pulse_adapters.rule_host.scratch import Scratch
+from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.model.event import Event
 from pulse_core.ports import CannotLoad, History, Kept, Loaded, Revision
 from pulse_core.projections import Snapshot

@@ -296,12 +296,12 @@ import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from tests.integration.engine.gate_scene import not_loaded, not_replayed
 from pathlib import Path
-from pulse_adapters.child import bpf
+from pulse_adapters.workers.seccomp_filter import ALLOW, ENOSYS, begin, put, when
 from pulse_adapters.config.home import Home
 from pulse_core.ports import Revision
 from upulse_cli.engine import gates
 
-bpf.put([*bpf.begin({platform.machine()!r}), *bpf.when(444, [bpf.ENOSYS]), bpf.ALLOW])  # it knows no Landlock now
+put([*begin({platform.machine()!r}), *when(444, [ENOSYS]), ALLOW])  # it knows no Landlock now
 tried = gates.Candidate(
     Home(Path({str(tried.home.path)!r})), Revision("c", {tried.revision.path!r}), "", not_loaded, not_replayed
 )

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.child.bpf import ASK, supported
-from pulse_adapters.child.numbers import AUDIT, NUMBERS
 from pulse_adapters.hands_host import warden
 from pulse_adapters.hands_host.sparing import Spared, assembled
+from pulse_adapters.workers.seccomp_filter import ASK, supported
+from pulse_adapters.workers.syscall_numbers import AUDIT, NUMBERS
 from pulse_core.ports import CannotLoad
 from tests.integration.hands_host.hands_scene import at_work, executor, is_running, until, watcher, written
 

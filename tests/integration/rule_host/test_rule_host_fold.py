@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pulse_adapters.child.frames import packed
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.news import News
-from pulse_adapters.rule_host.output import Output
+from pulse_adapters.workers.host_messages import encode
+from pulse_adapters.workers.output import Output
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, ErrorReported
 from pulse_core.model.tick import LayerOutcome
@@ -195,7 +195,7 @@ def test_only_what_is_new_crosses() -> None:
     assert message["windows"] == {"a": (11, [(11, fresh.moment, fresh.data)]), "b": (0, ())}
     assert message["events"] == [error(1001)]
     assert "settings" not in message
-    assert len(packed(message)) < 500
+    assert len(encode(message)) < 500
     again = news.of(replace(curr, tick=3))
     assert (again["windows"], again["events"]) == ({}, [])
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.child.numbers import NUMBERS
 from pulse_adapters.rule_host import landlock, seccomp
 from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_adapters.workers.syscall_numbers import NUMBERS
 from pulse_core.ports import Loaded
 from tests.integration.rule_host.rule_host_engines import folded, hosting, rule, written
 
