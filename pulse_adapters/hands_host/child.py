@@ -10,11 +10,13 @@ from pulse_adapters.hands_host.acting import Acting
 from pulse_adapters.hands_host.begun import Begun
 from pulse_adapters.hands_host.limits import Unlimited, confine
 from pulse_adapters.hands_host.loading import Contents, Unloadable, load
-from pulse_adapters.hands_host.marks import CALL, ENV, Marks
+from pulse_adapters.hands_host.marks import CALL, Marks
 from pulse_adapters.workers import host_side
 from pulse_adapters.workers.descriptors import REQUESTS, WHERE
+from pulse_adapters.workers.environment import HANDS_MARK
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
+from pulse_core.projections import snapshot  # noqa: F401 - authors import it, as a user who may not read this Python
 
 _OURS = ("PYTHONPATH", "PYDANTIC_DISABLE_PLUGINS")
 """Variables that are not for the programs that the engine's code starts."""
@@ -25,7 +27,7 @@ class Host:
 
     def __init__(self, requests: host_side.Requests, contents: Contents, places: Places) -> None:
         self._requests, self._acting = requests, Acting(contents, places)
-        self._begun = Begun(f"{ENV}={os.environ[ENV]}")
+        self._begun = Begun(f"{HANDS_MARK}={os.environ[HANDS_MARK]}")
         self._marks = Marks(host_side.shared())
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._ended = asyncio.Event()

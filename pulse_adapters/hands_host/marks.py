@@ -9,9 +9,6 @@ from typing import Any
 
 from pulse_adapters.workers.descriptors import MARK
 
-ENV = "PULSE_HANDS"
-"""The variable by which all that comes out of a child is known."""
-
 CALL: "ContextVar[int]" = ContextVar("call", default=0)
 """For which call the code runs that is running."""
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from pulse_adapters.hands_host import tree
+from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.host_process import OPTIONS, HostProcess
 from pulse_adapters.workers.worker import Heard, module
 
@@ -27,15 +27,15 @@ class HandsProcess(HostProcess):
 
         is_orderly: what has made a session of its own, as a service does, may go on.
         """
-        _, undead = await asyncio.wait([self.dead], timeout=tree.PATIENCE)
+        _, undead = await asyncio.wait([self.dead], timeout=process_tree.PATIENCE)
         if undead:  # it sleeps uninterruptibly
             self.close()
             return False
-        chosen = tree.in_session(self.pid) if is_orderly else tree.whole(self.pid, self._tree)
+        chosen = process_tree.in_session(self.pid) if is_orderly else process_tree.whole(self.pid, self._tree)
         if self._uid is not None and not is_orderly:
-            chosen = tree.both(chosen, tree.strays(self._uid))
+            chosen = process_tree.both(chosen, process_tree.strays(self._uid))
         try:
-            return await asyncio.to_thread(tree.end, chosen)
+            return await asyncio.to_thread(process_tree.end, chosen)
         finally:
             self.reap()
             self.close()

@@ -21,7 +21,7 @@ from pulse_adapters.rule_host.folding import Folder
 from pulse_adapters.rule_host.guard import Guard
 from pulse_adapters.rule_host.loading import Contents, Loader, Unloadable
 from pulse_adapters.rule_host.profiling import Profile
-from pulse_adapters.rule_host.sandbox import lock
+from pulse_adapters.sandbox.confinement import lock
 from pulse_adapters.workers import host_side
 from pulse_adapters.workers.framing import LARGEST_REPLY, Message
 from pulse_adapters.workers.host_messages import encode
@@ -118,7 +118,7 @@ class Host:
     def _moved(self, request: Message) -> tuple[Snapshot, Snapshot]:
         """The last snapshot and the new one."""
         self.picture.take(request["events"])
-        upto = request["seq"] + request["supposed"]
+        upto = request["seq"] + request["provisional"]
         events = self.picture.due(upto)
         self.owns.take(events, request["seq"])
         return self.picture.move(request, events, self.owns.values())
@@ -178,7 +178,7 @@ class Host:
     def _kept(self, name: str) -> Message:
         """An own projection as it stands, unless it stands still, or knows of what may yet be recorded otherwise."""
         own = self.owns[name]
-        if own.broken or own.seq > self.picture.snapshot.projected.seq:
+        if own.broken or own.seq > self.picture.snapshot.state.seq:
             return {"kept": None}
         return {"kept": [own.version, own.seq, own.text.decode()]}
 

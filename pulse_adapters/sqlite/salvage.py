@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pulse_adapters.sqlite.backup import head_of, host_of
+from pulse_adapters.sqlite.backup.databases import head_of, host_of
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, first_fault
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.payloads import Lost, payload_in

@@ -13,7 +13,9 @@ NEVER_PASSED_ON = (
     "SYSTEMD_EXEC_PID",
 )
 """What systemd tells the daemon alone. A child with its NOTIFY_SOCKET could end the daemon's watchdog."""
-NEVER_PASSED_ON_PREFIXES = ("LISTEN_", "WATCHDOG_", "PULSE_EFFECT", "PULSE_HANDS", "PULSE_PROCESS")
+HANDS_MARK, EFFECT_MARK, PROCESS_MARK = "PULSE_HANDS", "PULSE_EFFECT", "PULSE_PROCESS"
+"""By these variables it is known what a hands host, an effect, or a start of a guarded process has begun."""
+NEVER_PASSED_ON_PREFIXES = ("LISTEN_", "WATCHDOG_", HANDS_MARK, EFFECT_MARK, PROCESS_MARK)
 """More of that, and the marks by which Pulse knows what it started: who has inherited one is taken for another."""
 
 ROOT = str(Path(__file__).parents[2])

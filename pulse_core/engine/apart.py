@@ -76,7 +76,7 @@ def _is_well(process: ProcessSettings | None, curr: Snapshot) -> bool:
     """
     if process is None:
         return True  # the append is refused, and says why
-    if process.name in curr.projected.processes.restarting.values():
+    if process.name in curr.state.processes.restarting.values():
         return False
     up = curr.process(process.name).up
     return up is not None and curr.now.since(up) >= max(process.restart.healthy_after, MINUTE)

@@ -1,11 +1,11 @@
 """Whether a pending effect should still be done, looked at again just before it is."""
 
 from pulse_core.model.moment import Moment
-from pulse_core.projections import OpenEffect, Projected
+from pulse_core.projections import OpenEffect, State
 from pulse_core.projections.conditions import FOR
 
 
-def objection(effect: OpenEffect, facts: Projected, now: Moment) -> str | None:
+def objection(effect: OpenEffect, facts: State, now: Moment) -> str | None:
     """Why the effect is to be cancelled rather than begun, or None if it is still wanted. Pure."""
     if effect.cancel:
         return f"cancelled by {effect.cancel}"
@@ -15,7 +15,7 @@ def objection(effect: OpenEffect, facts: Projected, now: Moment) -> str | None:
     return (_over(effect, facts) or _against_intent(effect, facts, now)) if wish.survival else None
 
 
-def _over(effect: OpenEffect, facts: Projected) -> str | None:
+def _over(effect: OpenEffect, facts: State) -> str | None:
     """What a rule wished against a condition is not wanted any more once that is cleared."""
     condition = effect.wish.params.get(FOR)
     if condition and facts.conditions[str(condition)] is None:
@@ -23,7 +23,7 @@ def _over(effect: OpenEffect, facts: Projected) -> str | None:
     return None
 
 
-def _against_intent(effect: OpenEffect, facts: Projected, now: Moment) -> str | None:
+def _against_intent(effect: OpenEffect, facts: State, now: Moment) -> str | None:
     if not (name := effect.wish.params.get("process")):
         return None
     history = facts.processes[str(name)]

@@ -16,8 +16,8 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.payload import Role, describe
 from pulse_core.ports import EventLog, Executor
+from pulse_core.projections import CurrentState
 from pulse_core.projections.processes import RESTART
-from pulse_core.record.view import Facts
 from pulse_core.settings import Settings
 
 ONLY_RULES = ("rule", "tick", "samples", "survival")
@@ -36,7 +36,7 @@ class Gate:
     def __init__(
         self,
         log: EventLog,
-        facts: Facts,
+        facts: CurrentState,
         settings: Callable[[], Settings],
         executors: Mapping[str, Executor],
     ) -> None:

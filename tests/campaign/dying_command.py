@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from upulse_cli.__main__ import main
-from upulse_cli.backup import making, restoring  # noqa: F401 - what the commands would import, each anew
+from upulse_cli.wiring import backup  # noqa: F401 - what the commands would import, each anew
 
 CHANGES = {
     "os.rename",

@@ -11,7 +11,7 @@ from upulse_cli.options import AsJson, HomeDir
 from upulse_cli.speech import count, put_json, say
 
 if TYPE_CHECKING:
-    from upulse_cli.backup.restoring import Outcome
+    from pulse_core.app.backup import Restored
 
 
 def add_to(app: typer.Typer) -> None:
@@ -32,25 +32,24 @@ def backup(
     The log, the objects that it names, vitals, settings and the engine, read back from the disk before it counts.
     A running daemon is not disturbed.
     """
+    from pulse_core.app.backup import back_up
     from pulse_core.model.sizes import spell_size
     from upulse_cli.access import found_home
-    from upulse_cli.backup.making import back_up, described
+    from upulse_cli.wiring.backup import backups_of
 
-    with aloud() as told:
-        path, manifest = back_up(found_home(home), destination, told)
+    with progress_line() as progress:
+        made = back_up(backups_of(found_home(home)), destination, progress)
     if as_json:
-        return put_json({"path": str(path), **described(manifest)})
-    size = (
-        f"{count(manifest.seq, 'row')} and {count(len(manifest.files), 'file')}, {spell_size(manifest.bytes)}"
-    )
-    say(f"Backed up to {path}: {size}.")
-    if manifest.accepted:
-        say(f"It carries the damage that was accepted: {manifest.accepted}")
+        return put_json(made._asdict())
+    size = f"{count(made.seq, 'row')} and {count(made.files, 'file')}, {spell_size(made.bytes)}"
+    say(f"Backed up to {made.path}: {size}.")
+    if made.accepted:
+        say(f"It carries the damage that was accepted: {made.accepted}")
     return None
 
 
 @contextmanager
-def aloud() -> Iterator[Callable[[str], None]]:
+def progress_line() -> Iterator[Callable[[str], None]]:
     """A line on a terminal that says what is being done."""
     if not sys.stderr.isatty():
         yield lambda words: None
@@ -78,34 +77,36 @@ def restore(
     While no daemon runs. What was there is moved aside into the home's damaged/, and nothing is overwritten.
     """
     from pulse_adapters.config.home import Home
-    from upulse_cli.backup.restoring import restore as put_back
+    from pulse_core.app.backup import restore as put_back
+    from upulse_cli.wiring.backup import backups_of, end_shadow
 
-    with aloud() as told:
-        outcome, earlier = put_back(Home.resolve(home), source, tail, told)
+    where = Home.resolve(home)
+    with progress_line() as progress:
+        restored, earlier = put_back(backups_of(where), source, tail, lambda: end_shadow(where), progress)
     if as_json:
-        return put_json(outcome)
+        return put_json(restored._asdict())
     if earlier:
-        say(f"First the restore from {earlier['source']} was finished, which had been broken off.")
-    for words in said(outcome):
+        say(f"First the restore from {earlier.source} was finished, which had been broken off.")
+    for words in said(restored):
         say(words)
     return None
 
 
-def said(outcome: "Outcome") -> Iterator[str]:
+def said(restored: "Restored") -> Iterator[str]:
     """What came of a restore, in words."""
     from pulse_core.model.moment import iso
     from upulse_cli.moments import local
 
-    made = local(iso(outcome["made_at"]), date=True)
-    yield f"Restored: {count(outcome['rows'], 'row')} from the backup of {made}."
-    if outcome["salvaged"]:
-        yield f"{count(outcome['salvaged'], 'row')} after them were still sound and are kept."
-    why = f": {outcome['fault']}" if outcome["fault"] else ""
-    if outcome["lost"]:
-        yield f"LOST: {count(outcome['lost'], 'row')} that the log once had{why}."
+    made = local(iso(restored.made_at), date=True)
+    yield f"Restored: {count(restored.rows, 'row')} from the backup of {made}."
+    if restored.salvaged:
+        yield f"{count(restored.salvaged, 'row')} after them were still sound and are kept."
+    why = f": {restored.fault}" if restored.fault else ""
+    if restored.lost:
+        yield f"LOST: {count(restored.lost, 'row')} that the log once had{why}."
     elif why:
         yield f"LOST: perhaps rows after them, nobody knows how many{why}."
-    yield from outcome["notes"]
-    if outcome["kept_at"]:
-        yield f"What was there is kept in {outcome['kept_at']}."
+    yield from restored.notes
+    if restored.kept_at:
+        yield f"What was there is kept in {restored.kept_at}."
     yield "Next: upulse verify, then upulse daemon start"

@@ -37,32 +37,13 @@ def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
 
 def watched(home: "Home") -> "Verdict":
     """The verdict, with a sign of life on a terminal: a million rows take seconds."""
+    from pulse_adapters.sqlite.backup.known_rows import last_checkpoint_row
     from pulse_adapters.sqlite.verify import verify as read_all
 
-    expect = last_known(home)
+    expect = last_checkpoint_row(home)
     if not sys.stderr.isatty():
         return read_all(home.events, home.objects, expect=expect)
     from rich.console import Console
 
     with Console(stderr=True).status("reading the log …"):
         return read_all(home.events, home.objects, expect=expect)
-
-
-def last_known(home: "Home") -> tuple[int, bytes] | None:
-    """A row that was there at the last checkpoint, which shows a log that was cut short.
-
-    Not if damage was accepted before that row: then the checkpoint may be of the log before it.
-    """
-    from pulse_adapters.sqlite.checkpoints import read_checkpoints
-    from pulse_adapters.sqlite.reader import LogReader, Wanted
-    from pulse_core.model.errors import PulseError
-
-    heads = [checkpoint.head for checkpoint in read_checkpoints(home.state).values()]
-    if not heads:
-        return None
-    try:
-        with LogReader(home.path) as log:
-            accepted = next(log.events(Wanted(kinds=("damage-accepted",)), newest_first=True), None)
-    except PulseError:  # it will be said in full
-        return None
-    return None if accepted and accepted.seq <= max(heads).seq else max(heads)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pulse_core.settings import spell_duration
 
 
-class State(Enum):
+class ProcessState(Enum):
     """The state of a guarded process."""
 
     UNKNOWN = "unknown"
@@ -29,7 +29,7 @@ class Condition(NamedTuple):
     person should know.
     """
 
-    state: State
+    state: ProcessState
     wait_us: int | None = None
     why: str = ""
     tell: bool = False

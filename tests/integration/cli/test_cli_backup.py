@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from pulse_adapters.sqlite.backup.files import under_construction
 from tests.integration.cli.cli_home import ALLOW, CliHome, Inside, sleeper
-from upulse_cli.backup import restoring
-from upulse_cli.backup.place import under_construction
+from upulse_cli.wiring import backup as backup_wiring
 
 
 def written(home: CliHome, rows: int = 3) -> None:
@@ -393,7 +393,7 @@ def test_a_backup_of_another_home_is_refused(quiet: Inside, backup: Path, tmp_pa
 def test_nothing_is_restored_while_a_daemon_runs(
     live: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restoring, "WAIT", 0.1)
+    monkeypatch.setattr(backup_wiring, "WAIT", 0.1)
     live.upulse("backup", str(tmp_path / "backup"))
     assert "is held by process" in live.upulse("restore", str(tmp_path / "backup"), code=1).err
     assert live.upulse("verify").code == 0

@@ -1,0 +1,97 @@
+"""Rows of the log that somebody knows to have been there: the last backup, the last checkpoint.
+
+A log that was cut short is sound in itself; only who knows one of its later rows can tell.
+"""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from pulse_adapters.sqlite.backup.files import write_synced
+from pulse_adapters.sqlite.backup.manifest import Manifest
+from pulse_adapters.sqlite.checkpoints import read_checkpoints
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.home import HomeLayout
+from pulse_core.model.errors import PulseError
+from pulse_core.ports.readers import EventQuery
+
+LAST_BACKUP = "last-backup.json"
+NEW_BEGINNINGS = ("damage-accepted", "log-restored")
+"""After these, others may know rows of the log before."""
+
+
+class LogComparison(NamedTuple):
+    """Whether the log and somebody's knowledge agree, and in words how they don't, or why they need not."""
+
+    agrees: bool
+    words: str = ""
+
+
+def compared(home: HomeLayout, row: tuple[int, bytes], who: str, since: int | None = None) -> LogComparison:
+    """Compare the log with a row, and its chain value, that `who` knows; raises PulseError if it can't be read.
+
+    since: when he learned of it (UTC microseconds), if that may have been before the log had a new beginning.
+    """
+    seq, chain = row
+    with SqliteEventReader(home.path) as log:
+        there, head = log.chain_at(seq), log.head().seq
+        begun = next(log.events(EventQuery(kinds=NEW_BEGINNINGS), newest_first=True), None)
+    if there == chain:
+        return LogComparison(True)
+    if begun and since is not None and begun.at > since:
+        return LogComparison(True, f"{who} is of the log before row {begun.seq} ({begun.kind})")
+    if there is None:
+        return LogComparison(False, f"{who} knows row {seq}, the log ends at row {head}: rows are lost")
+    return LogComparison(False, f"row {seq} is not the one that {who} knows: rows are altered")
+
+
+def last_checkpoint_row(home: HomeLayout) -> tuple[int, bytes] | None:
+    """A row that was there at the last checkpoint, with its chain value; None if nobody knows one.
+
+    Nor if damage was accepted before that row: then the checkpoint may be of the log before it.
+    """
+    heads = [checkpoint.head for checkpoint in read_checkpoints(home.state).values()]
+    if not heads:
+        return None
+    try:
+        with SqliteEventReader(home.path) as log:
+            accepted = next(log.events(EventQuery(kinds=("damage-accepted",)), newest_first=True), None)
+    except PulseError:  # it will be said in full
+        return None
+    return None if accepted and accepted.seq <= max(heads).seq else max(heads)
+
+
+class LastBackup(NamedTuple):
+    """Where it is, when it was made (UTC microseconds), and the last row of the log in it."""
+
+    path: str
+    made_at: int
+    seq: int
+    chain: bytes
+
+    @property
+    def row(self) -> tuple[int, bytes]:
+        """The last row with its chain value."""
+        return self.seq, self.chain
+
+
+def remember_backup(home: HomeLayout, path: Path, manifest: Manifest) -> None:
+    """Keep it in mind; a home that can't be written is backed up all the same."""
+    with suppress(OSError):
+        kept = {"path": str(path), "made_at": manifest.made_at, "seq": manifest.seq, "chain": manifest.chain}
+        write_synced(home.path / LAST_BACKUP, json.dumps(kept) + "\n")
+        if os.geteuid() == 0:
+            owner = home.path.stat()
+            os.chown(home.path / LAST_BACKUP, owner.st_uid, owner.st_gid)
+
+
+def last_backup(home: HomeLayout) -> LastBackup | None:
+    """The last one that was made, or None."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        kept = json.loads((home.path / LAST_BACKUP).read_text())
+        return LastBackup(
+            str(kept["path"]), int(kept["made_at"]), int(kept["seq"]), bytes.fromhex(kept["chain"])
+        )
+    return None

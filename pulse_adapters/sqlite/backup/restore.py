@@ -1,0 +1,286 @@
+"""Putting a home back from a backup: checked, prepared beside the stores, decided, exchanged."""
+
+import asyncio
+import errno
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from pulse_adapters.sqlite.backup.databases import examine
+from pulse_adapters.sqlite.backup.files import (
+    PRIVATE,
+    copy_file,
+    demand_room,
+    empty_directory,
+    fact_of,
+    size_of,
+    sync_all,
+)
+from pulse_adapters.sqlite.backup.known_rows import last_backup
+from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
+from pulse_adapters.sqlite.backup.swap import (
+    ADDED,
+    anything_in,
+    decide,
+    finish,
+    link_or_copy,
+    new_aside,
+)
+from pulse_adapters.sqlite.checkpoints import read_checkpoints
+from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
+from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_adapters.sqlite.faults import translated
+from pulse_adapters.sqlite.salvage import Present, Salvaged, look_at, salvage
+from pulse_core.app.backup import Progress, Restored
+from pulse_core.home import HomeLayout
+from pulse_core.model.errors import Damaged, PulseError
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import LogRestored
+from pulse_core.model.moment import Moment
+from pulse_core.ports import Clock, Objects
+
+MARGIN = 8 << 20
+
+
+class HomeRestore:
+    """One restore of `home` from the directory `backup`. The caller holds the home's lock."""
+
+    def __init__(
+        self, home: HomeLayout, backup: Path, clock: Clock, objects: Objects, progress: Progress
+    ) -> None:
+        """Raises Damaged or NewerFormat if the backup must not be put back."""
+        self.home, self.backup, self.clock, self.objects = home, backup, clock, objects
+        self.progress = progress
+        self.manifest = checked_manifest(backup, progress)
+        self.staging = home.restoring
+        self.aside: Path | None = None
+        self.notes: list[str] = []
+
+    @contextmanager
+    def prepared(self, keep_tail: bool) -> Iterator[Restored]:
+        """All of it but the exchange; when this fails, nothing has changed but objects that were missing or altered."""
+        with self._undone_on_failure():
+            present = self._present()
+            missing = list(self._missing_objects())
+            self._demand_room(missing)
+            self._stage()
+            self._put_objects(missing)
+            tail = self._tail() if keep_tail else Salvaged()
+            restored = self._outcome(present, tail)
+            self._record(restored)
+            examine(self.staging / "events.db", self.home.objects)
+            yield restored
+
+    def decide(self, restored: Restored) -> None:
+        """All that was made is on disk and the owner's; then one file decides."""
+        self._hand_over()
+        sync_all(self.home.path)
+        decide(self.home, restored)
+
+    @contextmanager
+    def _undone_on_failure(self) -> Iterator[None]:
+        """An empty directory to prepare in, which goes if that fails; whatever fails is put into words."""
+        self.staging.mkdir(mode=PRIVATE, exist_ok=True)
+        empty_directory(self.staging)
+        try:
+            yield
+        except sqlite3.Error as error:
+            self._forget()
+            raise translated(error, self.staging / "events.db") from error
+        except OSError as error:
+            self._forget()
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            words = (
+                "there is no room left" if full else f"{error.filename or self.home.path}: {error.strerror}"
+            )
+            raise PulseError(f"nothing was restored: {words}") from error
+        except BaseException:
+            self._forget()
+            raise
+
+    def _forget(self) -> None:
+        shutil.rmtree(self.staging, ignore_errors=True)
+        if self.aside:
+            with suppress(OSError):
+                self.aside.rmdir()  # unless something was put there
+
+    def _present(self) -> Present:
+        """The log that is there, looked at under another name, so that nothing beside it changes."""
+        damage = ""
+        try:
+            if self.home.events.exists():
+                refuse_damage(self.home.events)
+        except Damaged as error:  # its -wal: SQLite itself would stop there in silence
+            damage = str(error).partition(";")[0]
+        present = self.staging / "present"
+        present.mkdir(mode=PRIVATE)
+        for name in (self.home.events.name, f"{self.home.events.name}-wal"):
+            if (self.home.path / name).exists():
+                link_or_copy(self.home.path / name, present / name)
+        found = look_at(present / self.home.events.name)
+        if found.host and found.host != self.manifest.host:
+            raise PulseError(
+                f"{self.backup} is of another home ({self.manifest.home} on {self.manifest.machine}); to have it"
+                f" here, give a new --home, or move {self.home.events} away first"
+            )
+        return found._replace(fault=damage or found.fault)
+
+    def _missing_objects(self) -> Iterator[str]:
+        for name in self.manifest.files:
+            if name.startswith("objects/") and not self._is_whole(name):
+                yield name
+
+    def _is_whole(self, name: str) -> bool:
+        try:
+            return fact_of(self.home.path / name).sha256 == self.manifest.files[name].sha256
+        except OSError:
+            return False
+
+    def _demand_room(self, missing: list[str]) -> None:
+        log = self.manifest.files["events.db"].bytes
+        tail = max(0, size_of(self.home.events) + size_of(self.home.path / "events.db-wal") - log)
+        files = [*missing, *(name for name in self.manifest.files if not name.startswith("objects/"))]
+        needed = sum(self.manifest.files[name].bytes for name in files) + tail + MARGIN
+        demand_room(self.home.path, needed, len(files), "the restore")
+
+    def _stage(self) -> None:
+        """Copies of what is to take the place of something, or of nothing, at the end."""
+        self.progress("copying …")
+        self._copy("events.db")
+        if not is_usable(self.home.vitals) and "vitals.db" in self.manifest.files:
+            self._copy("vitals.db")
+            mark_restored(self.staging / "vitals.db", self.clock.now())
+            self.notes.append("vitals.db could not be used and is the backup's now")
+        for name in ADDED:
+            if not (self.home.path / name).exists():
+                for part in self.manifest.files:
+                    if part == name or part.startswith(f"{name}/"):
+                        self._copy(part)
+            elif name in self.manifest.files and not self._is_whole(name):
+                self.notes.append(
+                    f"{name} is left as it is; the backup's is another one: {self.backup / name}"
+                )
+
+        if not any(log.exists() for log in self.home.shadow_logs):
+            for log in self.home.shadow_logs:
+                if log.name in self.manifest.files:
+                    self._copy(log.name)
+
+    def _copy(self, name: str) -> None:
+        target, fact = self.staging / name, self.manifest.files[name]
+        for directory in reversed(target.relative_to(self.staging).parents[:-1]):
+            (self.staging / directory).mkdir(mode=PRIVATE, exist_ok=True)
+        if fact.link is not None:
+            target.symlink_to(fact.link)
+        elif copy_file(self.backup / name, target).sha256 != fact.sha256:
+            raise Damaged(f"{self.backup / name} changes while it is read; take another backup")
+
+    def _put_objects(self, missing: list[str]) -> None:
+        """Objects are named by what is in them, so a whole one is right wherever it comes from."""
+        for name in missing:
+            target = self.home.path / name
+            target.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+            self._copy(name)
+            if os.path.lexists(target):
+                altered = self._aside() / name
+                altered.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+                os.rename(target, altered)
+            os.rename(self.staging / name, target)
+
+    def _tail(self) -> Salvaged:
+        present = self.staging / "present" / "events.db"
+        if not present.exists():
+            return Salvaged()
+        self.progress("keeping the rows after the backup …")
+        return salvage(present, self.staging / "events.db", self.home.objects)
+
+    def _outcome(self, present: Present, tail: Salvaged) -> Restored:
+        heads = [checkpoint.head.seq for checkpoint in read_checkpoints(self.home.state).values()]
+        last = last_backup(self.home)
+        known = max(present.seq, last.seq if last else 0, *heads, 0)
+        return Restored(
+            source=str(self.backup),
+            made_at=self.manifest.made_at,
+            rows=self.manifest.seq,
+            salvaged=tail.rows,
+            lost=max(0, known - self.manifest.seq - tail.rows),
+            fault=tail.fault or present.fault,
+            kept_at=str(self._aside()) if self.aside or anything_in(self.home) else "",
+            notes=tuple(self.notes),
+        )
+
+    def _record(self, restored: Restored) -> None:
+        fields = {name: getattr(restored, name) for name in LogRestored.model_fields}
+        asyncio.run(self._append(Draft(LogRestored(**fields))))
+
+    async def _append(self, draft: Draft) -> None:
+        path = self.staging / "events.db"
+        async with SqliteEventLog.open(path, clock=self.clock, objects=self.objects) as log:
+            await log.append(draft)
+
+    def _aside(self) -> Path:
+        if self.aside is None:
+            self.aside = new_aside(self.home)
+        return self.aside
+
+    def _hand_over(self) -> None:
+        """All that was made belongs to the owner of the home, also if root did it."""
+        if os.geteuid() == 0:
+            owner = self.home.path.stat()
+            for tree in (self.staging, self.home.objects, self.home.damaged):
+                for directory, names, files in os.walk(tree):
+                    for name in (".", *names, *files):
+                        os.chown(
+                            os.path.join(directory, name), owner.st_uid, owner.st_gid, follow_symlinks=False
+                        )
+
+
+def finish_decided(home: HomeLayout) -> Restored | None:
+    """Finish a restore that was decided; raises PulseError if that can't be done now."""
+    try:
+        return finish(home)
+    except OSError as error:
+        raise PulseError(
+            f"a restore is decided and can't be finished: {error.filename}: {error.strerror}; mend that, then again:"
+            " upulse doctor --repair"
+        ) from error
+
+
+def checked_manifest(backup: Path, progress: Progress) -> Manifest:
+    """What the backup says of itself, once all of it is found to be true. Raises Damaged, NewerFormat."""
+    progress("checking the backup …")
+    manifest = read_manifest(backup)
+    for name, fact in manifest.files.items():
+        if name.startswith("/") or ".." in name.split("/"):
+            raise Damaged(f"{backup} names a file outside of it ({name}); take another backup")
+        try:
+            found = fact_of(backup / name)
+        except OSError as error:
+            raise Damaged(f"{backup / name} can't be read ({error.strerror}); take another backup") from error
+        if (found.sha256, found.link) != (fact.sha256, fact.link):
+            raise Damaged(f"{backup / name} is not what was backed up; take another backup")
+    log = examine(backup / "events.db", backup / "objects")
+    if (log.seq, log.chain) != manifest.head or bool(log.accepted) != bool(manifest.accepted):
+        raise Damaged(f"the log in {backup} is another one than its manifest says; take another backup")
+    return manifest
+
+
+def is_usable(vitals: Path) -> bool:
+    """Whether there are vitals that can be read as a whole."""
+    if not vitals.exists():
+        return False
+    try:
+        with closing(connect_readonly(vitals)) as connection:
+            return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+    except sqlite3.Error:
+        return False
+
+
+def mark_restored(vitals: Path, now: Moment) -> None:
+    """The next samples get ids that none had before: an id in the log must not come to mean another sample."""
+    with closing(sqlite3.connect(vitals)) as connection:
+        connection.execute("INSERT INTO sample VALUES (?, 'restored', ?, ?, ?, '{}')", (now.at, *now))
+        connection.commit()

@@ -1,0 +1,96 @@
+"""The last step of a restore: decided by one file, it can only be finished, by whoever comes next."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from pulse_adapters.sqlite.backup.files import PRIVATE, sync_directory, write_synced
+from pulse_core.app.backup import Restored
+from pulse_core.home import HomeLayout
+from pulse_core.model.errors import Damaged
+
+STORES = ("vitals.db", "events.db")
+"""What is exchanged, each with what SQLite keeps beside it; the log last."""
+
+ADDED = ("config.toml", "engine", "staging")
+"""What is put there only if there is none."""
+
+
+def new_aside(home: HomeLayout) -> Path:
+    """A new numbered directory in the home's `damaged/`."""
+    home.damaged.mkdir(mode=PRIVATE, exist_ok=True)
+    taken = [int(kept.name) for kept in home.damaged.iterdir() if kept.name.isdigit()]
+    aside = home.damaged / str(max(taken, default=0) + 1)
+    aside.mkdir(mode=PRIVATE)
+    return aside
+
+
+def anything_in(home: HomeLayout) -> bool:
+    """Whether there is something that has to be moved aside."""
+    return any(path for name in (*STORES, home.state.name) for path in home.path.glob(f"{name}*"))
+
+
+def decide(home: HomeLayout, restored: Restored) -> None:
+    """From here on it can only be finished. restored: what is said at its end; `kept_at`: where the old goes."""
+    write_synced(home.restore_plan, json.dumps(restored._asdict()) + "\n")
+
+
+def finish(home: HomeLayout) -> Restored | None:
+    """Carry out what was decided, from wherever it was broken off; what is to be said of it. None if nothing was.
+
+    The caller holds the home's lock.
+    """
+    if not home.restore_plan.exists():
+        return None
+    plan = _plan(home)
+    aside = Path(plan.kept_at or home.restoring)  # there is nothing to be kept where no place is named
+    _move_aside(home.path, aside, f"{home.state.name}*")
+    for name in STORES:
+        if (home.restoring / name).exists():
+            _exchange(home.path, name, home.restoring / name, aside)
+    for name in (*ADDED, *(log.name for log in home.shadow_logs)):
+        if (home.restoring / name).exists() and not (home.path / name).exists():
+            os.rename(home.restoring / name, home.path / name)
+    for directory in (aside, home.path):
+        sync_directory(directory)
+    home.restore_plan.unlink()
+    sync_directory(home.restoring)
+    shutil.rmtree(home.restoring, ignore_errors=True)
+    return plan
+
+
+def _plan(home: HomeLayout) -> Restored:
+    path = home.restore_plan
+    try:
+        return Restored(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise Damaged(
+            f"{path} can't be read ({error}); look into {path.parent}, and put things right by hand"
+        ) from error
+
+
+def _exchange(directory: Path, name: str, new: Path, aside: Path) -> None:
+    """Put the new store in the old one's place; there is always one under its name."""
+    _move_aside(directory, aside, f"{name}-*")
+    if (directory / name).exists():
+        link_or_copy(directory / name, aside / name)
+    os.replace(new, directory / name)
+
+
+def _move_aside(directory: Path, aside: Path, pattern: str) -> None:
+    for path in directory.glob(pattern):
+        link_or_copy(path, aside / path.name)
+        path.unlink()
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """A second name for a file; or a whole copy, where that can't be, as on another file system."""
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        return
+    except OSError:
+        copy = target.with_name(f".{target.name}.unfinished")
+        shutil.copy2(source, copy)
+        copy.replace(target)
