@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.engine_user.account import SYSUSERS, Account, make
-from pulse_adapters.engine_user.quarters import place_of
+from pulse_adapters.engine_user.layout import place_of
 from pulse_adapters.engine_user.reach import barrier
 from pulse_adapters.sandbox.copy_tree import remove_tree
 from pulse_adapters.workers import process_tree

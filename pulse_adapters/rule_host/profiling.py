@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from pulse_adapters.rule_host.guard import OURS
+from pulse_adapters.rule_host.time_budget import OURS
 from pulse_adapters.workers.source_locations import Places
 from pulse_core.rules import onion
 

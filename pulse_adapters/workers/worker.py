@@ -268,9 +268,9 @@ def pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
     return own(read, reader), own(write, writer)
 
 
-def own(descriptor: int, keeper: ExitStack) -> int:
+def own(descriptor: int, engine_controller: ExitStack) -> int:
     """The same descriptor above those of a worker, closed by its keeper."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
     os.close(descriptor)
-    keeper.callback(os.close, moved)
+    engine_controller.callback(os.close, moved)
     return moved
