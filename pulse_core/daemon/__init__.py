@@ -7,6 +7,5 @@ from pulse_core.daemon.daemon import Daemon
 from pulse_core.daemon.decisions import Decisions
 from pulse_core.daemon.desk import Caller, Desk
 from pulse_core.daemon.parts import Parts, Service
-from pulse_core.daemon.status import Beat, status
 
-__all__ = ["Beat", "Caller", "Daemon", "Decisions", "Desk", "Parts", "Service", "status"]
+__all__ = ["Caller", "Daemon", "Decisions", "Desk", "Parts", "Service"]

@@ -1,10 +1,9 @@
 """What acts on this machine: the executors, and the processes that they hold."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pulse_adapters.config.home import Home
 from pulse_adapters.files.archive_sessions import ArchiveSessions
 from pulse_adapters.files.clean_paths import CleanPaths
 from pulse_adapters.host.clock import SystemClock
@@ -17,9 +16,10 @@ from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.host.table import LinuxProcessTable
 from pulse_adapters.notify.courier import ChildCourier
 from pulse_adapters.notify.executor import Notify
-from pulse_core.daemon import Decisions
+from pulse_core.home import HomeLayout
 from pulse_core.ports import Executor, Found
-from pulse_core.record.view import View
+from pulse_core.projections import State
+from pulse_core.settings import Settings
 from upulse_cli.wiring.ground import Failed
 
 
@@ -39,7 +39,12 @@ class Hands:
         self.spawner.close()
 
 
-def hands(home: Home, decisions: Decisions, view: View, failed: Failed = lambda whose, words: None) -> Hands:
+def hands(
+    home: HomeLayout,
+    decisions: Callable[[], Settings],
+    view: Callable[[], State],
+    failed: Failed = lambda whose, words: None,
+) -> Hands:
     """Everything that can act on the processes of this machine, and tell its people."""
     spawner, notify = Spawner(), Notify(decisions, ChildCourier(), SystemClock(), failed)
     table = LinuxProcessTable(spawner, home=home.path, failed=failed)
@@ -65,7 +70,7 @@ def hands(home: Home, decisions: Decisions, view: View, failed: Failed = lambda 
     return Hands(spawner, table, consumers, notify, {executor.action: executor for executor in made})
 
 
-def bundling(home: Home, name: str, why: str) -> Sequence[str]:
+def bundling(home: HomeLayout, name: str, why: str) -> Sequence[str]:
     """The argv of the child that writes a diagnostic bundle."""
     return (
         sys.executable,
