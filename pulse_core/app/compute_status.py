@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from pulse_core.execute.gathering import held_back
+from pulse_core.execute.notice_batching import held_back
 from pulse_core.model.home_status import (
     ConditionStatus,
     DaemonStatus,
@@ -17,12 +17,12 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
 from pulse_core.ports import Watcher
 from pulse_core.projections import Condition, Phase, Snapshot, State
-from pulse_core.rules.survival.condition import judge, restart_key
+from pulse_core.rules.survival.process_state import ProcessState, rough
+from pulse_core.rules.survival.process_state import ProcessStatus as ProcessCondition
+from pulse_core.rules.survival.process_status import judge, restart_key
 from pulse_core.rules.survival.silence import in_force
-from pulse_core.rules.survival.state import Condition as ProcessCondition
-from pulse_core.rules.survival.state import ProcessState, rough
 from pulse_core.settings import ProcessSettings, Settings
-from pulse_core.watch.costs import Cost
+from pulse_core.watch.watcher_costs import Cost
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 The daemon decides nothing and touches nothing outside itself: it carries values from room to room.
 """
 
+from pulse_core.daemon.current_settings import CurrentSettings
 from pulse_core.daemon.daemon import Daemon
-from pulse_core.daemon.decisions import Decisions
-from pulse_core.daemon.desk import Caller, Desk
 from pulse_core.daemon.parts import Parts, Service
+from pulse_core.daemon.request_handler import Caller, RequestHandler
 
-__all__ = ["Caller", "Daemon", "Decisions", "Desk", "Parts", "Service"]
+__all__ = ["Caller", "CurrentSettings", "Daemon", "Parts", "RequestHandler", "Service"]

@@ -163,16 +163,16 @@ def held_back(option: str | None, one: "Life") -> str:
         return ""
     from pulse_adapters.host.clock import SystemClock
     from pulse_core.app.state import current_state, settings_for
-    from pulse_core.execute import gathering
+    from pulse_core.execute import notice_batching
     from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(option)
     facts = current_state(home_context(where))
     settings, _ = settings_for(home_context(where), facts)
     is_new = one.phase.value == "pending"
-    if not settings.notify.urls or not (is_new or gathering.is_away(facts, settings)):
+    if not settings.notify.urls or not (is_new or notice_batching.is_away(facts, settings)):
         return ""
-    return gathering.held_back(facts, settings, SystemClock().now())
+    return notice_batching.held_back(facts, settings, SystemClock().now())
 
 
 def record(home: "Home", data: Mapping[str, Any], cause: str | None, wait: bool) -> None:

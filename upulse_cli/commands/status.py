@@ -47,7 +47,7 @@ def status(
 def tell_of_main(home: "Home", now: Mapping[str, Any]) -> None:
     """Say it if somebody moved main by hand."""
     if commit := (now.get("engine") or {}).get("commit"):
-        from pulse_adapters.git.glance import main_of
+        from pulse_adapters.git.head_file import main_of
 
         if main_of(home.path) not in ("", commit):  # git is slow to import, and asked only then
             from upulse_cli.engine.mainline import glanced

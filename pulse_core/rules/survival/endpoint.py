@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 from pulse_core.model.moment import Moment
 from pulse_core.projections import State
-from pulse_core.rules.survival.condition import restart_key
-from pulse_core.rules.survival.state import rough
+from pulse_core.rules.survival.process_state import rough
+from pulse_core.rules.survival.process_status import restart_key
 from pulse_core.settings import LlmSettings, ProcessSettings, Settings
 
 PREFIX = "llm:"
