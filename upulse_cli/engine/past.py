@@ -13,6 +13,7 @@ from pulse_core.capabilities import FOLD
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import iso
+from pulse_core.model.text import count
 from pulse_core.model.tick import NOBODY, TickRecord
 from pulse_core.model.vitals import WINDOW_US, Window
 from pulse_core.ports.readers import EventQuery
@@ -20,7 +21,6 @@ from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 from upulse_cli.engine.kept import kept_windows
 from upulse_cli.engine.senses import Senses
-from upulse_cli.speech import count
 from upulse_cli.wiring.home import home_context
 
 

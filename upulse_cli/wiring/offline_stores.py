@@ -6,8 +6,10 @@ from contextlib import AbstractContextManager, asynccontextmanager
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.ipc.peer import user_name
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
+from pulse_adapters.sqlite.damage import refuse_lost_rows
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
 from pulse_core import __version__
@@ -15,8 +17,6 @@ from pulse_core.home import HomeLayout
 from pulse_core.ports import Checkpoints, EventLog, Executor
 from pulse_core.projections import State
 from pulse_core.settings import Settings
-from upulse_cli.answering import named
-from upulse_cli.damage import refuse_lost_rows
 from upulse_cli.wiring.acting import hands
 
 LOCK_WAIT = 2.0
@@ -27,7 +27,7 @@ class HomeOfflineStores:
 
     def __init__(self, layout: HomeLayout) -> None:
         self._layout = layout
-        self.actor = named(os.getuid())
+        self.actor = user_name(os.getuid())
         self.checkpoints: Checkpoints = SqliteCheckpoints(layout.state)
 
     def lock(self) -> AbstractContextManager[object]:
