@@ -243,7 +243,7 @@ def wardens() -> set[int]:
     for folder in Path("/proc").iterdir():
         try:
             words = (folder / "cmdline").read_bytes() if folder.name.isdigit() else b""
-            if b"hands_host/warden.py" in words:
+            if b"action_host/warden.py" in words:
                 found.add(int(folder.name))
         except OSError:
             continue
