@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from pulse_core.execute.gathering import held_back
+from pulse_core.model.durations import rough
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
 from pulse_core.ports import Watcher
@@ -12,7 +13,7 @@ from pulse_core.projections import Condition, Phase, Projected, Snapshot
 from pulse_core.rules.survival.condition import judge, restart_key
 from pulse_core.rules.survival.silence import in_force
 from pulse_core.rules.survival.state import Condition as Standing
-from pulse_core.rules.survival.state import State, rough
+from pulse_core.rules.survival.state import State
 from pulse_core.settings import ProcessSettings, Settings
 from pulse_core.watch.costs import Cost
 

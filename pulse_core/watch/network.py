@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from pulse_core.model.condition_names import NETWORK, WELL
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
@@ -11,7 +12,6 @@ from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Prober, Question, Trouble
 from pulse_core.record import Facts
-from pulse_core.rules.survival.outage import NAME, WELL
 from pulse_core.settings import NetworkSettings, Settings
 from pulse_core.watch.lies import is_local
 from pulse_core.watch.network_conclusion import Look, Seen, conclude, judged, state_of
@@ -30,7 +30,7 @@ class Network:
     window: this sense's last minute, with samples that an earlier daemon took: streaks go on from there.
     """
 
-    name = key = NAME
+    name = key = NETWORK
 
     def __init__(
         self, prober: Prober, settings: Callable[[], Settings], facts: Facts, window: Callable[[], Window]
@@ -90,7 +90,7 @@ class Network:
         drafts: tuple[Draft, ...] = ()
         if state is not None:
             self._rounds = (*self._rounds[-max(network.evidence, 60) :], state)
-            drafts = conclude(Look(seen, self._rounds, self.facts().conditions[NAME], network))
+            drafts = conclude(Look(seen, self._rounds, self.facts().conditions[NETWORK], network))
         return Reading(self._data(seen), drafts)
 
     def _remember(self, seen: Sequence[Seen]) -> None:
@@ -124,9 +124,9 @@ class Network:
         }
 
     def _unwatched(self) -> tuple[Draft, ...]:
-        if self.facts().conditions[NAME] is None:
+        if self.facts().conditions[NETWORK] is None:
             return ()
-        return (Draft(ConditionCleared(evidence="the network is not watched any more"), subject=NAME),)
+        return (Draft(ConditionCleared(evidence="the network is not watched any more"), subject=NETWORK),)
 
 
 def questions(network: NetworkSettings) -> Sequence[Question]:

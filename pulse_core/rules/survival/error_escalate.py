@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from pulse_core.model.durations import rough
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.verdict import Verdict
@@ -10,7 +11,6 @@ from pulse_core.projections import Snapshot
 from pulse_core.projections.logs import NOWHERE, QUIET, Alike, Source, rank
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.log_causes import cause_of
-from pulse_core.rules.survival.state import rough
 from pulse_core.rules.survival.telling import call_off, is_told, named, tell
 
 TOPIC = STORM = "log:"

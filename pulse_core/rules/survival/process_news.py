@@ -2,10 +2,11 @@
 
 from typing import NamedTuple
 
+from pulse_core.model.durations import rough
 from pulse_core.model.kinds import Effect
 from pulse_core.projections import Snapshot
 from pulse_core.projections.processes import STAYED_US
-from pulse_core.rules.survival.state import Condition, State, rough
+from pulse_core.rules.survival.state import Condition, State
 from pulse_core.rules.survival.telling import call_off, is_told, tell
 from pulse_core.settings import ProcessSettings
 

@@ -1,9 +1,10 @@
 """How a process stands that somebody wants down: stopped, looked at again, stopped once more, told of."""
 
 from pulse_core.model.backoff import Backoff
+from pulse_core.model.durations import rough
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.projections import Intent, ProcessHistory, Snapshot
-from pulse_core.rules.survival.state import Condition, State, rough
+from pulse_core.rules.survival.state import Condition, State
 from pulse_core.settings import ProcessSettings
 
 STOP_TRIES = 5

@@ -11,11 +11,13 @@ import pytest
 from pydantic import ValidationError
 
 from pulse_adapters.host.proc import carries, command_line, is_alive, living
-from pulse_adapters.host.restart_process import RestartParams, RestartProcess
-from pulse_adapters.host.run_command import CommandParams, RunCommand
+from pulse_adapters.host.restart_process import RestartProcess
+from pulse_adapters.host.run_command import RunCommand
 from pulse_adapters.host.spawn import Overran, Spawner
-from pulse_adapters.host.stop_process import StopParams, StopProcess
+from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.host.table import LinuxProcessTable
+from pulse_core.actions.commands import CommandParams
+from pulse_core.actions.processes import RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.ports import Found, Result, Safety
 from pulse_core.settings import Settings

@@ -15,10 +15,11 @@ from pulse_adapters.host.examination import Examination, Question
 from pulse_adapters.host.examiner import FOUND, MISSED, TOO_LONG
 from pulse_adapters.host.judge import Judge
 from pulse_adapters.host.proc import command_line, started
-from pulse_adapters.host.restart_process import RestartParams, RestartProcess
+from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.spawn import Spawner
-from pulse_adapters.host.stop_process import StopParams, StopProcess
+from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.host.table import LinuxProcessTable
+from pulse_core.actions.processes import RestartParams, StopParams
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Found, Sight
 from pulse_core.settings import ProcessSettings, Settings

@@ -15,7 +15,7 @@ import pytest
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.notify.courier import PROGRAM, ChildCourier
 from pulse_adapters.notify.executor import Notify
-from pulse_adapters.notify.notice import NoticeParams
+from pulse_core.actions.notices import NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect

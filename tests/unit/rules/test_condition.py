@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulse_core.model.durations import rough
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Intent, Processes, ProcessHistory, Projected, Snapshot, Stage
 from pulse_core.rules.survival.condition import exhausted, judge
-from pulse_core.rules.survival.state import Condition, State, rough
+from pulse_core.rules.survival.state import Condition, State
 from pulse_core.settings import ProcessSettings, RestartSettings, Settings
 from pulse_core.settings.processes import RARELY_US
 
