@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.engine_user.account import SYSUSERS, Account, make
-from pulse_adapters.engine_user.laying import removed
 from pulse_adapters.engine_user.quarters import place_of
 from pulse_adapters.engine_user.reach import barrier
 from pulse_adapters.hands_host import tree
+from pulse_adapters.sandbox.copy_tree import remove_tree
 
 ROOT_ALONE = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a process another user")
 _NAME = f"pulse-test-{os.getpid()}"
@@ -30,7 +30,7 @@ def throwaway() -> Iterator[Account]:
         yield account
     finally:
         tree.end(lambda now: [pid for pid in now if uid_of(pid) == account.uid])
-        subprocess.run(["userdel", account.name], check=True)
+        subprocess.run(["userdel", account.name], check=True, timeout=60)
         (SYSUSERS / f"{account.name}.conf").unlink(missing_ok=True)
 
 
@@ -53,7 +53,7 @@ def open_folder() -> Iterator[Path]:
 
 def cleared(home: Path) -> None:
     """Remove what was laid out for this home."""
-    removed(place_of(home))
+    remove_tree(place_of(home))
 
 
 def readable_python(account: Account, folder: Path) -> str:
@@ -68,7 +68,7 @@ def readable_python(account: Account, folder: Path) -> str:
 
 
 def _like_this(python: str, folder: Path, version: str) -> str:
-    subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True)
+    subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=60)
     paths = [str(_REPOSITORY), *site.getsitepackages()]
     (folder / "lib" / version / "site-packages" / "all.pth").write_text("\n".join(paths))
     return str(folder / "bin" / "python")

@@ -82,5 +82,5 @@ def postbox() -> Iterator[Postbox]:
         yield box
     finally:
         server.shutdown()
-        serving.join()
+        serving.join(30)
         server.server_close()

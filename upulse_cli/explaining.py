@@ -29,7 +29,7 @@ class Explained(NamedTuple):
         return {
             "at": iso(snapshot.now.at),
             "tick": snapshot.tick,
-            "seq": snapshot.projected.seq,
+            "seq": snapshot.state.seq,
             "rules": [self._layer(layer) for layer in self.layers],
             "effects": [self._effect(effect) for effect in self.verdict.effects],
             "next_tick_ms": min(self.verdict.tick_ms, snapshot.settings.daemon.tick_ms),

@@ -56,9 +56,7 @@ def hand_over(home: Home, user: bool) -> Unit:
     """Install the unit and have systemd run the daemon, whoever ran it before."""
     unit = manager.install(home.path, user)
     if not user and (home.path / "engine").exists():
-        from upulse_cli.engine.giving import give  # it is slow to import, and seldom needed
-
-        say(give(home))
+        say(_account_set_up(home))
     if manager.is_active(unit):
         manager.restart(unit)
         return unit
@@ -66,6 +64,18 @@ def hand_over(home: Home, user: bool) -> Unit:
         say(f"Stopped the daemon in the background, process {pid}.")
     manager.start(unit)
     return unit
+
+
+def _account_set_up(home: Home) -> str:
+    """Give the engine a user of its own if that is possible; how it stands, in a sentence."""
+    from pulse_adapters.config.file import load_to_start  # slow to import, and seldom needed
+    from pulse_adapters.engine_user.account_setup import set_up_account
+
+    try:
+        user = load_to_start(home.config)[0].engine.user
+    except PulseError as error:
+        return f"Rules of your own have no user of their own: {error}"
+    return set_up_account(home.path, user)
 
 
 def up_now(home: Home) -> list[str]:

@@ -1,22 +1,25 @@
 """Snapshots for a person: as a rule would see it now, or as it was at a moment in the past."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import takewhile
 from typing import Any, NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.references import object_path
-from pulse_adapters.sqlite.vitals_reader import SampleRow, VitalsReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.capabilities import FOLD
+from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.vitals import WINDOW_US, Sample, Window
-from pulse_core.projections import BUILT_IN, Projected, Snapshot, fold
-from pulse_core.projections.projected import WANTED
-from upulse_cli.facts import checkpointed, facts_of, foldable, in_batches
+from pulse_core.ports.readers import EventQuery
+from pulse_core.projections import Snapshot, State
+from upulse_cli.facts import facts_of, foldable, in_batches, kept_of, resumed
 from upulse_cli.patience import aloud
 from upulse_cli.standing import decided
 
@@ -38,7 +41,7 @@ def seen_now(home: Home) -> Seen:
     facts = facts_of(home)
     settings, faults = decided(home, facts)
     now = SystemClock().now()
-    with VitalsReader(home.path) as vitals:
+    with SqliteVitalsReader(home.path) as vitals:
         windows = _windows(vitals.between(now.at - WINDOW_US, now.at))
         number = vitals.tick_count() + 1
     caveats = (
@@ -58,12 +61,11 @@ def seen_then(home: Home, at: int) -> Seen:
     """
     if at > SystemClock().now().at:
         raise PulseError(f"{iso(at)} has not come yet; the newest state is told without --at")
-    with LogReader(home.path) as log, VitalsReader(home.path) as vitals:
+    with SqliteEventReader(home.path) as log, SqliteVitalsReader(home.path) as vitals:
         last = log.last_before(at)
         if last is None:
             raise PulseError(f"the log begins after {iso(at)}; nothing is known of that moment")
-        kept = (_kept(home, vitals.snapshot_before(at)), checkpointed(home, log))
-        facts = facts_at(log, last.seq, kept)
+        facts = facts_at(log, last.seq, _kept(home, vitals.snapshot_before(at)), kept_of(home, log))
         tick = vitals.tick_before(at)
         windows = _windows(vitals.between(at - WINDOW_US, at))
     settings, faults = decided(home, facts)
@@ -76,40 +78,41 @@ def seen_then(home: Home, at: int) -> Seen:
     return Seen(Snapshot(tick.tick if tick else 0, moment, settings, windows, facts), caveats)
 
 
-def facts_at(log: LogReader, seq: int, kept: Sequence[Projected]) -> Projected:
+def facts_at(log: SqliteEventReader, seq: int, *kept: Mapping[str, Checkpoint]) -> State:
     """The projections at a row, folded from the nearest ones that were kept of an earlier row, or from the start."""
-    state = max((one for one in kept if one.seq <= seq), key=lambda one: one.seq, default=Projected())
-    rows = log.events(Wanted(since_seq=state.seq, kinds=tuple(WANTED)))
+    state = resumed(log, *kept, upto=seq)
+    rows = log.events(EventQuery(since_seq=state.seq, kinds=tuple(FOLD.kinds)))
     for batch in aloud(in_batches(takewhile(lambda row: row.seq <= seq, rows)), seq):
-        state = fold(state, [foldable(row) for row in batch])
-    return fold(state, (), upto=seq)
+        state = FOLD(state, [foldable(row) for row in batch])
+    return FOLD(state, (), upto=seq)
 
 
-def _kept(home: Home, snapshot: str | None) -> Projected:
-    """The projections in a kept snapshot; the empty ones if it can't be read or other folds have made it.
+def _kept(home: Home, snapshot: str | None) -> Mapping[str, Checkpoint]:
+    """The projections in a kept snapshot; none if it can't be read.
 
     One with events that no disk had taken yet is of no use: they are in the log now, and would be folded twice.
     """
     if snapshot is None:
-        return Projected()
+        return {}
     try:
         blob = object_path(home.objects, snapshot).read_bytes()
         if sha256(blob).hexdigest() != snapshot:
-            return Projected()
+            return {}
         whole: dict[str, Any] = json.loads(blob)
-        if whole["folds"] != {name: one.version for name, one in BUILT_IN.items()} or whole["supposed"]:
-            return Projected()
-        states: dict[str, Any] = {
-            name: one.load(json.dumps(whole["projected"][name])) for name, one in BUILT_IN.items()
+        if whole["supposed"]:
+            return {}
+        head = Head(whole["seq"])
+        return {
+            name: Checkpoint(whole["folds"][name], head, json.dumps(part))
+            for name, part in whole["projected"].items()
+            if name in whole["folds"]
         }
     except (OSError, ValueError, KeyError):
-        return Projected()
-    return Projected(whole["seq"], **states)
+        return {}
 
 
-def _windows(rows: Sequence[SampleRow]) -> dict[str, Window]:
+def _windows(rows: Sequence[Sample]) -> dict[str, Window]:
     windows: dict[str, Window] = {}
     for row in rows:
-        sample = Sample(row.id, row.key, Moment(row.at, row.boot, row.mono), row.data)
-        windows[row.key] = windows.get(row.key, Window()).plus(sample)
+        windows[row.key] = windows.get(row.key, Window()).plus(row)
     return windows

@@ -111,8 +111,12 @@ async def live(home: Home, options: argparse.Namespace) -> None:
         async with real_daemon(home, how, news, lock) as daemon:
             stop = asyncio.Event()
             loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
-                loop.add_signal_handler(number, stop.set)
+            loop.add_signal_handler(signal.SIGTERM, stop.set)
+            for number in (signal.SIGINT, signal.SIGQUIT):
+                # Ignored is what a shell without job control hands to what stands before an `&`: its Ctrl-C is meant
+                # for others in the same terminal.
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    loop.add_signal_handler(number, stop.set)
             for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
                 loop.add_signal_handler(number, LOG.warning, "%s means nothing here", number.name)
             loop.add_signal_handler(signal.SIGHUP, daemon.request_reload)

@@ -8,7 +8,7 @@ from pulse_adapters.config.home import Home
 from pulse_core.model.durations import spell_duration
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName, hint
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
-from pulse_core.projections import Projected, Silence
+from pulse_core.projections import Silence, State
 from pulse_core.projections.notices import PREFIX
 from pulse_core.rules.survival.silence import next_start, remaining
 from pulse_core.settings import Settings, SilenceSettings
@@ -91,7 +91,7 @@ def unheard_of(home: Home, pattern: str) -> str:
     return f"{pattern!r} fits nothing so far: no effect had such a key, and no guarded process would{hint(pattern, known)}"
 
 
-def known_keys(facts: Projected, settings: Settings) -> Iterator[str]:
+def known_keys(facts: State, settings: Settings) -> Iterator[str]:
     """Keys that effects have, had lately, or could have."""
     yield from facts.effects.keys
     yield from facts.effects.settled_at

@@ -9,8 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulse_adapters.engine_user.account import Account
-from pulse_adapters.engine_user.laying import laid, removed
+from pulse_adapters.engine_user.account import Account, chosen
+from pulse_adapters.engine_user.reach import READABLE, barrier
+from pulse_adapters.sandbox.copy_tree import copy_tree, remove_tree
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad
 
@@ -18,6 +19,24 @@ BASE = Path("/var/cache/pulse-engine")
 """Of all homes; what lies there can be made anew at any time."""
 _BEGUN, _LYING = ".begun-", "lying-"
 _KEPT_S, _BEGUN_S = 7 * 86_400.0, 3_600.0
+
+
+def engine_user_of(home: Path, name: str | None) -> "Quarters | None":
+    """The user that this home's engine runs as, and its place; None if its code runs as we do. Raises PulseError.
+
+    name: as the settings have it; one that is named must do. The usual one is taken only if it can read Python and
+    Pulse: where they were installed in root's own folders, the engine goes on as before.
+    """
+    account = chosen(name)
+    if account is None:
+        return None
+    if account.uid == home.stat().st_uid:
+        raise PulseError(f"{home} belongs to the user {account.name}, who must not read it; name another one")
+    if where := barrier(account):
+        if not name:
+            return None
+        raise PulseError(f"the user {account.name} can't read {where}; {READABLE}")
+    return Quarters(account, home)
 
 
 def place_of(home: Path, base: Path = BASE) -> Path:
@@ -69,11 +88,11 @@ class Quarters:
             return there
         begun = self._new()
         try:
-            digest = laid(source, begun)
+            digest = copy_tree(source, begun)
             name = source.name if is_commit else _LYING + digest[:24]
             shown = _named(begun, self.path / name)
         finally:
-            removed(begun)
+            remove_tree(begun)
         os.utime(shown)  # it is used: not old
         self._sweep(shown)
         return shown
@@ -100,7 +119,7 @@ class Quarters:
         for one in self.path.iterdir():
             with suppress(FileNotFoundError):  # somebody else sweeps, too
                 if one != keep and self._is_over(one.name, time.time() - one.lstat().st_mtime):
-                    removed(one)
+                    remove_tree(one)
 
     def _is_over(self, name: str, age: float) -> bool:
         if name.startswith(_BEGUN):

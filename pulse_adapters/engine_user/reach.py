@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pulse_adapters.engine_user.account import Account
 
+READABLE = "install Python and Pulse where it can, as in /opt"
+"""What helps a user that can't read them."""
 _PACKAGES = ("pulse_core", "pulse_adapters", "pydantic", "pydantic_core")
 
 

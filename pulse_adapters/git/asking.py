@@ -7,12 +7,14 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from pulse_adapters.git.author import PULSE
 from pulse_adapters.git.content import is_of
 from pulse_adapters.git.faults import MainMoved
-from pulse_adapters.git.place import Laid, objects, revision
+from pulse_adapters.git.place import objects, revision
 from pulse_core.model.errors import PulseError
+from pulse_core.ports import Revision
 
 TIMEOUT_S = 30.0
 GRACE_S = 1.0
@@ -20,24 +22,8 @@ GRACE_S = 1.0
 _KINDS: dict[str, type[PulseError]] = {"MainMoved": MainMoved}
 
 
-class Settled(NamedTuple):
-    """What main is now; stray: the branch that keeps what lay about in `engine/`; notes: what did not follow."""
-
-    commit: str
-    stray: str = ""
-    notes: tuple[str, ...] = ()
-
-
-class Back(NamedTuple):
-    """The commit that goes back, where it is laid out, and the branch that keeps what was rejected."""
-
-    commit: str
-    path: Path
-    branch: str
-
-
 class GitChild:
-    """The verbs of the repository that the daemon needs. Each raises PulseError with the child's own words."""
+    """Implements `Revisions`. Each verb raises PulseError with the child's own words."""
 
     def __init__(self, home: Path, timeout: float = TIMEOUT_S) -> None:
         self._home, self._timeout = home, timeout
@@ -46,23 +32,23 @@ class GitChild:
         """The commit that main is."""
         return str((await self._ask("head"))["commit"])
 
-    async def ensure(self, commit: str) -> Laid:
-        """Where the commit is laid out, read-only, as it was committed; no child is needed if it is."""
+    async def ensure(self, commit: str) -> Revision:
+        """The commit's immutable export, as it was committed; no child is needed if it is there."""
         path = revision(self._home, commit)
         if await asyncio.to_thread(is_of, path, commit, objects(self._home)):
-            return Laid(path)
+            return Revision(commit, str(path))
         said = await self._ask("ensure", commit)
-        return Laid(Path(said["path"]), said["altered"])
+        return Revision(commit, said["path"], said["altered"])
 
-    async def point_main(self, commit: str, expected: str) -> Settled:
+    async def point_main(self, commit: str, expected: str) -> None:
         """Make the commit main if main is `expected`; raises MainMoved."""
-        said = await self._ask("point-main", commit, expected)
-        return Settled(said["commit"], said["stray"], tuple(said["notes"]))
+        await self._ask("point-main", commit, expected)
 
-    async def going_back(self, to: str, rejected: str, message: str, author: str) -> Back:
+    async def going_back(self, to: str, rejected: str, why: str) -> tuple[Revision, str]:
         """A commit on top of main with the content of `to`, laid out, and a branch for the rejected one; nothing moves."""
-        said = await self._ask("going-back", to, rejected, message, author)
-        return Back(said["commit"], Path(said["path"]), said["branch"])
+        message = f"Go back to {to[:12]}: {why or 'somebody asked'}"
+        said = await self._ask("going-back", to, rejected, message, PULSE)
+        return Revision(said["commit"], said["path"]), said["branch"]
 
     async def _ask(self, verb: str, *words: str) -> dict[str, Any]:
         argv = (sys.executable, "-P", "-m", "pulse_adapters.git.child", str(self._home), verb, *words)

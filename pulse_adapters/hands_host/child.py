@@ -15,6 +15,7 @@ from pulse_adapters.hands_host.begun import Begun
 from pulse_adapters.hands_host.limits import Unlimited, confine
 from pulse_adapters.hands_host.loading import Contents, Unloadable, load
 from pulse_adapters.hands_host.marks import CALL, ENV, Marks
+from pulse_core.projections import snapshot  # noqa: F401 - authors import it, as a user who may not read this Python
 
 _OURS = ("PYTHONPATH", "PYDANTIC_DISABLE_PLUGINS")
 """Variables that are not for the programs that the engine's code starts."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pulse_adapters.child.places import Places, placed
+from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.hands_host.answers import Told, roots_of, told
 from pulse_adapters.hands_host.deeds import ChildExecutor
 from pulse_adapters.hands_host.hands import Hands
@@ -34,25 +35,24 @@ NOTHING = Taken()
 class HandsHost:
     """Starts a child for each revision that has watchers or executors.
 
-    windows: of every sense, as they are now; user: the uid and gid that
-    the child takes on, if we may give it one; plugins: entry points as `module:attribute` by name, whose watchers and
-    executors stand before the engine's; load: seconds; shown: where the user finds what lies at a path, if it is
-    elsewhere.
+    windows: of every sense, as they are now; run_as: asked at each start for the user that the child takes on (raises
+    CannotLoad where it can't have the one that it must have); plugins: entry points as `module:attribute` by name,
+    whose watchers and executors stand before the engine's; load: seconds.
     """
 
     clock: Clock
     windows: Callable[[], Mapping[str, Window]]
-    user: tuple[int, int] | None = None
+    run_as: Callable[[], RunAs] = RunAs
     plugins: Mapping[str, str] = field(default_factory=dict)
     load: float = LOAD
-    shown: Callable[[str], str] | None = None
 
     async def start(self, revision: Revision, memory: int, taken: Taken, failed: Failed) -> Hands:
         """The revision's hands; memory: MiB beyond what the child starts with. Raises CannotLoad.
 
         failed: told each fault that no caller is told.
         """
-        life, found = await self._begun(revision.path, memory)
+        run_as = await asyncio.to_thread(self.run_as)
+        life, found = await self._begun(revision.path, memory, run_as)
         clashes = tuple(_clashes(found, taken))
         if not (found.watchers or found.executors):
             await _ended(life)
@@ -60,7 +60,7 @@ class HandsHost:
         left_out = {fault.whose for fault in clashes}
 
         async def again() -> Life:
-            life, now = await self._begun(revision.path, memory)
+            life, now = await self._begun(revision.path, memory, run_as)
             if now != found:
                 await _ended(life)
                 raise CannotLoad("the same revision holds something else than before")
@@ -76,25 +76,25 @@ class HandsHost:
         )
         return hands
 
-    async def _begun(self, path: str, memory: int) -> tuple[Life, Told]:
-        root = _real(await asyncio.to_thread(self.shown, path) if self.shown else path)
+    async def _begun(self, path: str, memory: int, run_as: RunAs) -> tuple[Life, Told]:
+        user, shown = run_as
+        root = _real(await asyncio.to_thread(shown, path) if shown else path)
         mark = f"{ENV}={secrets.token_hex(8)}"
         try:
-            uid = self.user[0] if self.user else None
-            life = Life(_environment(mark, self.user), mark, Places({root: ""}), uid)
+            life = Life(_environment(mark, user), mark, Places({root: ""}), user[0] if user else None)
         except OSError as error:
             raise CannotLoad(f"no hands host can be started: {error}") from error
         try:
-            return life, await self._loaded(life, root, memory)
+            return life, await self._loaded(life, root, memory, user)
         except BaseException:
             await _ended(life)
             raise
 
-    async def _loaded(self, life: Life, root: str, memory: int) -> Told:
+    async def _loaded(self, life: Life, root: str, memory: int, user: tuple[int, int] | None) -> Told:
         message = {
             "root": root,
             "memory": memory * _MIB,
-            "user": self.user,
+            "user": user,
             "parent": os.getpid(),
             "group": os.getpgid(0),
             "plugins": self.plugins,

@@ -15,7 +15,7 @@ from pulse_adapters.host.usage import CpuMeter, SelfMeter, load, memory
 from pulse_core.model.condition_names import OF_MEMORY, SYSTEM_RESOURCE
 from pulse_core.model.json_types import Json
 from pulse_core.model.vitals import WINDOW_US, Reading, Window
-from pulse_core.record import Facts
+from pulse_core.projections import CurrentState
 from pulse_core.settings import Settings
 from pulse_core.watch.resources import OVER, History, conclude, spelled, streaks
 
@@ -26,7 +26,7 @@ UNSEEN = 3
 class Before(NamedTuple):
     """What is known already: the log's facts, and this sense's last minute, an earlier daemon's samples with it."""
 
-    facts: Facts
+    facts: CurrentState
     window: Callable[[], Window]
 
 

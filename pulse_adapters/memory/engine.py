@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any
 
+from pulse_core.capabilities import FOLD
 from pulse_core.engine.authored import Projection
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.ports import CannotLoad, Fault, History, Insight, Kept, Loaded, Revision
-from pulse_core.projections import Projected, Snapshot, fold
+from pulse_core.projections import Snapshot, State
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import Answer, Inner, Trace, name_of
 
@@ -60,7 +61,7 @@ class MemoryHosts:
         if rules is None:
             raise CannotLoad(f"{revision.commit} can't be loaded (rules/broken.py:1)")
         owns = {name: Own(one) for name, one in self.revisions.own.get(revision.commit, {}).items()}
-        host = MemoryRuleHost(tuple(rules), prev.projected, owns)
+        host = MemoryRuleHost(tuple(rules), prev.state, owns)
         await host.rebuild(history, kept)
         self.started.append(host)
         return host
@@ -110,7 +111,7 @@ class Own:
 class MemoryRuleHost:
     """Implements `RuleHost` without a process: the rules are folded right here. `die` is what a kill would be."""
 
-    def __init__(self, rules: Sequence[Rule], state: Projected, owns: Mapping[str, Own]) -> None:
+    def __init__(self, rules: Sequence[Rule], state: State, owns: Mapping[str, Own]) -> None:
         self.rules, self.state, self.owns = rules, state, owns
         self.alive, self.closed = True, False
         self.passed_over: frozenset[str] = frozenset()
@@ -136,17 +137,17 @@ class MemoryRuleHost:
     async def fold(self, prev: Snapshot, curr: Snapshot) -> Insight:
         if not self.alive:
             return Insight(faults=(Fault("engine", "its host has died"),))
-        self._recorded = curr.projected.seq
-        upto = self._recorded + curr.projected.supposed
+        self._recorded = curr.state.seq
+        upto = self._recorded + curr.state.provisional
         due = [one for one in self._events if one.seq <= upto]
         self._events = [one for one in self._events if one.seq > upto]
-        self.state = fold(self.state, [one for one in due if one.seq > self.state.seq])
+        self.state = FOLD(self.state, [one for one in due if one.seq > self.state.seq])
         told = {name: own.take(due, self._recorded) for name, own in self.owns.items()}
         faults = [Fault(f"projection:{name}", words) for name, words in told.items() if words]
         trace: Trace = []
         rules = [_alone(rule) for rule in self.rules if name_of(rule) not in self.passed_over]
         values = {name: json.loads(own.text) for name, own in self.owns.items()}
-        seen = replace(curr, projected=self.state, own=values)
+        seen = replace(curr, state=self.state, own=values)
         verdict = await compose(rules, trace=trace)(prev, seen)
         faults += [Fault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error"]
         return Insight(verdict, tuple(trace), tuple(faults))

@@ -24,7 +24,7 @@ from pulse_adapters.rule_host.folding import Folder
 from pulse_adapters.rule_host.guard import Guard
 from pulse_adapters.rule_host.loading import Contents, Loader, Unloadable
 from pulse_adapters.rule_host.profiling import Profile
-from pulse_adapters.rule_host.sandbox import lock
+from pulse_adapters.sandbox.confinement import lock
 from pulse_core.projections.snapshot import Snapshot
 
 PRINTED = 2
@@ -117,7 +117,7 @@ class Host:
     def _moved(self, request: Message) -> tuple[Snapshot, Snapshot]:
         """The last snapshot and the new one."""
         self.picture.take(request["events"])
-        upto = request["seq"] + request["supposed"]
+        upto = request["seq"] + request["provisional"]
         events = self.picture.due(upto)
         self.owns.take(events, request["seq"])
         return self.picture.move(request, events, self.owns.values())
@@ -177,7 +177,7 @@ class Host:
     def _kept(self, name: str) -> Message:
         """An own projection as it stands, unless it stands still, or knows of what may yet be recorded otherwise."""
         own = self.owns[name]
-        if own.broken or own.seq > self.picture.snapshot.projected.seq:
+        if own.broken or own.seq > self.picture.snapshot.state.seq:
             return {"kept": None}
         return {"kept": [own.version, own.seq, own.text.decode()]}
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from pulse_core.capabilities import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.projections.projected import BUILT_IN, Projected, fold
 from pulse_core.projections.snapshot import Snapshot
 from pulse_core.settings import Settings
 
@@ -25,14 +25,13 @@ class Picture:
         self._windows: dict[str, Window] = {}
         self._waiting: list[Event] = []
         self._sense(prev["windows"])
-        parts = {name: BUILT_IN[name].load(text) for name, text in prev["projected"].items()}
-        self._projected = Projected(prev["seq"], **parts, supposed=prev["supposed"])  # type: ignore[arg-type]  # each load returns its own state
+        self._state = FOLD.load(prev["projections"], prev["seq"], prev["provisional"])
         self.snapshot = self._taken(prev, {})
 
     @property
     def row(self) -> int:
-        """How far the picture goes, with what is only supposed."""
-        return self._projected.seq + self._projected.supposed
+        """How far the picture goes, with what is provisional."""
+        return self._state.seq + self._state.provisional
 
     def take(self, rows: Sequence[Sequence[Any]]) -> None:
         """Take events; they become part of the picture at the tick that knows of them."""
@@ -50,14 +49,14 @@ class Picture:
         if "settings" in tick:
             self._settings = _settings(tick["settings"])
         self._sense(tick["windows"])
-        moved = fold(self._projected, events, tick["seq"]) if events else self._projected
-        self._projected = replace(moved, seq=tick["seq"], supposed=tick["supposed"])
+        moved = FOLD(self._state, events, tick["seq"]) if events else self._state
+        self._state = replace(moved, seq=tick["seq"], provisional=tick["provisional"])
         before, self.snapshot = self.snapshot, self._taken(tick, own)
         return before, self.snapshot
 
     def _taken(self, tick: Told, own: Mapping[str, Any]) -> Snapshot:
         now = Moment(*tick["now"])
-        return Snapshot(tick["tick"], now, self._settings, self._windows, self._projected, own)
+        return Snapshot(tick["tick"], now, self._settings, self._windows, self._state, own)
 
     def _sense(self, windows: Mapping[str, Any]) -> None:
         """Each key's new samples, and how many there are now; none means that the key is gone."""

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from pulse_adapters.child.frames import Message
 from pulse_adapters.child.places import Places, placed
+from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.rule_host.insight import Replayed, insight_of, kept_of, replayed_of
 from pulse_adapters.rule_host.news import News
 from pulse_adapters.rule_host.process import RuleProcess
-from pulse_adapters.rule_host.scratch import Scratch
+from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_core.model.event import Event
 from pulse_core.ports import Fault, Insight, Kept, Loaded
 from pulse_core.projections import Snapshot
@@ -30,9 +31,9 @@ _WORDS = 200
 class Child:
     """Asks a process, and knows why it is no more."""
 
-    def __init__(self, env: Mapping[str, str], scratch: Scratch) -> None:
+    def __init__(self, env: Mapping[str, str], scratch: Scratch, run_as: RunAs) -> None:
         self.process = RuleProcess(env, self._said, self._gone)
-        self.scratch = scratch
+        self.scratch, self.run_as = scratch, run_as
         self.alive = True
         self.units: Sequence[Fault] = ()
         self.places = Places({})

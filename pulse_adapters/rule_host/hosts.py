@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.child.places import Places, roots_of_plugins
+from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.rule_host.host import Child, ChildRuleHost
 from pulse_adapters.rule_host.insight import kinds_of, loaded_of, roots_of, units_of
 from pulse_adapters.rule_host.news import whole
-from pulse_adapters.rule_host.scratch import Scratch
+from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_core.model.event import Event
 from pulse_core.ports import CannotLoad, History, Kept, Loaded, Revision
 from pulse_core.projections import Snapshot
@@ -28,17 +29,16 @@ class ChildHosts:
     """`Hosts` as child processes.
 
     scratch: the folder beneath which each may write in one of its own (the system's for temporary files if None);
-    user: the uid and gid that it takes on, if we may give it one; plugins: entry points as `module:attribute` by
-    name; dev: report what would make a replay differ while rules run, which makes them slower; shown: where the user
-    finds what lies at a path, if it is elsewhere.
+    run_as: asked at each start for the user that the child takes on (raises CannotLoad where it can't have the one
+    that it must have); plugins: entry points as `module:attribute` by name; dev: report what would make a replay
+    differ while rules run, which makes them slower.
     """
 
     scratch: str | None = None
-    user: tuple[int, int] | None = None
+    run_as: Callable[[], RunAs] = RunAs
     plugins: Mapping[str, str] = field(default_factory=dict)
     dev: bool = False
     load: float = LOAD
-    shown: Callable[[str], str] | None = None
 
     async def start(
         self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, Kept]
@@ -51,7 +51,8 @@ class ChildHosts:
     ) -> ChildRuleHost:
         """The host that a child becomes which was begun before, and stood by. Raises CannotLoad."""
         try:
-            path = await asyncio.to_thread(self.shown, revision.path) if self.shown else revision.path
+            shown = child.run_as.shown
+            path = await asyncio.to_thread(shown, revision.path) if shown else revision.path
             answer = await self._begun(child, _real(path), prev)
             await _Rebuilding(child, answer, prev, self.load).run(history, kept)
             return ChildRuleHost(child, loaded_of(answer), prev)
@@ -64,12 +65,13 @@ class ChildHosts:
 
     async def child(self) -> Child:
         """A child that has imported all but the authors' code, or soon will have. Raises CannotLoad."""
+        run_as = await asyncio.to_thread(self.run_as)
         try:
-            scratch = Scratch(self.scratch, self.user)
+            scratch = Scratch(self.scratch, run_as.user)
         except OSError as error:
             raise CannotLoad(f"no rule host can be started: {error}") from error
         try:
-            return Child(_environment(scratch.path, self.plugins), scratch)
+            return Child(_environment(scratch.path, self.plugins), scratch, run_as)
         except OSError as error:
             await scratch.remove()
             raise CannotLoad(f"no rule host can be started: {error}") from error
@@ -80,7 +82,7 @@ class ChildHosts:
             "root": root,
             "parent": os.getpid(),
             "scratch": child.scratch.path,
-            "user": self.user,
+            "user": child.run_as.user,
             "memory": prev.settings.engine.memory * _MIB,
             "plugins": self.plugins,
             "dev": self.dev,
@@ -102,7 +104,7 @@ class _Rebuilding:
         self._child, self._seconds = child, seconds
         self._loaded: Loaded = loaded_of(answer)
         self._kinds = kinds_of(answer)
-        self._row = prev.projected.seq
+        self._row = prev.state.seq
 
     async def run(self, history: History, kept: Mapping[str, Kept]) -> None:
         """What fits of what was kept goes on from there, and the others begin with the log."""

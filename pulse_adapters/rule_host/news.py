@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pulse_core.capabilities import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.projections import BUILT_IN, Snapshot
+from pulse_core.projections import Snapshot
 from pulse_core.settings import Settings
 
 _NOTHING = Window()
@@ -14,12 +15,9 @@ Message = dict[str, Any]
 
 def whole(snapshot: Snapshot) -> Message:
     """A snapshot with all that is in it."""
-    projected = {
-        name: projection.dump(getattr(snapshot.projected, name)) for name, projection in BUILT_IN.items()
-    }
     return {
         **_tick(snapshot),
-        "projected": projected,
+        "projections": FOLD.dump(snapshot.state),
         "windows": _windows({}, snapshot.windows),
         "settings": _settings(snapshot.settings),
     }
@@ -59,16 +57,16 @@ class News:
 
 
 def _place(snapshot: Snapshot) -> tuple[int, int]:
-    return snapshot.tick, snapshot.projected.seq + snapshot.projected.supposed
+    return snapshot.tick, snapshot.state.seq + snapshot.state.provisional
 
 
 def _tick(snapshot: Snapshot) -> Message:
-    projected = snapshot.projected
+    state = snapshot.state
     return {
         "tick": snapshot.tick,
         "now": snapshot.now,
-        "seq": projected.seq,
-        "supposed": projected.supposed,
+        "seq": state.seq,
+        "provisional": state.provisional,
     }
 
 

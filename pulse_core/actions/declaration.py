@@ -11,10 +11,10 @@ from pulse_core.model.errors import Refused
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import describe
-from pulse_core.projections import Projected, Snapshot
+from pulse_core.projections import Snapshot, State
 
 
-def no_objection(effect: Effect, state: Projected, now: Moment) -> str:
+def no_objection(effect: Effect, state: State, now: Moment) -> str:
     """Nothing speaks against beginning it."""
     return ""
 
@@ -46,7 +46,7 @@ class ActionDeclaration:
     summary: str = ""
     exclusive_by: str = ""
     is_reserved: bool = False
-    objection: Callable[[Effect, Projected, Moment], str] = no_objection
+    objection: Callable[[Effect, State, Moment], str] = no_objection
     refusal: Callable[[Effect, Snapshot], str] = no_refusal
     is_too_soon: Callable[[Effect, Snapshot], bool] = never_too_soon
 

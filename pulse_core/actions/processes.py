@@ -7,7 +7,7 @@ from pulse_core.model import actions
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.ports.host import Found
-from pulse_core.projections import Intent, Projected, Snapshot
+from pulse_core.projections import Intent, Snapshot, State
 from pulse_core.projections.effects import MINUTE
 from pulse_core.settings import ProcessSettings
 
@@ -64,19 +64,19 @@ class StopParams(BaseModel):
         return self
 
 
-def restart_objection(effect: Effect, state: Projected, now: Moment) -> str:
+def restart_objection(effect: Effect, state: State, now: Moment) -> str:
     """Somebody wants the process down by now."""
     stop = _stop(effect, state, now)
     return f"stopped by {stop.by} in the meantime" if stop else ""
 
 
-def stop_objection(effect: Effect, state: Projected, now: Moment) -> str:
+def stop_objection(effect: Effect, state: State, now: Moment) -> str:
     """Nobody wants the guarded process down any more."""
     is_taken_back = bool(effect.params.get("process")) and _stop(effect, state, now) is None
     return "the stop was taken back in the meantime" if is_taken_back else ""
 
 
-def _stop(effect: Effect, state: Projected, now: Moment) -> Intent | None:
+def _stop(effect: Effect, state: State, now: Moment) -> Intent | None:
     stop = state.processes[str(effect.params.get("process", ""))].stop
     return stop if stop is not None and stop.holds(now) else None
 

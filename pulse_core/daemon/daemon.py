@@ -109,7 +109,7 @@ class Daemon:
     def _standing(self) -> Snapshot:
         """The last snapshot that the whole onion has seen; if it saw what is only supposed, what is recorded now."""
         seen = self.ticker.standing
-        if seen and not seen.projected.supposed:
+        if seen and not seen.state.provisional:
             return seen
         windows, recorded = self.watch.windows, self.parts.view.recorded()
         return Snapshot(self.ticker.number, self.parts.clock.now(), self.parts.decisions(), windows, recorded)

@@ -74,11 +74,11 @@ class Housekeeping:
     async def keep(self) -> None:
         """Checkpoint the projections as the last tick saw them, if they moved on since."""
         last = self.ticked()
-        if last is None or last.projected.seq == self._kept:
+        if last is None or last.state.seq == self._kept:
             return
         try:
-            await checkpoint(self.log, self.checkpoints, last.projected)
-            self._kept = last.projected.seq
+            await checkpoint(self.log, self.checkpoints, last.state)
+            self._kept = last.state.seq
         except PulseError as error:
             self.failed("checkpoint", str(error))
 

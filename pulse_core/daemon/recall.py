@@ -3,7 +3,7 @@
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Window
 from pulse_core.ports import Checkpoints, EventLog, Vitals
-from pulse_core.projections import Projected, Snapshot
+from pulse_core.projections import Snapshot, State
 from pulse_core.record.view import View, advanced, restored
 from pulse_core.settings import Settings
 
@@ -28,7 +28,7 @@ async def recall(
     return prev
 
 
-async def snapshot_of(record: TickRecord, vitals: Vitals, state: Projected, settings: Settings) -> Snapshot:
+async def snapshot_of(record: TickRecord, vitals: Vitals, state: State, settings: Settings) -> Snapshot:
     """The snapshot that this tick saw, as far as its samples are still there."""
     samples = await vitals.samples(record.samples)
     windows = {sample.key: Window((sample,)) for sample in samples}

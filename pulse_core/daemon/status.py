@@ -9,11 +9,11 @@ from pulse_core.model.durations import rough
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
 from pulse_core.ports import Watcher
-from pulse_core.projections import Condition, Phase, Projected, Snapshot
+from pulse_core.projections import Condition, Phase, Snapshot, State
 from pulse_core.rules.survival.condition import judge, restart_key
 from pulse_core.rules.survival.silence import in_force
 from pulse_core.rules.survival.state import Condition as Standing
-from pulse_core.rules.survival.state import State
+from pulse_core.rules.survival.state import ProcessState
 from pulse_core.settings import ProcessSettings, Settings
 from pulse_core.watch.costs import Cost
 
@@ -28,7 +28,7 @@ class Beat:
 
 def status(
     settings: Settings,
-    facts: Projected,
+    facts: State,
     now: Moment,
     beat: Beat,
     daemon: Mapping[str, Json],
@@ -46,7 +46,7 @@ def status(
             "rows": facts.seq,
             "verified": iso(control.verified.at) if control.verified else None,
             "damage": control.damage or None,
-            "unwritten": facts.supposed,
+            "unwritten": facts.provisional,
         },
         "processes": [process_status(process, snapshot) for process in settings.process],
         "effects": effect_counts(facts),
@@ -76,14 +76,14 @@ def standing(process: ProcessSettings, snapshot: Snapshot) -> Standing:
     condition = judge(process, snapshot)
     key = restart_key(process.name)
     holding = [quiet for quiet in in_force(snapshot) if fnmatchcase(key, quiet.match)]
-    if condition.state is not State.DUE or not holding:
+    if condition.state is not ProcessState.DUE or not holding:
         return condition
     last = max(holding, key=lambda quiet: quiet.left_us)
     why = f"{condition.why}; held back by {last.whose}, for another {rough(last.left_us)}"
-    return Standing(State.SILENCED, last.left_us, why)
+    return Standing(ProcessState.SILENCED, last.left_us, why)
 
 
-def effect_counts(facts: Projected) -> dict[str, int]:
+def effect_counts(facts: State) -> dict[str, int]:
     """How many effects stand where."""
     effects = facts.effects
     return {
@@ -107,7 +107,7 @@ def condition_status(name: str, condition: Condition) -> dict[str, Json]:
     }
 
 
-def notice_counts(facts: Projected) -> dict[str, int]:
+def notice_counts(facts: State) -> dict[str, int]:
     """How many topics people were told of that are not over, and how many notices are not delivered yet."""
     notices = facts.notices
     standing = sum(not notice.over for notice in notices.of.values())

@@ -120,7 +120,7 @@ class Hosting:
         except BaseException:
             await host.close()
             raise
-        return Running(host, revision.commit, prev.projected.seq, hands)
+        return Running(host, revision.commit, prev.state.seq, hands)
 
     async def _hands(self, revision: Revision, loaded: Loaded) -> Hands | None:
         """What of the revision senses and acts, in a process of its own; none if nothing does."""

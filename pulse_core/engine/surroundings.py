@@ -19,7 +19,7 @@ from pulse_core.ports import (
     Taken,
     Watcher,
 )
-from pulse_core.projections import Projected, Snapshot
+from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 
 BACKOFF = Backoff(0.5, 300.0)
@@ -47,7 +47,7 @@ class Surroundings:
 
     log: EventLog
     checkpoints: Checkpoints
-    facts: Callable[[], Projected]
+    facts: Callable[[], State]
     settings: Callable[[], Settings]
     standing: Callable[[], Snapshot]
     failed: Callable[[str, str], None]

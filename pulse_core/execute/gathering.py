@@ -13,7 +13,7 @@ from pulse_core.model.durations import rough
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.urls import host_of, is_address, is_here
-from pulse_core.projections import Notices, OpenEffect, Phase, Projected
+from pulse_core.projections import Notices, OpenEffect, Phase, State
 from pulse_core.projections.notices import HOUR
 from pulse_core.settings import Settings
 
@@ -36,7 +36,7 @@ def goes_out(effect: Effect | OpenEffect, settings: Settings) -> bool:
     return bool(settings.notify.urls) and effect.action in OUTWARD
 
 
-def gathered(waiting: Sequence[OpenEffect], facts: Projected, settings: Settings, now: Moment) -> Gathered:
+def gathered(waiting: Sequence[OpenEffect], facts: State, settings: Settings, now: Moment) -> Gathered:
     """What becomes of the notices that wait, in the order of the log. Pure."""
     if not waiting or is_away(facts, settings):
         return Gathered()
@@ -62,7 +62,7 @@ def may_join(effect: OpenEffect, full_us: int, now: Moment) -> bool:
     return now.since(effect.moment) * 2 >= effect.retry_us if is_failed(effect) else not full_us
 
 
-def held_back(facts: Projected, settings: Settings, now: Moment) -> str:
+def held_back(facts: State, settings: Settings, now: Moment) -> str:
     """Why no new notice goes out at this moment, in words; nothing if one may."""
     if is_away(facts, settings) and (condition := facts.conditions[NETWORK]):
         return f"waits for the network, which is {condition.state} for {rough(now.since(condition.since))}"
@@ -71,7 +71,7 @@ def held_back(facts: Projected, settings: Settings, now: Moment) -> str:
     return ""
 
 
-def is_away(facts: Projected, settings: Settings) -> bool:
+def is_away(facts: State, settings: Settings) -> bool:
     """Whether the network is known to be down, and every address lies beyond it.
 
     If anything answers, so may the address; and a condition that nobody watches any more says nothing.

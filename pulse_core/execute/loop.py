@@ -24,8 +24,8 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import Clock, Executor
-from pulse_core.projections import OpenEffect, Phase
-from pulse_core.record import Facts, Journal
+from pulse_core.projections import CurrentState, OpenEffect, Phase
+from pulse_core.record import Journal
 from pulse_core.settings import Settings
 
 STIRRING = frozenset(
@@ -54,7 +54,7 @@ class ExecutorLoop:
     def __init__(
         self,
         journal: Journal,
-        facts: Facts,
+        facts: CurrentState,
         settings: Callable[[], Settings],
         executors: Mapping[str, Executor],
         clock: Clock,

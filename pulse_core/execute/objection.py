@@ -2,11 +2,11 @@
 
 from pulse_core.actions import declared
 from pulse_core.model.moment import Moment
-from pulse_core.projections import OpenEffect, Projected
+from pulse_core.projections import OpenEffect, State
 from pulse_core.projections.conditions import FOR
 
 
-def objection(effect: OpenEffect, facts: Projected, now: Moment) -> str | None:
+def objection(effect: OpenEffect, facts: State, now: Moment) -> str | None:
     """Why the effect is to be cancelled rather than begun, or None if it is still wanted. Pure."""
     if effect.cancel:
         return f"cancelled by {effect.cancel}"
@@ -18,7 +18,7 @@ def objection(effect: OpenEffect, facts: Projected, now: Moment) -> str | None:
     return _over(effect, facts) or declared(wish.action).objection(wish, facts, now) or None
 
 
-def _over(effect: OpenEffect, facts: Projected) -> str | None:
+def _over(effect: OpenEffect, facts: State) -> str | None:
     """What a rule wished against a condition is not wanted any more once that is cleared."""
     condition = effect.wish.params.get(FOR)
     if condition and facts.conditions[str(condition)] is None:

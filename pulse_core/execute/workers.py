@@ -12,8 +12,8 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect, EffectCancelled, EffectExecuting, EffectFailed, EffectUnknown
 from pulse_core.model.payload import Payload
 from pulse_core.ports import Clock, Executor, Safety
-from pulse_core.projections import OpenEffect, Phase
-from pulse_core.record import Facts, Journal
+from pulse_core.projections import CurrentState, OpenEffect, Phase
+from pulse_core.record import Journal
 from pulse_core.record.gate import parsed
 
 UNWRITTEN_PAUSE = 0.2
@@ -30,7 +30,7 @@ class Workers:
     def __init__(
         self,
         journal: Journal,
-        facts: Facts,
+        facts: CurrentState,
         executors: Mapping[str, Executor],
         clock: Clock,
         dice: Random,

@@ -9,6 +9,7 @@ from pydantic_core import from_json
 
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.json_types import Json
+from pulse_core.model.stored_data import REDACTED
 
 
 class Role(IntEnum):
@@ -47,7 +48,6 @@ class Payload(BaseModel):
         KINDS[kind] = cls
 
 
-REDACTED = "null"
 KINDS: dict[str, type[Payload]] = {}
 
 

@@ -3,6 +3,7 @@
 Each has a real adapter and a twin in `pulse_adapters.memory`; one contract suite runs over both.
 """
 
+from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.courier import Courier, Letter
 from pulse_core.ports.engine import (
@@ -27,7 +28,7 @@ from pulse_core.ports.lifeline import Lifeline
 from pulse_core.ports.log import EventLog, Listener
 from pulse_core.ports.logs import Heard, Hits, LogReader, Place, Progress
 from pulse_core.ports.prober import Answer, Prober, Question, Trouble
-from pulse_core.ports.stores import Checkpoint, Checkpoints, Objects, Sweep, Swept, Vitals
+from pulse_core.ports.stores import Checkpoints, Objects, Sweep, Swept, Vitals
 from pulse_core.ports.watcher import Watcher
 
 __all__ = [

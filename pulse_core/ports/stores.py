@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from pulse_core.model.event import Head
+from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
@@ -76,14 +76,6 @@ class Swept(NamedTuple):
 
 Sweep = Callable[[], Awaitable[Swept]]
 """Takes away what the home has no use for any more. Safe beside everything else that the daemon does."""
-
-
-class Checkpoint(NamedTuple):
-    """A projection's state as JSON text, the version of its fold, and the row it stands at."""
-
-    version: int
-    head: Head
-    state: str
 
 
 class Checkpoints(Protocol):

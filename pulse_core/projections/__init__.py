@@ -7,20 +7,25 @@ from pulse_core.projections.conditions import Condition, Conditions, Measure
 from pulse_core.projections.control import Control
 from pulse_core.projections.effects import Effects, OpenEffect, Phase
 from pulse_core.projections.engine import Engine
+from pulse_core.projections.fold import CatchUp, Fold, Gap
 from pulse_core.projections.logs import Logs
 from pulse_core.projections.notices import Notice, Notices
 from pulse_core.projections.processes import Intent, Processes, ProcessHistory, Stage
-from pulse_core.projections.projected import BUILT_IN, Projected, fold
+from pulse_core.projections.projection import Projection
 from pulse_core.projections.silences import Silence, Silences
 from pulse_core.projections.snapshot import Snapshot
+from pulse_core.projections.state import CurrentState, State
 
 __all__ = [
-    "BUILT_IN",
+    "CatchUp",
     "Condition",
     "Conditions",
     "Control",
+    "CurrentState",
     "Effects",
     "Engine",
+    "Fold",
+    "Gap",
     "Intent",
     "Logs",
     "Measure",
@@ -30,10 +35,10 @@ __all__ = [
     "Phase",
     "ProcessHistory",
     "Processes",
-    "Projected",
+    "Projection",
     "Silence",
     "Silences",
     "Snapshot",
     "Stage",
-    "fold",
+    "State",
 ]

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import SilenceAdded, SilenceRemoved
 from pulse_core.model.moment import Moment
-from pulse_core.model.payload import REDACTED, plain
+from pulse_core.model.payload import plain
+from pulse_core.model.stored_data import REDACTED
 
 
 class Silence(NamedTuple):

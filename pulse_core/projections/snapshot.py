@@ -13,8 +13,8 @@ from pulse_core.projections.engine import Engine
 from pulse_core.projections.logs import Logs
 from pulse_core.projections.notices import Notices
 from pulse_core.projections.processes import ProcessHistory
-from pulse_core.projections.projected import Projected
 from pulse_core.projections.silences import Silences
+from pulse_core.projections.state import State
 from pulse_core.settings import Settings
 
 NO_WINDOW = Window()
@@ -28,48 +28,48 @@ class Snapshot:
     now: Moment
     settings: Settings = field(default_factory=Settings)
     windows: Mapping[str, Window] = field(default_factory=dict)
-    projected: Projected = field(default_factory=Projected)
+    state: State = field(default_factory=State)
     own: Mapping[str, Any] = field(default_factory=dict)
     """The values of the engine's own projections by name; only the engine's rules see them."""
 
     @property
     def effects(self) -> Effects:
         """Open effects and counts."""
-        return self.projected.effects
+        return self.state.effects
 
     @property
     def control(self) -> Control:
         """Paused or not."""
-        return self.projected.control
+        return self.state.control
 
     @property
     def conditions(self) -> Conditions:
         """What is wrong with the machine at this moment."""
-        return self.projected.conditions
+        return self.state.conditions
 
     @property
     def notices(self) -> Notices:
         """What people were told."""
-        return self.projected.notices
+        return self.state.notices
 
     @property
     def silences(self) -> Silences:
         """What people want held back."""
-        return self.projected.silences
+        return self.state.silences
 
     @property
     def logs(self) -> Logs:
         """What the followed logs said."""
-        return self.projected.logs
+        return self.state.logs
 
     @property
     def engine(self) -> Engine:
         """The engine's commit, and how it does."""
-        return self.projected.engine
+        return self.state.engine
 
     def process(self, name: str) -> ProcessHistory:
         """What the log knows of a guarded process."""
-        return self.projected.processes[name]
+        return self.state.processes[name]
 
     def window(self, key: str) -> Window:
         """The last minute of a sense; empty if it has not spoken."""

@@ -16,8 +16,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.payload import Role
 from pulse_core.ports import EventLog, Executor
-from pulse_core.projections import OpenEffect
-from pulse_core.record.view import Facts
+from pulse_core.projections import CurrentState, OpenEffect
 from pulse_core.settings import Settings
 
 ONLY_RULES = ("rule", "tick", "samples", "survival")
@@ -62,7 +61,7 @@ class Gate:
     def __init__(
         self,
         log: EventLog,
-        facts: Facts,
+        facts: CurrentState,
         settings: Callable[[], Settings],
         executors: Mapping[str, Executor],
     ) -> None:

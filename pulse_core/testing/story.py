@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from pulse_core.capabilities import FOLD
 from pulse_core.engine.authored import Projection
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
@@ -22,7 +23,7 @@ from pulse_core.model.payload import Payload, encode, parse
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.projections import BUILT_IN, Projected, Snapshot, fold
+from pulse_core.projections import Snapshot, State
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import at_once
 from pulse_core.settings import Settings, parse_duration
@@ -62,7 +63,7 @@ class Story:
         self.emitted: tuple[Effect, ...] = ()
         self.layers: tuple[LayerOutcome, ...] = ()
         self.verdict = Verdict()
-        self._state = Projected()
+        self._state = State()
         self._windows: dict[str, Window] = {}
         self._prev: Snapshot | None = None
         self._ticks = self._samples = 0
@@ -88,7 +89,7 @@ class Story:
             seq, f"event-{seq}", *self.now, payload.kind, subject, actor, "host", None, encode(payload)
         )
         self.events.append(told)
-        self._state = fold(self._state, [told])
+        self._state = FOLD(self._state, [told])
         self.own = {name: _stepped(one, self.own[name], told) for name, one in self.projections.items()}
         return told
 
@@ -106,12 +107,9 @@ class Story:
 
     def restart(self) -> "Story":
         """Pulse is restarted: what is known afterwards is what the log and its checkpoints say."""
-        states = {
-            name: projection.load(projection.dump(getattr(self._state, name)))
-            for name, projection in BUILT_IN.items()
-        }
-        again = fold(Projected(), self.events)
-        assert Projected(self._state.seq, **states) == again, "a checkpoint differs from the replayed log"  # type: ignore[arg-type]
+        again = FOLD(State(), self.events)
+        kept = FOLD.load(FOLD.dump(self._state), self._state.seq)
+        assert FOLD.dump(kept) == FOLD.dump(again), "a checkpoint differs from the replayed log"
         self._state, self._windows = again, {}
         return self
 

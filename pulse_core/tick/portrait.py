@@ -2,17 +2,15 @@
 
 import json
 
-from pulse_core.projections import BUILT_IN, Snapshot
+from pulse_core.capabilities import FOLD
+from pulse_core.projections import Snapshot
 
 VERSION = 1
 
 
 def portrait(snapshot: Snapshot) -> bytes:
     """The snapshot with its windows and projections; settings by digest. UTF-8 JSON with its own version."""
-    parts = {
-        name: json.loads(projection.dump(getattr(snapshot.projected, name)))
-        for name, projection in BUILT_IN.items()
-    }
+    parts = {name: json.loads(text) for name, text in FOLD.dump(snapshot.state).items()}
     windows = {
         key: [[sample.id, sample.moment, dict(sample.data)] for sample in window.samples]
         for key, window in snapshot.windows.items()
@@ -21,11 +19,11 @@ def portrait(snapshot: Snapshot) -> bytes:
         "version": VERSION,
         "tick": snapshot.tick,
         "now": snapshot.now,
-        "seq": snapshot.projected.seq,
-        "supposed": snapshot.projected.supposed,
+        "seq": snapshot.state.seq,
+        "supposed": snapshot.state.provisional,
         "settings": snapshot.settings.digest,
         "windows": windows,
-        "folds": {name: projection.version for name, projection in BUILT_IN.items()},
+        "folds": FOLD.versions,
         "projected": parts,
     }
     return json.dumps(whole, separators=(",", ":"), default=str).encode()

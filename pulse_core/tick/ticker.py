@@ -11,22 +11,21 @@ from pulse_core.model.tick import TickRecord
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Window
 from pulse_core.ports import Clock, Objects, Vitals
-from pulse_core.projections import Snapshot
-from pulse_core.record import Facts
+from pulse_core.projections import CurrentState, Snapshot
 from pulse_core.settings import Settings
 from pulse_core.tick.folding import Folded, Folding
 from pulse_core.tick.portrait import portrait
 from pulse_core.tick.wake import Waker
 
 Failed = Callable[[str, str], None]
-Fold = Callable[[Snapshot, Snapshot], Awaitable[Folded]]
+FoldSnapshot = Callable[[Snapshot, Snapshot], Awaitable[Folded]]
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where a snapshot comes from: what the log says, what the senses say, what is decided, what time it is."""
 
-    facts: Facts
+    facts: CurrentState
     windows: Callable[[], Mapping[str, Window]]
     settings: Callable[[], Settings]
     clock: Clock
@@ -162,7 +161,7 @@ class Ticker:
             self._due = due
             self.waker.ping()  # the loop waits for a later time
 
-    async def _fold(self, fold: Fold, prev: Snapshot, curr: Snapshot) -> Folded:
+    async def _fold(self, fold: FoldSnapshot, prev: Snapshot, curr: Snapshot) -> Folded:
         try:
             folded = await fold(prev, curr)
         except PulseError as error:
@@ -185,7 +184,7 @@ class Ticker:
             tick=curr.tick,
             moment=curr.now,
             woken_by=reason,
-            head=Head(curr.projected.seq + curr.projected.supposed),
+            head=Head(curr.state.seq + curr.state.provisional),
             samples=curr.samples(),
             settings=curr.settings.digest,
             version=self.stores.version,

@@ -11,7 +11,7 @@ from pulse_core.model.kinds import LogMatched
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Sample, Window
 from pulse_core.ports import Clock, Heard, Hits, LogReader, Place, Progress
-from pulse_core.record import Facts
+from pulse_core.projections import CurrentState
 from pulse_core.settings import LogSettings, Settings
 from pulse_core.watch.log_storm import PREFIX, Tally, conclude
 
@@ -47,7 +47,12 @@ class ErrorLog:
     timeout = 10.0
 
     def __init__(
-        self, reader: LogReader, clock: Clock, settings: Callable[[], Settings], facts: Facts, newest: Newest
+        self,
+        reader: LogReader,
+        clock: Clock,
+        settings: Callable[[], Settings],
+        facts: CurrentState,
+        newest: Newest,
     ) -> None:
         self.reader, self.clock, self.settings, self.facts, self.newest = (
             reader,
@@ -142,7 +147,7 @@ class ErrorLog:
             for said in self._unsaid
             if said.source not in known or reached(known[said.source].place) < reached(said.place)
         ]
-        if not facts.supposed:
+        if not facts.provisional:
             self._places.confirm({said.source for said in self._unsaid})
 
     def _due(self) -> Sequence[Draft]:

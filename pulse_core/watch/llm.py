@@ -11,7 +11,7 @@ from pulse_core.model.kinds import ConditionCleared
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Answer, Clock, Prober, Question, Trouble
-from pulse_core.record import Facts
+from pulse_core.projections import CurrentState
 from pulse_core.rules.survival.endpoint import PREFIX, excuse, is_spared, name_of
 from pulse_core.settings import LlmSettings, Settings
 from pulse_core.watch.llm_conclusion import Look, Trail, conclude, judged
@@ -54,7 +54,7 @@ class Llm:
         prober: Prober,
         clock: Clock,
         settings: Callable[[], Settings],
-        facts: Facts,
+        facts: CurrentState,
         window: Callable[[], Window],
     ) -> None:
         self.prober, self.clock, self.settings, self.facts, self.window = (

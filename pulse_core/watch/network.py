@@ -11,7 +11,7 @@ from pulse_core.model.kinds import ConditionCleared
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Prober, Question, Trouble
-from pulse_core.record import Facts
+from pulse_core.projections import CurrentState
 from pulse_core.settings import NetworkSettings, Settings
 from pulse_core.watch.lies import is_local
 from pulse_core.watch.network_conclusion import Look, Seen, conclude, judged, state_of
@@ -33,7 +33,11 @@ class Network:
     name = key = NETWORK
 
     def __init__(
-        self, prober: Prober, settings: Callable[[], Settings], facts: Facts, window: Callable[[], Window]
+        self,
+        prober: Prober,
+        settings: Callable[[], Settings],
+        facts: CurrentState,
+        window: Callable[[], Window],
     ) -> None:
         self.prober, self.settings, self.facts, self.window = prober, settings, facts, window
         self.nudge = asyncio.Event()

@@ -9,8 +9,7 @@ from pulse_core.model.kinds import EffectAcked, ProcessDied
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Clock, Found, ProcessTable, Sight
-from pulse_core.projections import ProcessHistory
-from pulse_core.record import Facts
+from pulse_core.projections import CurrentState, ProcessHistory
 from pulse_core.settings import ProcessSettings, Settings
 from pulse_core.watch.conclusion import Look, conclude, identity, is_up
 
@@ -29,7 +28,7 @@ class ProcessAlive:
     timeout = 10.0
 
     def __init__(
-        self, table: ProcessTable, clock: Clock, settings: Callable[[], Settings], facts: Facts
+        self, table: ProcessTable, clock: Clock, settings: Callable[[], Settings], facts: CurrentState
     ) -> None:
         self.table, self.clock, self.settings, self.facts = table, clock, settings, facts
         self.nudge = asyncio.Event()

@@ -77,7 +77,7 @@ class Served:
     def kill(self) -> None:
         assert self.daemon is not None
         self.daemon.kill()
-        self.daemon.wait()
+        self.daemon.wait(timeout=30)
 
     def stop(self) -> int:
         assert self.daemon is not None

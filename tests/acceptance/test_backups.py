@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.sqlite.reader import LogReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.verify import verify
 from tests.acceptance.conftest import Served
 
@@ -39,13 +39,15 @@ def upulse(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
 def small(disk: Path, size: str) -> Iterator[Path]:
     """A file system of so many bytes."""
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], check=False, timeout=60
+    )
     if mounted.returncode:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("only root can mount a small file system")
     try:
         yield disk
     finally:
-        subprocess.run(["umount", "--lazy", disk], check=True)
+        subprocess.run(["umount", "--lazy", disk], check=True, timeout=60)
 
 
 def fill(disk: Path, leave: int = 0) -> None:
@@ -84,11 +86,11 @@ class Load:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self._thread.join()
+        self._thread.join(30)
 
 
 def ids(home: Path) -> list[str]:
-    with LogReader(home) as log:
+    with SqliteEventReader(home) as log:
         return [event.id for event in log.events()]
 
 

@@ -55,7 +55,7 @@ def test_an_object_that_is_named_at_this_moment_is_never_swept(served: Served) -
         sweeping.start()
         time.sleep(number % 8 / 2_000)
         served.append("effect", f"k{number}", **large(number).model_dump(exclude_defaults=True))
-        sweeping.join()
+        sweeping.join(30)
         assert path.exists(), "the payload of a recorded row is gone"
         assert hashlib.sha256(path.read_bytes()).hexdigest() == path.parent.name + path.name
     orphan(served.home.path, b"nobody wants this")
@@ -91,5 +91,5 @@ def test_a_young_snapshot_that_a_tick_names_is_not_counted_as_of_no_use(served: 
     for path in (served.home.path / "objects").glob("??/*"):
         os.utime(path, (LONG_AGO, LONG_AGO))
     argv = [sys.executable, "-m", "upulse_cli", "gc", "--dry-run", "--json", "--home", str(served.home.path)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
     assert json.loads(done.stdout)["objects"] == gc(served) == 0

@@ -191,7 +191,7 @@ def test_a_log_that_lost_rows_is_refused_until_that_is_accepted(served: Served) 
     for path in served.home.path.glob("events.db*"):
         path.unlink()
     argv = [sys.executable, "-m", "upulse_cli.serve", "--home", str(served.home.path)]
-    refused = subprocess.run(argv, capture_output=True, text=True, check=False)
+    refused = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert refused.returncode == 1
     assert "state.db knows row" in refused.stderr
     served.start("--accept-damage")
@@ -248,5 +248,5 @@ def test_readers_do_not_launder_a_log_that_lost_its_end(served: Served) -> None:
     os.truncate(wal, wal.stat().st_size - 20_000)
     for command in ("verify", "events", "status"):
         argv = [sys.executable, "-m", "upulse_cli", command, "--home", str(served.home.path)]
-        told = subprocess.run(argv, capture_output=True, text=True, check=False)
+        told = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
         assert "acknowledged" in told.stdout + told.stderr, command

@@ -16,8 +16,10 @@ from typing import Any
 import psutil
 import pytest
 
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
+from tests.processes import child_of_test
 
 MEBIBYTE = 1 << 20
 
@@ -27,7 +29,9 @@ def small(tmp_path: Path) -> Iterator[Path]:
     """A file system of 16 MiB."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], check=False, timeout=60
+    )
     if mounted.returncode:
         reason = "only root can mount a small file system"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
@@ -35,7 +39,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
         use_up_small_numbers(disk)
         yield disk
     finally:
-        subprocess.run(["umount", "--lazy", disk], check=True)
+        subprocess.run(["umount", "--lazy", disk], check=True, timeout=60)
 
 
 def use_up_small_numbers(disk: Path) -> None:
@@ -60,14 +64,14 @@ patience = "1s"
 
 def news(served: Served) -> list[str]:
     """What was concluded of conditions, in order."""
-    with LogReader(served.home.path) as log:
-        rows = log.events(Wanted(kinds=("condition-raised", "condition-cleared")))
+    with SqliteEventReader(served.home.path) as log:
+        rows = log.events(EventQuery(kinds=("condition-raised", "condition-cleared")))
         return [f"{row.kind.removeprefix('condition-')} {row.subject}" for row in rows]
 
 
 def wishes(served: Served, action: str) -> list[dict[str, Any]]:
-    with LogReader(served.home.path) as log:
-        told = [json.loads(row.data) for row in log.events(Wanted(kinds=("effect",)))]
+    with SqliteEventReader(served.home.path) as log:
+        told = [json.loads(row.data) for row in log.events(EventQuery(kinds=("effect",)))]
         return [wish for wish in told if wish["action"] == action]
 
 
@@ -76,8 +80,10 @@ def titles(served: Served) -> list[str]:
 
 
 def results(served: Served) -> list[dict[str, Any]]:
-    with LogReader(served.home.path) as log:
-        return [json.loads(row.data).get("result", {}) for row in log.events(Wanted(kinds=("effect-acked",)))]
+    with SqliteEventReader(served.home.path) as log:
+        return [
+            json.loads(row.data).get("result", {}) for row in log.events(EventQuery(kinds=("effect-acked",)))
+        ]
 
 
 def fill(directory: Path, leave: int = 0) -> None:
@@ -203,8 +209,8 @@ start = ["{sys.executable}", "-c", "{CONSUMER}", "{word}"]
 """)
     argv = [sys.executable, "-c", CONSUMER, word]
     with (
-        subprocess.Popen(argv, stdout=subprocess.PIPE) as worst,
-        subprocess.Popen(["sleep", "9011"]) as other,
+        child_of_test(subprocess.Popen(argv, stdout=subprocess.PIPE)) as worst,
+        child_of_test(subprocess.Popen(["sleep", "9011"])) as other,
     ):
         try:
             assert worst.stdout is not None

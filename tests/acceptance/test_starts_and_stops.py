@@ -84,7 +84,29 @@ def supervised(tmp_path: Path) -> Iterator[Callable[[Path], "subprocess.Popen[by
     yield start
     for one in begun:
         os.killpg(one.pid, signal.SIGKILL)
-        one.wait()
+        one.wait(timeout=30)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
+def test_a_terminals_signal_ends_the_daemon_unless_it_began_with_it_ignored(
+    served: Served, number: signal.Signals
+) -> None:
+    """`upulse daemon start --foreground &` in a script: Ctrl-C is for what runs in the foreground, SIGTERM is for us."""
+    served.configure("")
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        served.start()
+    finally:
+        signal.signal(number, before)
+    assert served.daemon is not None
+    served.daemon.send_signal(number)
+    with pytest.raises(subprocess.TimeoutExpired):
+        served.daemon.wait(0.5)
+    assert served.status()["daemon"]["state"] == "running"
+    assert served.stop() == 0
+    served.start()
+    served.daemon.send_signal(number)
+    assert served.daemon.wait(30) == 0
 
 
 def test_a_stop_that_does_not_last_is_made_again(

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_core.capabilities import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectCancelled
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload, encode
 from pulse_core.model.vitals import Sample
 from pulse_core.ports import Revision
-from pulse_core.projections import Projected, Snapshot, fold
+from pulse_core.projections import Snapshot, State
 from tests.benchmarks.bench_idle import memory
 from tests.benchmarks.crowd import SENSES, windows
 from tests.benchmarks.ground import compiled, directory
@@ -66,20 +67,20 @@ class House:
     """The daemon's side of a tick: a log that grows, senses that speak, and a host that is asked."""
 
     def __init__(self) -> None:
-        self.projected: Projected = fold(Projected(), [wish(seq) for seq in range(1, OPEN + 1)])
+        self.state: State = FOLD(State(), [wish(seq) for seq in range(1, OPEN + 1)])
         now = Moment(10**15 + 10**9, "boot", 10**9)
-        self.curr = Snapshot(1, now, windows=windows(now), projected=self.projected)
+        self.curr = Snapshot(1, now, windows=windows(now), state=self.state)
 
     def news(self) -> Sequence[Event]:
         """One effect is done, and another one wished."""
-        seq = self.projected.seq
-        oldest = next(iter(self.projected.effects.open))
+        seq = self.state.seq
+        oldest = next(iter(self.state.effects.open))
         return [row(seq + 1, EffectCancelled(why="another one comes"), oldest), wish(seq + 2)]
 
     async def tick(self, host: ChildRuleHost) -> float:
         """Milliseconds of the call alone."""
         events = self.news()
-        self.projected = fold(self.projected, events)
+        self.state = FOLD(self.state, events)
         host.feed(events)
         prev, now = self.curr, self.curr.now.plus(5_000_000)
         fresh = (
@@ -87,7 +88,7 @@ class House:
             for place, key in enumerate(prev.windows)
         )
         senses = {sample.key: prev.windows[sample.key].plus(sample) for sample in fresh}
-        self.curr = Snapshot(prev.tick + 1, now, prev.settings, senses, self.projected)
+        self.curr = Snapshot(prev.tick + 1, now, prev.settings, senses, self.state)
         began = time.perf_counter()
         insight = await host.fold(prev, self.curr)
         took = (time.perf_counter() - began) * 1000

@@ -16,6 +16,9 @@ from tests.campaign.flips import campaign as flipped
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.simulation.chaos import live
 
+PATIENT = ("--timeout=3000", "-o", "faulthandler_timeout=3600")
+"""Options of pytest for long forms."""
+
 
 def main() -> int:
     """Run every campaign; the exit code says whether all laws held."""
@@ -113,7 +116,7 @@ def flips(count: int) -> bool:
         "-m",
         "pytest",
         "-q",
-        "--timeout=3000",
+        *PATIENT,
         "tests/integration/sqlite/test_sqlite_damage.py",
     ]
     return subprocess.run(argv, env=env, check=False).returncode == 0
@@ -161,7 +164,7 @@ def mutants(stride: int) -> bool:
 
 def attacks(times: int) -> bool:
     """Let hostile rules loose on a whole daemon; what is guarded is back at once, and the log says who did it."""
-    argv = [sys.executable, "-m", "pytest", "-q", "--timeout=3000", "tests/acceptance/test_engine.py"]
+    argv = [sys.executable, "-m", "pytest", "-q", *PATIENT, "tests/acceptance/test_engine.py"]
     env = {**os.environ, "PULSE_CAMPAIGN": "1"}
     for turn in range(1, times + 1):
         if subprocess.run(argv, env=env, check=False).returncode:
@@ -179,7 +182,7 @@ def samples(times: int) -> bool:
         for path in sorted(Path("tests").rglob("test_*.py"))
         if "from tests.long_form import" in path.read_text()
     ]
-    argv = [sys.executable, "-m", "pytest", "-q", "--timeout=3000", *sampled]
+    argv = [sys.executable, "-m", "pytest", "-q", *PATIENT, *sampled]
     env = {**os.environ, "PULSE_CAMPAIGN": "1"}
     for turn in range(1, times + 1):
         if subprocess.run(argv, env=env, check=False).returncode:

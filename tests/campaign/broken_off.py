@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from pulse_adapters.sqlite.verify import verify
+from tests.processes import child_of_test
 from upulse_cli.__main__ import main
 
 ROWS = 8
@@ -55,7 +56,9 @@ def mortal(place: Path) -> Iterator[Dying]:
     argv = [sys.executable, "-m", "tests.campaign.dying_command", str(place)]
     with (
         TemporaryDirectory() as aside,
-        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as warm,
+        child_of_test(
+            subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        ) as warm,
     ):
         yield Dying(warm, Path(aside) / "said")
 

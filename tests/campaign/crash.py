@@ -115,7 +115,7 @@ class Campaign:
             self.wish()
             if self.dice.random() < 0.3:
                 self.kill_victim()
-        self.daemon.wait()
+        self.daemon.wait(timeout=30)
 
     def settle(self) -> None:
         """A daemon that may live, until nothing is open and the victim is up; then a graceful stop."""
@@ -136,7 +136,7 @@ class Campaign:
         """End what is left running."""
         if self.daemon and self.daemon.poll() is None:
             self.daemon.kill()
-            self.daemon.wait()
+            self.daemon.wait(timeout=30)
         mine = f"UPULSE_CAMPAIGN={self.home.path}".encode()
         for entry in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):

@@ -49,7 +49,7 @@ def live(hours: int, seed: int) -> dict[str, Any]:
 def run(hours: int, seed: int) -> dict[str, Any]:
     """The same in a new process, so that nobody else's memory is in it."""
     argv = [sys.executable, "-m", "tests.campaign.day", str(hours), str(seed)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
     told: dict[str, Any] = json.loads(done.stdout)
     return told
 

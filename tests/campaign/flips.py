@@ -25,6 +25,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import holder
 from pulse_core.model.errors import PulseError
+from tests.processes import child_of_test
 from upulse_cli.__main__ import main
 
 FILES = ("events.db", "events.db-wal")
@@ -89,7 +90,9 @@ class Daemons:
 def daemons() -> Iterator[Daemons]:
     """What starts daemons; it leaves none that was not ended."""
     argv = [sys.executable, "-c", WARM]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as warm:
+    with child_of_test(
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    ) as warm:
         yield Daemons(warm)
 
 

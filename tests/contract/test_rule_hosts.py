@@ -14,12 +14,13 @@ from pulse_adapters.memory import MemoryHosts, MemoryRevisions
 from pulse_adapters.memory.engine import MemoryRuleHost
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_core.capabilities import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectCancelled
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
 from pulse_core.ports import CannotLoad, Hosts, Insight, Kept, Revision, RuleHost
-from pulse_core.projections import Projected, Snapshot, fold
+from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 
 SETTINGS = Settings.model_validate({"engine": {"deadline": "2s"}})
@@ -115,17 +116,17 @@ def kill(host: RuleHost) -> None:
         os.kill(host.pid, signal.SIGKILL)
 
 
-def at(tick: int, events: Sequence[Event] = (), supposed: int = 0) -> Snapshot:
-    """A snapshot that knows of these events; the last ones of them are only supposed."""
+def at(tick: int, events: Sequence[Event] = (), provisional: int = 0) -> Snapshot:
+    """A snapshot that knows of these events; the last ones of them are only provisional."""
     now = Moment(10**15 + tick * 10**6, "boot", tick * 10**6)
-    projected = fold(Projected(), events)
-    projected = replace(projected, seq=len(events) - supposed, supposed=supposed)
-    return Snapshot(tick, now, SETTINGS, projected=projected)
+    projected = FOLD(State(), events)
+    projected = replace(projected, seq=len(events) - provisional, provisional=provisional)
+    return Snapshot(tick, now, SETTINGS, state=projected)
 
 
-async def folded(host: RuleHost, tick: int, events: Sequence[Event] = (), supposed: int = 0) -> Insight:
+async def folded(host: RuleHost, tick: int, events: Sequence[Event] = (), provisional: int = 0) -> Insight:
     """What comes of a tick."""
-    return await host.fold(at(tick - 1), at(tick, events, supposed))
+    return await host.fold(at(tick - 1), at(tick, events, provisional))
 
 
 def wished(count: int, subject: str = "") -> list[Event]:
@@ -261,7 +262,7 @@ async def test_a_projection_that_knows_what_is_only_supposed_is_not_kept(house: 
     events = wished(3)
     host = await house.start(COUNTS + SEEN % 1)
     host.feed(events)
-    assert shown(await folded(host, 2, events, supposed=1)) == (3, 3)
+    assert shown(await folded(host, 2, events, provisional=1)) == (3, 3)
     assert await host.keep() == {}
     await folded(host, 3, events)
     assert (await host.keep())["seen"].seq == 3

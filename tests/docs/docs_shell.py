@@ -67,7 +67,7 @@ class Shell:
     def close(self) -> None:
         """End the shell and everything that was started from it."""
         self._bash.kill()
-        self._bash.communicate()
+        self._bash.communicate(timeout=30)
         end_tagged(self.tag)
 
     def _on_our_port(self, command: Command) -> Command:

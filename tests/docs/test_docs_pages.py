@@ -16,7 +16,7 @@ from pulse_adapters.config.catalogue import groups, settings_of
 from pulse_adapters.config.file import load
 from pulse_core.rules.onion import name_of
 from pulse_core.rules.survival import SURVIVAL
-from pulse_core.rules.survival.state import State
+from pulse_core.rules.survival.state import ProcessState
 from tests.docs.docs_console import PAGES, ROOT, blocks
 from upulse_cli.app import app
 
@@ -69,7 +69,7 @@ def test_every_setting_is_on_the_page_of_settings() -> None:
 
 def test_every_state_of_a_process_is_explained() -> None:
     page = (DOCS / "concepts.md").read_text()
-    assert not [state.value for state in State if f"| `{state.value}` |" not in page]
+    assert not [state.value for state in ProcessState if f"| `{state.value}` |" not in page]
 
 
 def test_every_survival_rule_is_named() -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import pytest
 
 from tests.docs.docs_console import ROOT, Command, commands
 from tests.docs.docs_shell import PATIENCE, Shell
+from tests.processes import child_of_test
 
 STAMP = ".venv/run.stamp"
 
@@ -45,7 +47,7 @@ def story(tmp_path: Path) -> Iterator[Story]:
     finally:
         with suppress(ProcessLookupError):
             os.killpg(run.pid, signal.SIGKILL)
-        run.wait()
+        run.wait(timeout=30)
         shell.close()
 
 
@@ -84,12 +86,27 @@ def test_ctrl_c_is_a_good_end_of_a_daemon_in_the_foreground(tmp_path: Path) -> N
     try:
         assert shell.type("upulse init --demo")[0] == 0
         command = ["upulse", "daemon", "start", "--foreground"]
-        with subprocess.Popen(command, env=shell.environment, stderr=subprocess.DEVNULL) as daemon:
+        with child_of_test(
+            subprocess.Popen(command, env=shell.environment, stderr=subprocess.DEVNULL)
+        ) as daemon:
             shell.follow(Command("upulse status", ("demo up …",)))
             daemon.send_signal(signal.SIGINT)
             assert daemon.wait(timeout=PATIENCE) == 0
     finally:
         shell.close()
+
+
+def test_ctrl_c_can_be_tested_also_where_it_is_ignored() -> None:
+    """As by `nohup make test &` in a script, whose children would be deaf to what they are tested with."""
+    tests = f"{Path(__file__)}::{test_ctrl_c_is_a_good_end_of_a_daemon_in_the_foreground.__name__}"
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", tests]
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGHUP)}
+    try:
+        done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert done.returncode == 0, done.stdout
 
 
 def status(shell: Shell) -> Any:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from pulse_core import __version__
+from pulse_core.capabilities import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     ConditionCleared,
@@ -34,7 +35,7 @@ from pulse_core.model.kinds import (
     WorkShed,
 )
 from pulse_core.model.payload import Payload
-from pulse_core.projections import BUILT_IN, Projected, fold
+from pulse_core.projections import State
 from tests.events import event
 from tests.simulation.chaos import live
 
@@ -76,8 +77,8 @@ RARE: tuple[Payload, ...] = (
 
 def folded(events: list[Event]) -> dict[str, object]:
     """Every projection of these events, as plain JSON."""
-    state = fold(Projected(), events)
-    return {name: json.loads(projection.dump(getattr(state, name))) for name, projection in BUILT_IN.items()}
+    state = FOLD(State(), events)
+    return {name: json.loads(text) for name, text in FOLD.dump(state).items()}
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from pulse_adapters.memory import MemoryExecutor, MemoryStop
+from pulse_core.capabilities import FOLD
 from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
@@ -22,7 +23,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.payload import Role
 from pulse_core.ports import Policy, Safety
-from pulse_core.projections import Projected, fold
+from pulse_core.projections import State
 from pulse_core.rules.survival.stopping import STOP_TRIES
 from tests.simulation.world import World, simulate
 
@@ -192,9 +193,7 @@ def live(seed: int, deeds: int) -> World:
             await one.do_something()
         await one.calm()
         assert world.daemon is not None
-        assert world.daemon.parts.view() == fold(Projected(), world.log.events), (
-            "the view is not the log's fold"
-        )
+        assert world.daemon.parts.view() == FOLD(State(), world.log.events), "the view is not the log's fold"
         assert set(world.host.bodies) == set(NAMES), f"only {sorted(world.host.bodies)} are up"
 
     world = simulate(story, SETTINGS, dice=Random(seed))

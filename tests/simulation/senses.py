@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pulse_adapters.memory import MemoryProber
 from pulse_core.model.vitals import Window
 from pulse_core.ports import LogReader, Watcher
-from pulse_core.projections import Projected
+from pulse_core.projections import State
 from pulse_core.settings import Settings
 from pulse_core.watch.error_log import ErrorLog
 from pulse_core.watch.llm import Llm
@@ -32,10 +32,10 @@ def settings_of(world: World) -> Callable[[], Settings]:
     return lambda: world.settings
 
 
-def facts_of(world: World) -> Callable[[], Projected]:
+def facts_of(world: World) -> Callable[[], State]:
     """What the log says to the daemon of now."""
 
-    def facts() -> Projected:
+    def facts() -> State:
         assert world.daemon is not None
         return world.daemon.parts.view()
 

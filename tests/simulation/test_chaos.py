@@ -27,7 +27,7 @@ def test_a_seed_is_lived_the_same_way_twice_also_by_another_python() -> None:
             "PYTHONHASHSEED": seed,
         }  # the order of sets and of what they hold is another
         return subprocess.run(
-            [sys.executable, "-c", LIFE], env=environment, capture_output=True, check=True
+            [sys.executable, "-c", LIFE], env=environment, capture_output=True, check=True, timeout=60
         ).stdout
 
     first = told("1")

@@ -6,12 +6,13 @@ from random import Random
 import pytest
 
 from pulse_adapters.memory import MemoryExecutor
+from pulse_core.capabilities import FOLD
 from pulse_core.execute import ExecutorLoop, Roster
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, EffectExecuting
 from pulse_core.ports import Policy, Safety
-from pulse_core.projections import Projected, fold
+from pulse_core.projections import State
 from pulse_core.record import Gate, Journal
 from pulse_core.record.view import View
 from tests.simulation.test_senses import Probe
@@ -86,9 +87,9 @@ def test_only_an_incomplete_roster_awaits_anybody() -> None:
     assert not roster.awaits("beep")
 
 
-def wished(world: World, *more: Draft) -> Projected:
+def wished(world: World, *more: Draft) -> State:
     """What the log says when `beep` was wished in an earlier life, and whatever came of it."""
-    return fold(Projected(), [world.log._row(draft, draft.payload.model_dump_json()) for draft in more])
+    return FOLD(State(), [world.log._row(draft, draft.payload.model_dump_json()) for draft in more])
 
 
 async def second_life(world: World, roster: Roster, view: View) -> ExecutorLoop:

@@ -98,7 +98,7 @@ def test_the_previous_snapshot_is_the_one_of_the_last_tick_even_across_restarts(
         await world.start()
         await asyncio.sleep(1)
         first = seen[count][0]
-        assert (first.tick, first.now, first.projected) == (last.tick, last.now, last.projected)
+        assert (first.tick, first.now, first.state) == (last.tick, last.now, last.state)
         assert first.process("gateway").up is not None
 
     simulate(story, ONE, inside=(seeing(seen),))

@@ -10,7 +10,7 @@ from upulse_cli.speech import put, put_json, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from upulse_cli.doctor.findings import Finding
+    from pulse_core.app.doctor import Finding
 
 
 def add_to(app: typer.Typer) -> None:
@@ -31,15 +31,16 @@ def doctor(
     Versions, the kernel, disk and clock, the home and its stores, settings, the daemon and its unit. Exits 1 if
     something fails. What is wrong with the log only a backup can mend: upulse restore.
     """
+    from pulse_core.app.doctor import FAIL, examine
+    from pulse_core.app.doctor import repair as repair_all
     from upulse_cli.access import found_home
-    from upulse_cli.doctor.checks import CHECKS
-    from upulse_cli.doctor.findings import FAIL, Ground, examined, repaired
+    from upulse_cli.wiring.doctor import checks_of
 
     where = found_home(home)
-    findings = examined(Ground(where, deep), CHECKS)
+    findings = examine(checks_of(where, deep))
     done: Sequence[str] = ()
-    if repair and (done := repaired(findings)):
-        findings = examined(Ground(where, deep), CHECKS)
+    if repair and (done := repair_all(findings)):
+        findings = examine(checks_of(where, deep))
     if as_json:
         told = [
             {name: text for name, text in finding._asdict().items() if name != "repair"}

@@ -28,22 +28,22 @@ def state(
 
     Every projection as JSON: the log folded up to the last event before that moment.
     """
+    from pulse_core.capabilities import FOLD
     from pulse_core.model.errors import UnknownName
     from pulse_core.model.moment import iso
-    from pulse_core.projections import BUILT_IN
     from upulse_cli.access import found_home
     from upulse_cli.moments import moment
     from upulse_cli.recorded import seen
     from upulse_cli.speech import say
 
-    if part is not None and part not in BUILT_IN:
-        raise UnknownName("projection", part, BUILT_IN)
+    if part is not None and part not in FOLD.projections:
+        raise UnknownName("projection", part, FOLD.projections)
     found = seen(found_home(home), moment(at, "--at"))
     snapshot = found.snapshot
-    parts = {name: spelled(getattr(snapshot.projected, name)) for name in BUILT_IN}
+    parts = {name: spelled(snapshot.state.of(one)) for name, one in FOLD.projections.items()}
     for words in found.caveats:
         say(words)
-    whole = {"at": iso(snapshot.now.at), "seq": snapshot.projected.seq, **parts}
+    whole = {"at": iso(snapshot.now.at), "seq": snapshot.state.seq, **parts}
     put_json(parts[part] if part else whole)
 
 

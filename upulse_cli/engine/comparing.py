@@ -10,9 +10,9 @@ from pulse_adapters.git.revisions import Revisions
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Revision
 from upulse_cli.engine.courses import IN_FORCE
-from upulse_cli.engine.housing import hosts_of
 from upulse_cli.engine.replaying import RECORDED, Progress, Replay, replayed
 from upulse_cli.engine.wishes import Difference, differences
+from upulse_cli.wiring.engine import rule_hosts
 
 STAGING = "staging"
 
@@ -46,7 +46,7 @@ def compared(home: Home, since: int, engine: str, against: str, progress: Progre
     if engine == RECORDED.commit:
         raise PulseError("what is recorded is no engine; name it with --against recorded")
     revisions = [account_called(home, engine), account_called(home, against)]
-    (new, old), caveats = asyncio.run(replayed(home, hosts_of(home), since, revisions, progress))
+    (new, old), caveats = asyncio.run(replayed(home, rule_hosts(home), since, revisions, progress))
     return Compared(new, old, differences(old.wishes, new.wishes), caveats)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
-from pulse_adapters.sqlite.reader import LogReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.engine.apart import apart
 from pulse_core.engine.own_checkpoints import FORMAT, PREFIX
 from pulse_core.model.errors import PulseError
@@ -16,8 +16,8 @@ from pulse_core.model.event import Event
 from pulse_core.ports import Insight, Kept, Revision
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.comparing import revision_called
-from upulse_cli.engine.housing import hosts_of
 from upulse_cli.engine.present import history_of
+from upulse_cli.wiring.engine import rule_hosts
 
 
 class Inside(NamedTuple):
@@ -49,7 +49,7 @@ async def _asked(home: Home, revision: Revision, snapshot: Snapshot) -> Insight:
     def history(seq: int) -> AsyncIterator[Sequence[Event]]:
         return history_of(home, seq)
 
-    host = await hosts_of(home).start(revision, snapshot, history, kept_of(home))
+    host = await rule_hosts(home).start(revision, snapshot, history, kept_of(home))
     try:
         if snapshot.engine.commit == revision.commit:
             host.quarantine(tuple(snapshot.engine.quarantined))
@@ -64,7 +64,7 @@ def kept_of(home: Home) -> Mapping[str, Kept]:
     names = [name for name, one in found.items() if name.startswith(PREFIX) and one.version == FORMAT]
     if not names or not home.events.exists():
         return {}
-    with LogReader(home.path) as log:
+    with SqliteEventReader(home.path) as log:
         sound = [name for name in names if log.chain_at(found[name].head.seq) == found[name].head.chain]
     return {
         name.removeprefix(PREFIX): Kept(version, found[name].head.seq, state)

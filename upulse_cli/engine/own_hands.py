@@ -7,7 +7,6 @@ from contextlib import suppress
 from pydantic import BaseModel, ValidationError
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.hands_host.hosts import HandsHost
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
@@ -15,8 +14,7 @@ from pulse_core.model.payload import encode
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports import CannotLoad, Clock, Executor, Fault, Hands, Revision, Taken, Watcher
 from upulse_cli.engine.dev_news import Broke, Sensed
-from upulse_cli.engine.housing import HousedHands, settings_of
-from upulse_cli.engine.plugins import found_plugins
+from upulse_cli.wiring.engine import hands_hosts
 
 MEMORY = 512
 """MiB that what is tried may have."""
@@ -32,8 +30,7 @@ class OwnHands:
 
     def __init__(self, home: Home, clock: Clock, tell: Tell) -> None:
         self._clock, self._tell = clock, tell
-        host = HandsHost(clock, lambda: self.windows, plugins=found_plugins())
-        self._hosts = HousedHands(home, lambda: settings_of(home), host)
+        self._hosts = hands_hosts(home, clock, lambda: self.windows)
         self._hands: Hands | None = None
         self._watching: list[asyncio.Task[None]] = []
         self.windows: dict[str, Window] = {}

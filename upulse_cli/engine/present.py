@@ -9,16 +9,18 @@ from typing import Protocol
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.sqlite.reader import LogReader, Wanted
-from pulse_adapters.sqlite.vitals_reader import TickRow, VitalsReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.capabilities import FOLD
 from pulse_core.model.event import Event
-from pulse_core.model.moment import Moment
+from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import WINDOW_US, Sample, Window
 from pulse_core.ports import Watcher
-from pulse_core.projections import Projected, Snapshot, fold
+from pulse_core.ports.readers import EventQuery
+from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 from upulse_cli.engine.past import Then, snapshot
-from upulse_cli.facts import checkpointed, facts_of, foldable, in_batches
+from upulse_cli.facts import facts_of, foldable, in_batches, kept_of
 from upulse_cli.recorded import facts_at, seen_now
 from upulse_cli.standing import decided
 
@@ -52,8 +54,8 @@ async def history_of(home: Home, seq: int) -> AsyncIterator[Sequence[Event]]:
     """All events after a row, in batches; none where there is no log yet."""
     if not home.events.exists():
         return
-    with LogReader(home.path) as log:
-        for batch in in_batches(log.events(Wanted(since_seq=seq))):
+    with SqliteEventReader(home.path) as log:
+        for batch in in_batches(log.events(EventQuery(since_seq=seq))):
             yield [foldable(row) for row in batch]
 
 
@@ -64,9 +66,9 @@ class Beside:
         self.home, self.is_patient = home, is_patient
         self.words = "beside the daemon, on its ticks"
         self._open = ExitStack()
-        self._log = self._open.enter_context(LogReader(home.path))
-        self._vitals = self._open.enter_context(VitalsReader(home.path))
-        self._state, self._number = Projected(), 0
+        self._log = self._open.enter_context(SqliteEventReader(home.path))
+        self._vitals = self._open.enter_context(SqliteVitalsReader(home.path))
+        self._state, self._number = State(), 0
         self._settings, self._digest = Settings(), ""
         self._windows: dict[str, Window] = {}
         self._sample = 0
@@ -85,7 +87,7 @@ class Beside:
         while True:
             count = 0
             for row in self._vitals.ticks_after(self._number, AT_ONCE):
-                if row.seq > self._log.head()[0]:
+                if row.head.seq > self._log.head().seq:
                     break  # it has seen what is not recorded yet
                 count += 1
                 yield self._then(row)
@@ -98,15 +100,15 @@ class Beside:
         """The last tick, so that a host has something to fold at once; what is known now if there was none."""
         if not (rows := self._vitals.ticks(1)):
             first = replace(seen_now(self.home).snapshot, tick=0)
-            self._state, self._settings, self._windows = first.projected, first.settings, dict(first.windows)
+            self._state, self._settings, self._windows = first.state, first.settings, dict(first.windows)
             return first
-        self._state = facts_at(self._log, rows[0].seq, (checkpointed(self.home, self._log),))
+        self._state = facts_at(self._log, rows[0].head.seq, kept_of(self.home, self._log))
         return self._then(rows[0]).snapshot
 
-    def _then(self, row: TickRow) -> Then:
-        news = self._news(row.seq)
+    def _then(self, row: TickRecord) -> Then:
+        news = self._news(row.head.seq)
         self._number = row.tick
-        self._state = fold(self._state, news, row.seq) if news else self._state
+        self._state = FOLD(self._state, news, row.head.seq) if news else self._state
         if row.settings != self._digest:
             self._digest = row.settings
             self._settings = decided(self.home, self._state)[0]
@@ -116,17 +118,16 @@ class Beside:
     def _news(self, upto: int) -> list[Event]:
         if upto <= self._state.seq:
             return []
-        rows = self._log.events(Wanted(since_seq=self._state.seq), limit=upto - self._state.seq)
+        rows = self._log.events(EventQuery(since_seq=self._state.seq), limit=upto - self._state.seq)
         return [foldable(row) for row in rows]
 
-    def _sense(self, row: TickRow) -> None:
+    def _sense(self, row: TickRecord) -> None:
         if (upto := max(row.samples, default=0)) <= self._sample:
             return
         moved = dict(self._windows)
-        for one in self._vitals.between(row.at - WINDOW_US, row.at):
+        for one in self._vitals.between(row.moment.at - WINDOW_US, row.moment.at):
             if self._sample < one.id <= upto:
-                sample = Sample(one.id, one.key, Moment(one.at, one.boot, one.mono), one.data)
-                moved[one.key] = moved.get(one.key, Window()).plus(sample)
+                moved[one.key] = moved.get(one.key, Window()).plus(one)
         self._windows, self._sample = moved, upto
 
 
@@ -178,7 +179,7 @@ class Alone:
         window = last.window(self.sense.key)
         sample = Sample(window.last.id + 1 if window.last else 1, self.sense.key, now, reading.data)
         windows: Mapping[str, Window] = {self.sense.key: window.plus(sample)}
-        news = [event async for batch in self.history(last.projected.seq) for event in batch]
-        state = fold(last.projected, news) if news else last.projected
+        news = [event async for batch in self.history(last.state.seq) for event in batch]
+        state = FOLD(last.state, news) if news else last.state
         self._last = Snapshot(last.tick + 1, now, last.settings, windows, state)
         return Then(self._last, news, ())

@@ -1,6 +1,5 @@
 """From staging to production: what is to be promoted, whether it may be, and what the daemon says to it."""
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +16,13 @@ from pulse_adapters.git.revisions import Revisions
 from pulse_core.model.errors import PulseError
 from pulse_core.model.kinds import EnginePromoted
 from pulse_core.ports import Revision
+from pulse_core.ports.code_checks import GateFailed
 from upulse_cli.access import Wish
 from upulse_cli.engine.asking import Spelled, asked, demand_engine, engine_of, refuse
-from upulse_cli.engine.gates import Candidate, GateFailed, Passed, chosen, passing
-from upulse_cli.engine.housing import quarters_of, settings_of
+from upulse_cli.engine.gates import Candidate, Passed, chosen, passing
 from upulse_cli.engine.mainline import LOOK, at_rest, moved
 from upulse_cli.engine.trying import load, replayed
+from upulse_cli.wiring.engine import code_checks
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,8 @@ def promote(home: Home, plan: Plan) -> Promoted:
     if returning := repository.returning(commit):
         plan.note(brings_back(returning))
     path = Revisions(home.path).ensure(commit)
-    quarters = quarters_of(home, settings_of(home)) if os.geteuid() == 0 else None
     candidate = Candidate(
-        home, Revision(commit, str(path)), previous, partial(load, home), replayed, quarters
+        home, Revision(commit, str(path)), previous, code_checks(home), partial(load, home), replayed
     )
     gates = passed(candidate, plan)
     changes = next((gate.words for gate in gates if gate.name == "replay"), "")

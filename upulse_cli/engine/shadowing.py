@@ -20,12 +20,12 @@ from pulse_core.ports import Fault, Hosts, Insight, Revision, RuleHost
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.comparing import STAGING, revision_called
 from upulse_cli.engine.diary import LOCK, Diary
-from upulse_cli.engine.housing import hosts_of
 from upulse_cli.engine.inside import kept_of
 from upulse_cli.engine.past import Then
 from upulse_cli.engine.present import Beside
 from upulse_cli.engine.trial import run
 from upulse_cli.engine.wishes import through_survival, wished
+from upulse_cli.wiring.engine import rule_hosts
 
 EVERY = 15.0
 """Seconds between two lines that say how far the shadow is."""
@@ -152,7 +152,7 @@ def lying(what: What) -> dict[str, object]:
 async def shadowing(what: What, ready: Callable[[], None]) -> None:
     """Run the shadow until it is cancelled; `ready` is called when its rules are loaded."""
     source, why = Beside(what.home, is_patient=True), "it failed"
-    shadow = Shadow(what, hosts_of(what.home), source)
+    shadow = Shadow(what, rule_hosts(what.home), source)
     try:
         await shadow.begin()
         ready()

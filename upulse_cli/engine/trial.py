@@ -12,13 +12,13 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import holder
+from pulse_adapters.rule_host.standby import StandbyHosts
 from upulse_cli.engine.dev import Dev, Execute, saves
 from upulse_cli.engine.dev_news import News, Refused, Seen, Sensed, Tell
 from upulse_cli.engine.executing import here_first
-from upulse_cli.engine.housing import hosts_of
 from upulse_cli.engine.own_hands import OwnHands
 from upulse_cli.engine.present import Alone, Beside, Present
-from upulse_cli.engine.warm import WarmHosts
+from upulse_cli.wiring.engine import rule_hosts
 
 
 class Trial(NamedTuple):
@@ -77,7 +77,7 @@ async def _follow_ticks(dev: Dev, home: Home) -> None:
 @asynccontextmanager
 async def developing(trial: Trial, senses: bool = True) -> AsyncIterator[Dev]:
     """Runs the tree, with a child that stands by as soon as there is nothing more urgent. senses: its watchers, too."""
-    hosts = WarmHosts(hosts_of(trial.home, dev=True))
+    hosts = StandbyHosts(rule_hosts(trial.home, dev=True))
     woken = asyncio.Event()
 
     def tell(news: News) -> None:

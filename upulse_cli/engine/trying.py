@@ -9,10 +9,9 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.ports import Loaded, Revision, Taken
+from pulse_core.ports.code_checks import GateFailed, GateSkipped
 from pulse_core.projections import Snapshot
-from upulse_cli.engine.gates import GateFailed, Skipped
-from upulse_cli.engine.housing import HousedHands, hosts_of, settings_of
-from upulse_cli.engine.plugins import found_plugins
+from upulse_cli.wiring.engine import hands_hosts, rule_hosts, settings_of
 
 if TYPE_CHECKING:
     from pulse_adapters.config.home import Home
@@ -27,7 +26,7 @@ def load(home: "Home", revision: Revision) -> Loaded:
 
 
 async def _loaded(home: "Home", revision: Revision) -> Loaded:
-    host = await hosts_of(home).start(revision, Snapshot(0, SystemClock().now()), no_history, {})
+    host = await rule_hosts(home).start(revision, Snapshot(0, SystemClock().now()), no_history, {})
     try:
         loaded = host.loaded
     finally:
@@ -38,12 +37,8 @@ async def _loaded(home: "Home", revision: Revision) -> Loaded:
 
 
 async def _taken_in_hand(home: "Home", revision: Revision) -> None:
-    from pulse_adapters.hands_host.hosts import HandsHost  # most engines have none
-
-    host = HandsHost(SystemClock(), dict, plugins=found_plugins())
-    housed = HousedHands(home, lambda: settings_of(home), host)
     memory = settings_of(home).engine.memory
-    hands = await housed.start(revision, memory, Taken(), lambda fault: None)
+    hands = await hands_hosts(home, SystemClock(), dict).start(revision, memory, Taken(), lambda fault: None)
     await hands.close()
     if wrong := [fault for fault in hands.faults if not fault.whose.startswith("plugin:")]:
         raise GateFailed("\n".join(f"{fault.whose}: {fault.message}" for fault in wrong))
@@ -61,16 +56,16 @@ def replayed(candidate: "Candidate") -> str:
     from upulse_cli.engine import changes, replaying
 
     if not candidate.previous:
-        raise Skipped("there are no rules in force yet to compare with")
+        raise GateSkipped("there are no rules in force yet to compare with")
     path = Revisions(candidate.home.path).ensure(candidate.previous)
     old = Revision(candidate.previous, str(path))
     since = time.time_ns() // 1000 - DAY_US
     try:
         (before, after), _ = asyncio.run(
-            replaying.replayed(candidate.home, hosts_of(candidate.home), since, (old, candidate.revision))
+            replaying.replayed(candidate.home, rule_hosts(candidate.home), since, (old, candidate.revision))
         )
     except PulseError as error:
-        raise Skipped(str(error)) from error
+        raise GateSkipped(str(error)) from error
     if after.faults and not before.faults:
         raise GateFailed(f"over {after.ticks} recorded ticks: {next(iter(after.faults))}")
     return changes.in_words(before, after)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from upulse_cli.doctor.findings import OK, Finding
+from pulse_core.app.doctor import OK, Finding
 from upulse_cli.speech import one_line
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}

@@ -1,10 +1,26 @@
-"""The user's rules: where they lie, and the hosts that run them."""
+"""The user's rules: where they lie, and the hosts that run them, in the daemon and from the command line."""
 
+import os
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pulse_adapters.child.run_as import RunAs
+from pulse_adapters.config.file import load_to_start
+from pulse_adapters.config.home import Home
 from pulse_core.engine.surroundings import EngineParts
+from pulse_core.model.errors import PulseError
 from pulse_core.model.vitals import Window
+from pulse_core.ports import CannotLoad, Clock
+from pulse_core.settings import Settings
 from upulse_cli.wiring.ground import Ground
+
+if TYPE_CHECKING:
+    from pulse_adapters.engine_user.quarters import Quarters
+    from pulse_adapters.hands_host.hosts import HandsHost
+    from pulse_adapters.rule_host.hosts import ChildHosts
+    from pulse_adapters.sandbox.code_checks import SandboxedChecks
 
 
 def engine_of(ground: Ground, windows: Callable[[], Mapping[str, Window]]) -> EngineParts | None:
@@ -16,11 +32,69 @@ def engine_of(ground: Ground, windows: Callable[[], Mapping[str, Window]]) -> En
     from pulse_adapters.git.asking import GitChild
     from pulse_adapters.hands_host.hosts import HandsHost
     from pulse_adapters.rule_host.hosts import ChildHosts
-    from upulse_cli.engine.housing import HousedHands, HousedHosts
-    from upulse_cli.engine.plugins import found_plugins
-    from upulse_cli.engine.revisions import GitRevisions
+    from pulse_adapters.rule_host.plugins import found_plugins
 
     plugins = found_plugins()
-    hosts = HousedHosts(ground.home, ground.decisions, ChildHosts(plugins=plugins))
-    hands = HousedHands(ground.home, ground.decisions, HandsHost(ground.clock, windows, plugins=plugins))
-    return EngineParts(GitRevisions(GitChild(home)), hosts, hands)
+    user = partial(run_as, ground.home, ground.decisions)
+    hosts = ChildHosts(run_as=user, plugins=plugins)
+    hands = HandsHost(ground.clock, windows, run_as=user, plugins=plugins)
+    return EngineParts(GitChild(home), hosts, hands)
+
+
+def settings_of(home: Home) -> Settings:
+    """The settings, also with such faults as keep no daemon from starting. Raises SettingsRefused."""
+    return load_to_start(home.config)[0]
+
+
+def rule_hosts(home: Home, dev: bool = False) -> "ChildHosts":
+    """Starts rule hosts for this home from the command line, by its settings as they are then."""
+    from pulse_adapters.rule_host.hosts import ChildHosts
+    from pulse_adapters.rule_host.plugins import found_plugins
+
+    user = partial(run_as, home, partial(settings_of, home))
+    return ChildHosts(run_as=user, plugins=found_plugins(), dev=dev)
+
+
+def hands_hosts(home: Home, clock: Clock, windows: Callable[[], Mapping[str, Window]]) -> "HandsHost":
+    """Starts hands hosts likewise. windows: of every sense, as they are now."""
+    from pulse_adapters.hands_host.hosts import HandsHost
+    from pulse_adapters.rule_host.plugins import found_plugins
+
+    user = partial(run_as, home, partial(settings_of, home))
+    return HandsHost(clock, windows, run_as=user, plugins=found_plugins())
+
+
+def code_checks(home: Home) -> "SandboxedChecks":
+    """The gates' tools for this home, run as the engine's user if it has one. Raises PulseError."""
+    from pulse_adapters.git.template import shipped
+    from pulse_adapters.sandbox.code_checks import SandboxedChecks
+
+    config = shipped() / "pyproject.toml"
+    user = engine_user(home, settings_of(home)) if os.geteuid() == 0 else None
+    if user:
+        return SandboxedChecks(config, user.work, user.account.ids)
+
+    def cache() -> Path:
+        path = home.path / "cache"
+        path.mkdir(mode=0o700, exist_ok=True)
+        return path
+
+    return SandboxedChecks(config, cache)
+
+
+def run_as(home: Home, settings: Callable[[], Settings]) -> RunAs:
+    """As whom the engine's code runs. Raises CannotLoad where it can't have the user that it must have."""
+    if os.geteuid() != 0:
+        return RunAs()  # nobody but root can give a process another user
+    try:
+        found = engine_user(home, settings())
+    except PulseError as error:
+        raise CannotLoad(str(error)) from error
+    return RunAs(found.account.ids, found.shown) if found else RunAs()
+
+
+def engine_user(home: Home, settings: Settings) -> "Quarters | None":
+    """The user that the engine's code runs as, with its own place; None if it runs as we do. Raises PulseError."""
+    from pulse_adapters.engine_user.quarters import engine_user_of
+
+    return engine_user_of(home.path, settings.engine.user)

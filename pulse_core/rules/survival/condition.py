@@ -6,7 +6,7 @@ from pulse_core.model.actions import RESTART_PROCESS
 from pulse_core.model.durations import rough
 from pulse_core.model.moment import Moment
 from pulse_core.projections import ProcessHistory, Snapshot, Stage
-from pulse_core.rules.survival.state import Condition, State
+from pulse_core.rules.survival.state import Condition, ProcessState
 from pulse_core.rules.survival.stopping import unwanted
 from pulse_core.settings import ProcessSettings, RestartSettings
 
@@ -20,23 +20,25 @@ def judge(process: ProcessSettings, curr: Snapshot) -> Condition:
     if history.stop and history.stop.holds(curr.now):
         return unwanted(process, history.stop, curr)
     if history.up is not None:
-        return Condition(State.UP, why=history.evidence)
+        return Condition(ProcessState.UP, why=history.evidence)
     if history.down is None:
-        return Condition(State.UNKNOWN, why="not looked at yet")
+        return Condition(ProcessState.UNKNOWN, why="not looked at yet")
     return _dead(process, history, curr)
 
 
 def _dead(process: ProcessSettings, history: ProcessHistory, curr: Snapshot) -> Condition:
     if paused := curr.control.paused:
         dead_for = rough(curr.now.since(history.down or paused))
-        return Condition(State.WAITING, why=f"dead for {dead_for}, and Pulse is paused by {curr.control.by}")
-    if process.name in curr.projected.processes.restarting.values():
-        return Condition(State.RESTARTING, why="its restart is under way")
+        return Condition(
+            ProcessState.WAITING, why=f"dead for {dead_for}, and Pulse is paused by {curr.control.by}"
+        )
+    if process.name in curr.state.processes.restarting.values():
+        return Condition(ProcessState.RESTARTING, why="its restart is under way")
     grace = max(process.restart.grace, LOOK_US)
     if history.starting and (left := grace - curr.now.since(history.starting)) > 0:
-        return Condition(State.STARTING, left, f"started, has {rough(left)} left to come up")
+        return Condition(ProcessState.STARTING, left, f"started, has {rough(left)} left to come up")
     if missing := [name for name in process.depends_on if curr.process(name).up is None]:
-        return Condition(State.WAITING, why=f"waits for {', '.join(missing)}")
+        return Condition(ProcessState.WAITING, why=f"waits for {', '.join(missing)}")
     return _patience(process.restart, history, curr.now)
 
 
@@ -44,7 +46,9 @@ def _patience(restart: RestartSettings, history: ProcessHistory, now: Moment) ->
     charged, failed = len(history.charged), _failed(history)
     spent_at = exhausted(restart, history.charged)
     if restart.max == 0:
-        return Condition(State.FLAPPING, why="dead, and its budget allows no restart (max = 0)", tell=True)
+        return Condition(
+            ProcessState.FLAPPING, why="dead, and its budget allows no restart (max = 0)", tell=True
+        )
     if spent_at is not None:
         delay = restart.pauses_when_spent.after(charged - spent_at + 1)
     else:
@@ -52,8 +56,8 @@ def _patience(restart: RestartSettings, history: ProcessHistory, now: Moment) ->
     tell = charged >= restart.max  # within its window or not: they did not help
     left = delay - _quiet_for(history, now)
     if left <= 0:
-        return Condition(State.DUE, why=_story(history), tell=tell)
-    state = State.BACKING_OFF if spent_at is None else State.FLAPPING
+        return Condition(ProcessState.DUE, why=_story(history), tell=tell)
+    state = ProcessState.BACKING_OFF if spent_at is None else ProcessState.FLAPPING
     return Condition(state, left, f"{_story(history)}; next try in {rough(left)}", tell)
 
 

@@ -2,7 +2,7 @@
 
 from pulse_core.model.durations import rough
 from pulse_core.model.moment import Moment
-from pulse_core.projections import Projected
+from pulse_core.projections import State
 from pulse_core.rules.survival.condition import restart_key
 from pulse_core.settings import LlmSettings, ProcessSettings, Settings
 
@@ -24,7 +24,7 @@ def process_of(llm: LlmSettings, settings: Settings) -> ProcessSettings | None:
     return next((process for process in settings.process if process.name == llm.restart), None)
 
 
-def begun(llm: LlmSettings, facts: Projected, now: Moment) -> Moment | None:
+def begun(llm: LlmSettings, facts: State, now: Moment) -> Moment | None:
     """When its process was last started, as far as the log knows: found up, or a restart of it settled."""
     if llm.restart is None:
         return None
@@ -32,7 +32,7 @@ def begun(llm: LlmSettings, facts: Projected, now: Moment) -> Moment | None:
     return min((moment for moment in known if moment is not None), key=now.since, default=None)
 
 
-def excuse(llm: LlmSettings, settings: Settings, facts: Projected, now: Moment) -> str:
+def excuse(llm: LlmSettings, settings: Settings, facts: State, now: Moment) -> str:
     """Why the endpoint need not answer at this moment; nothing if it must."""
     if (process := process_of(llm, settings)) is None:
         return ""
@@ -49,7 +49,7 @@ def excuse(llm: LlmSettings, settings: Settings, facts: Projected, now: Moment) 
     return ""
 
 
-def is_spared(moment: Moment, llm: LlmSettings, facts: Projected, now: Moment) -> bool:
+def is_spared(moment: Moment, llm: LlmSettings, facts: State, now: Moment) -> bool:
     """Whether a failure at this moment does not count, since its process was started later, or not long before."""
     start = begun(llm, facts, now)
     return start is not None and now.since(moment) > now.since(start) - llm.grace

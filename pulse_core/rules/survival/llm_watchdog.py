@@ -47,7 +47,7 @@ async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
 def judge(llm: LlmSettings, condition: Condition, curr: Snapshot) -> Plight:
     """What is to be done about it now."""
     process = process_of(llm, curr.settings)
-    if held := excuse(llm, curr.settings, curr.projected, curr.now) or explained(llm.url, condition, curr):
+    if held := excuse(llm, curr.settings, curr.state, curr.now) or explained(llm.url, condition, curr):
         return Plight(f"held back: {held}")
     if process is None:
         return Plight("no process is named that could be restarted", tell=True)
@@ -94,7 +94,7 @@ def is_proven(llm: LlmSettings, curr: Snapshot) -> bool:
     newest = curr.window(KEY).last
     if newest is None or not newest.data.get(llm.url, {}).get("proven"):
         return False
-    start = begun(llm, curr.projected, curr.now)
+    start = begun(llm, curr.state, curr.now)
     return start is None or curr.now.since(newest.moment) <= curr.now.since(start) - llm.grace
 
 

@@ -6,12 +6,12 @@ from pulse_core.model.durations import rough
 from pulse_core.model.kinds import Effect
 from pulse_core.projections import Snapshot
 from pulse_core.projections.processes import STAYED_US
-from pulse_core.rules.survival.state import Condition, State
+from pulse_core.rules.survival.state import Condition, ProcessState
 from pulse_core.rules.survival.telling import call_off, is_told, tell
 from pulse_core.settings import ProcessSettings
 
 SENSE = "process-alive"
-ALIVE = frozenset({State.UP, State.STOPPING})
+ALIVE = frozenset({ProcessState.UP, ProcessState.STOPPING})
 
 
 class News(NamedTuple):
@@ -28,7 +28,7 @@ def stays_down(process: ProcessSettings, condition: Condition, curr: Snapshot) -
     if condition.tell and condition.state not in ALIVE:
         began = history.attempts[0] if history.attempts else history.down
         return News(tell(topic, title, f"{name}: {condition.why}", curr, SENSE, news=began))
-    if condition.state is not State.UP or history.up is None or not is_told(topic, curr):
+    if condition.state is not ProcessState.UP or history.up is None or not is_told(topic, curr):
         return News()
     age = curr.now.since(history.up)
     if (left := process.restart.healthy_after - age) > 0:
@@ -48,7 +48,7 @@ def stays_up(process: ProcessSettings, condition: Condition, curr: Snapshot) -> 
         return News()
     if stop is None or not stop.holds(curr.now):
         return News(call_off(topic, title, f"nobody wants {name} down any more", curr, SENSE))
-    if condition.state is not State.STOPPED or history.up is not None or history.down is None:
+    if condition.state is not ProcessState.STOPPED or history.up is not None or history.down is None:
         return News()
     if (left := STAYED_US - curr.now.since(history.down)) > 0:
         return News(wait_us=left)

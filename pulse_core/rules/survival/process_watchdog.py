@@ -7,11 +7,11 @@ from pulse_core.projections import ProcessHistory, Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.condition import judge, restart_key
 from pulse_core.rules.survival.process_news import stays_down, stays_up
-from pulse_core.rules.survival.state import Condition, State
+from pulse_core.rules.survival.state import Condition, ProcessState
 from pulse_core.settings import ProcessSettings
 
 FRESH_US = 1_000_000
-QUIET = frozenset({State.UP, State.UNKNOWN})
+QUIET = frozenset({ProcessState.UP, ProcessState.UNKNOWN})
 
 
 async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -32,7 +32,7 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
 def answers(process: ProcessSettings, condition: Condition, curr: Snapshot) -> list[Effect]:
     """The actions that this condition calls for."""
     effects = []
-    if condition.state is State.DUE:
+    if condition.state is ProcessState.DUE:
         effects.append(restart(process, condition.why, curr))
     if condition.stop:
         effects.append(stop(process, curr))

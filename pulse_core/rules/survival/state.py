@@ -4,7 +4,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class State(Enum):
+class ProcessState(Enum):
     """The state of a guarded process."""
 
     UNKNOWN = "unknown"
@@ -27,7 +27,7 @@ class Condition(NamedTuple):
     person should know.
     """
 
-    state: State
+    state: ProcessState
     wait_us: int | None = None
     why: str = ""
     tell: bool = False

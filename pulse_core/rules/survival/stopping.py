@@ -4,7 +4,7 @@ from pulse_core.model.backoff import Backoff
 from pulse_core.model.durations import rough
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.projections import Intent, ProcessHistory, Snapshot
-from pulse_core.rules.survival.state import Condition, State
+from pulse_core.rules.survival.state import Condition, ProcessState
 from pulse_core.settings import ProcessSettings
 
 STOP_TRIES = 5
@@ -19,7 +19,7 @@ def unwanted(process: ProcessSettings, stop: Intent, curr: Snapshot) -> Conditio
         return _back(history, stop, curr)
     if (history.up is None and history.starting is None) or stop.worked:
         left = _left(stop, curr)
-        return Condition(State.STOPPED, left, f"stopped by {stop.by}, for another {rough(left)}")
+        return Condition(ProcessState.STOPPED, left, f"stopped by {stop.by}, for another {rough(left)}")
     return _still_up(process, stop, curr)
 
 
@@ -27,26 +27,26 @@ def _back(history: ProcessHistory, stop: Intent, curr: Snapshot) -> Condition:
     """It went down, stayed so, and is up again: somebody brought it up, who is not to be fought but to be known."""
     left = _left(stop, curr)
     why = f"{history.evidence}, though {stop.by} wants it down for another {rough(left)}: somebody started it"
-    return Condition(State.UP, left, why, tell=True)
+    return Condition(ProcessState.UP, left, why, tell=True)
 
 
 def _still_up(process: ProcessSettings, stop: Intent, curr: Snapshot) -> Condition:
     wanted = f"{stop.by} wants it down"
     if curr.control.paused:
-        return Condition(State.STOPPING, why=f"{wanted}, and Pulse is paused by {curr.control.by}")
-    if process.name in curr.projected.processes.stopping.values():
-        return Condition(State.STOPPING, why=f"{wanted}; its stop is under way")
+        return Condition(ProcessState.STOPPING, why=f"{wanted}, and Pulse is paused by {curr.control.by}")
+    if process.name in curr.state.processes.stopping.values():
+        return Condition(ProcessState.STOPPING, why=f"{wanted}; its stop is under way")
     if stop.tried is None:
-        return Condition(State.STOPPING, why=wanted, stop=True)
+        return Condition(ProcessState.STOPPING, why=wanted, stop=True)
     story = (
         f"{wanted}, and it is still up after {_times(stop.tries)}{f' ({stop.error})' if stop.error else ''}"
     )
     first = STOP_PAUSE + curr.settings.watch.process_interval
     if (wait := Backoff(first, first << STOP_TRIES).after(stop.tries) - curr.now.since(stop.tried)) > 0:
-        return Condition(State.STOPPING, wait, f"{story}; looked at again in {rough(wait)}")
+        return Condition(ProcessState.STOPPING, wait, f"{story}; looked at again in {rough(wait)}")
     if stop.tries < STOP_TRIES:
-        return Condition(State.STOPPING, why=story, stop=True)
-    return Condition(State.STOPPING, _left(stop, curr), f"{story}; not tried again", tell=True)
+        return Condition(ProcessState.STOPPING, why=story, stop=True)
+    return Condition(ProcessState.STOPPING, _left(stop, curr), f"{story}; not tried again", tell=True)
 
 
 def _left(stop: Intent, curr: Snapshot) -> int:

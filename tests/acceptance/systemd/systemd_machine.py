@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from tests.processes import child_of_test
+
 T = TypeVar("T")
 
 BOOT = Path(__file__).resolve().with_name("boot.sh")
@@ -49,10 +51,10 @@ class Machine:
         """Run a command inside and give back its output; a failure says all it printed, unless check=False."""
         inside = ["nsenter", f"--target={self.pid}", "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup",
                   "--root", "--wd=/", "env", "-i", "-C", cwd, *ENVIRONMENT, *map(str, argv)]  # fmt: skip
-        with subprocess.Popen(
+        with child_of_test(subprocess.Popen(
             inside, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True,
-        ) as process:  # fmt: skip
+        )) as process:  # fmt: skip
             try:
                 out, err = process.communicate(timeout=timeout)
             except BaseException:
@@ -102,11 +104,12 @@ class Machine:
     def close(self) -> None:
         """End the machine with all that runs in it; its mounts vanish with its namespaces."""
         self.unshare.kill()  # --kill-child takes its init along, and the kernel the rest of the PID namespace
-        self.unshare.wait()
+        self.unshare.wait(timeout=30)
         subprocess.run(
             ["unshare", "--mount", "--propagation", "private", "sh", BOOT, "remove", self.state, self.cgroup],
             env={"PATH": PATH},
             check=True,
+            timeout=60,
         )
         self.state.rmdir()
         self.log.close()
@@ -141,7 +144,9 @@ def impossible() -> str | None:
     if missing := [tool for tool in NEEDED if shutil.which(tool, path=PATH) is None]:
         return f"not installed: {', '.join(missing)}"
     probe = ["unshare", *NAMESPACES, "mount", "-t", "tmpfs", "probe", "/mnt"]
-    probed = subprocess.run(probe, env={"PATH": PATH}, capture_output=True, text=True, check=False)
+    probed = subprocess.run(
+        probe, env={"PATH": PATH}, capture_output=True, text=True, check=False, timeout=60
+    )
     return f"no namespaces of its own: {probed.stderr.strip()}" if probed.returncode else None
 
 

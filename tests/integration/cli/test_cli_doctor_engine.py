@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.engine_user.checks import AccountChecks
+from pulse_adapters.engine_user.reach import READABLE
+from pulse_adapters.git.checks import RepositoryChecks
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.template import shipped
-from upulse_cli.doctor.engine import engine, engine_user
-from upulse_cli.doctor.findings import OK, WARN, Ground
-from upulse_cli.engine.housing import READABLE
+from pulse_core.app.doctor import OK, WARN, Finding
 
 ADA = "Ada <ada@example.org>"
 
@@ -23,15 +24,23 @@ def made(tmp_path: Path) -> Home:
     return home
 
 
+def engine(home: Home) -> list[Finding]:
+    return list(RepositoryChecks(home.path, lambda: "").engine())
+
+
+def engine_user(home: Home) -> list[Finding]:
+    return list(AccountChecks(home.path, lambda: None, lambda: False).engine_user())
+
+
 def test_a_sound_engine_is_well(tmp_path: Path) -> None:
-    (found,) = engine(Ground(made(tmp_path)))
+    (found,) = engine(made(tmp_path))
     assert (found.level, found.words[:8]) == (OK, "main is ")
 
 
 def test_a_home_without_one_is_well_too(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.create()
-    (found,) = engine(Ground(home))
+    (found,) = engine(home)
     assert found.level == OK
     assert "upulse init" in found.words
 
@@ -39,9 +48,11 @@ def test_a_home_without_one_is_well_too(tmp_path: Path) -> None:
 def test_a_repository_without_main_says_what_helps(tmp_path: Path) -> None:
     home = made(tmp_path)
     subprocess.run(
-        ["git", "-C", str(home.path / "engine"), "update-ref", "-d", "refs/heads/main"], check=True
+        ["git", "-C", str(home.path / "engine"), "update-ref", "-d", "refs/heads/main"],
+        check=True,
+        timeout=60,
     )
-    (found,) = engine(Ground(home))
+    (found,) = engine(home)
     assert found.level == WARN
     assert "upulse init" in found.remedy
 
@@ -49,14 +60,14 @@ def test_a_repository_without_main_says_what_helps(tmp_path: Path) -> None:
 def test_work_in_staging_is_told(tmp_path: Path) -> None:
     home = made(tmp_path)
     (home.path / "staging" / "rules" / "new.py").write_text("A = 1\n")
-    found = list(engine(Ground(home)))
+    found = list(engine(home))
     assert any(one.name == "staging" and "rules/new.py" in one.words for one in found)
 
 
 def test_a_home_without_an_engine_needs_no_user(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.create()
-    assert list(engine_user(Ground(home))) == []
+    assert list(engine_user(home)) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a home away")
@@ -64,7 +75,7 @@ def test_a_daemon_that_is_not_root_has_no_user_to_give_and_that_is_no_fault(tmp_
     home = made(tmp_path)
     home.config.write_text("")
     os.chown(home.path, 65534, -1)
-    (found,) = engine_user(Ground(home))
+    (found,) = engine_user(home)
     assert (found.level, found.repair) == (OK, None)
     assert "isolation: partial (no user): the daemon runs as nobody, and only root can" in found.words
     assert "sudo upulse daemon install --home /var/lib/pulse" in found.remedy
@@ -74,7 +85,7 @@ def test_a_daemon_that_is_not_root_has_no_user_to_give_and_that_is_no_fault(tmp_
 def test_a_user_that_is_missing_or_can_read_too_little_is_told_with_what_helps(tmp_path: Path) -> None:
     home = made(tmp_path)
     home.config.write_text("")
-    (found,) = engine_user(Ground(home))
+    (found,) = engine_user(home)
     if found.level == WARN:
         assert found.words.startswith("rules of your own run as root: ")
         assert found.remedy in ("upulse daemon install", READABLE)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.integration.cli.cli_home import UPULSE, CliHome, Inside, eventually, is_id
+from tests.processes import child_of_test
 
 ADD = ("effect", "add", "run-command")
 
@@ -114,7 +115,9 @@ def whole(home: Inside) -> dict | None:  # type: ignore[type-arg]  # JSON
 @contextmanager
 def following(home: CliHome, *words: str) -> Iterator["subprocess.Popen[str]"]:
     command = [*UPULSE, "events", "--follow", "--json", *words, "--home", str(home.path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with child_of_test(
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    ) as process:
         yield process
         if process.poll() is None:
             process.kill()

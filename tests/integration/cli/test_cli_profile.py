@@ -15,6 +15,7 @@ from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
 from tests.integration.cli.cli_home import Inside, eventually
+from tests.processes import child_of_test
 from upulse_cli.profiling import helpers, rules, spent
 
 MINUTE = 60_000_000
@@ -95,8 +96,8 @@ async def test_since_says_which_ticks_count(quiet: Inside) -> None:
 
 
 def test_a_rule_is_told_with_its_own_time() -> None:
-    layers: list[tuple[str, str, list[str], int]] = [("a", "passed", [], us) for us in range(100)]
-    layers.append(("b", "error", ["ValueError"], 4_950))
+    layers = [LayerOutcome("a", "passed", (), us) for us in range(100)]
+    layers.append(LayerOutcome("b", "error", ("ValueError",), 4_950))
     dear, cheap = rules(layers)
     assert (dear["rule"], dear["calls"], dear["errors"], dear["share"]) == ("a", 100, 0, 0.5)
     assert (dear["p50_us"], dear["p99_us"], dear["total_us"]) == (50, 99, 4_950)
@@ -106,15 +107,15 @@ def test_a_rule_is_told_with_its_own_time() -> None:
 
 
 def test_rules_that_took_no_time_have_no_share() -> None:
-    assert [one["share"] for one in rules([("a", "passed", [], 0)])] == [0.0]
+    assert [one["share"] for one in rules([LayerOutcome("a", "passed")])] == [0.0]
 
 
 def test_helpers_are_children_that_run_our_modules(tmp_path: Path) -> None:
     """A guarded process is a child of the daemon too, and none of its costs."""
     argv = [sys.executable, "-m", "upulse_cli.measuring", "--home", str(tmp_path)]
     with (
-        subprocess.Popen(["sleep", "86421"]) as theirs,
-        subprocess.Popen(argv, stdin=subprocess.PIPE) as ours,
+        child_of_test(subprocess.Popen(["sleep", "86421"])) as theirs,
+        child_of_test(subprocess.Popen(argv, stdin=subprocess.PIPE)) as ours,
     ):
         try:
             seen = eventually(lambda: [one for one in helpers(os.getpid()) if one["pid"] == ours.pid], "it")
@@ -126,6 +127,6 @@ def test_helpers_are_children_that_run_our_modules(tmp_path: Path) -> None:
 
 
 def test_of_a_process_that_is_gone_there_are_no_helpers() -> None:
-    with subprocess.Popen(["true"]) as child:
-        child.wait()
+    with child_of_test(subprocess.Popen(["true"])) as child:
+        child.wait(timeout=30)
     assert list(helpers(child.pid)) == []

@@ -37,7 +37,7 @@ def on_read_only_media(home: Path) -> Sequence[str]:
 
 
 def as_another_user(home: Path) -> Sequence[str]:
-    subprocess.run(["chmod", "-R", "a-w,a+rX", str(home)], check=True)
+    subprocess.run(["chmod", "-R", "a-w,a+rX", str(home)], check=True, timeout=60)
     return READS_BUT_WRITES_NOTHING
 
 

@@ -14,13 +14,13 @@ import pytest
 from pulse_adapters.config.home import Home
 from pulse_adapters.objects import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
-from pulse_adapters.sqlite.reader import LogReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_core.capabilities import FOLD
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
-from pulse_core.ports import Checkpoint
-from pulse_core.projections import BUILT_IN, Projected, Snapshot
+from pulse_core.projections import Snapshot, State
 from pulse_core.tick.portrait import portrait
 from tests.integration.cli.cli_home import Inside
 
@@ -28,9 +28,9 @@ MINUTE = 60_000_000
 Spoil = Callable[[dict[str, Any]], None]
 
 
-def saying(name: str, seq: int) -> Projected:
+def saying(name: str, seq: int) -> State:
     """Projections at a row that say what no log says."""
-    empty = Projected(seq)
+    empty = State(seq)
     return replace(empty, control=replace(empty.control, processes=(name,)))
 
 
@@ -47,7 +47,7 @@ async def ticked(home: Inside, number: int, at: int, snapshot: str | None) -> No
 async def kept(home: Inside, name: str, number: int = 1, spoil: Spoil = lambda whole: None) -> str:
     """A tick of a minute ago whose snapshot was kept."""
     at = now() - MINUTE
-    whole = json.loads(portrait(Snapshot(number, Moment(at, "boot", number), projected=saying(name, 1))))
+    whole = json.loads(portrait(Snapshot(number, Moment(at, "boot", number), state=saying(name, 1))))
     spoil(whole)
     object_ = await FileObjects(home.path / "objects").put(json.dumps(whole).encode())
     await ticked(home, number, at, object_)
@@ -87,17 +87,22 @@ async def test_a_snapshot_of_later_than_that_moment_is_of_no_use(paused: Inside)
     "spoil",
     [
         lambda whole: whole["folds"].update(control=-1),
-        lambda whole: whole["folds"].pop("effects"),
+        lambda whole: whole["folds"].pop("control"),
         lambda whole: whole.pop("folds"),
         lambda whole: whole.update(supposed=2),
-        lambda whole: whole["projected"].pop("effects"),
+        lambda whole: whole["projected"].pop("control"),
         lambda whole: whole["projected"].update(control=7),
     ],
-    ids=["other fold", "fold unknown", "no folds", "supposed events", "a part is missing", "no control"],
+    ids=["other fold", "fold unknown", "no folds", "provisional events", "a part is missing", "no control"],
 )
 async def test_a_snapshot_that_cannot_be_trusted_is_not_used(paused: Inside, spoil: Spoil) -> None:
     await kept(paused, "wrong", 1, spoil)
     assert told(paused, "1ms") == []
+
+
+async def test_a_part_that_cannot_be_trusted_spoils_no_other(paused: Inside) -> None:
+    await kept(paused, "kept", 1, lambda whole: whole["folds"].update(effects=-1))
+    assert told(paused, "1ms") == ["kept"]
 
 
 async def test_an_altered_snapshot_is_not_used(paused: Inside) -> None:
@@ -111,12 +116,10 @@ async def test_an_altered_snapshot_is_not_used(paused: Inside) -> None:
 
 
 async def checkpointed(home: Inside, name: str, seq: int) -> None:
-    with LogReader(home.path) as log:
+    with SqliteEventReader(home.path) as log:
         head = Head(seq, log.chain_at(seq) or b"")
     state = saying(name, seq)
-    parts = {
-        part: Checkpoint(one.version, head, one.dump(getattr(state, part))) for part, one in BUILT_IN.items()
-    }
+    parts = FOLD.checkpoints(state, head)
     await SqliteCheckpoints(Home(home.path).state).save(parts)
 
 

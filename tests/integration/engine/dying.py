@@ -17,7 +17,6 @@ from pulse_adapters.git.revisions import Revisions
 from upulse_cli import serve
 from upulse_cli.__main__ import main
 from upulse_cli.engine import promoting
-from upulse_cli.engine.revisions import GitRevisions
 
 STEPS: Mapping[str, tuple[Any, str]] = {
     "mend": (Repository, "mend"),
@@ -26,7 +25,7 @@ STEPS: Mapping[str, tuple[Any, str]] = {
     "export": (Revisions, "ensure"),
     "gates": (promoting, "passed"),
     "request": (promoting, "asked"),
-    "lay-out": (GitRevisions, "ensure"),
+    "lay-out": (GitChild, "ensure"),
     "going-back": (GitChild, "going_back"),
     "point-main": (GitChild, "point_main"),
 }

@@ -10,6 +10,7 @@ from pulse_adapters.git.template import shipped
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Loaded, Revision
 from upulse_cli.engine.gates import Candidate
+from upulse_cli.wiring.engine import code_checks
 
 ADA = "Ada Lovelace <ada@example.org>"
 
@@ -18,7 +19,7 @@ def candidate(path: Path, files: Mapping[str, str] = {}) -> Candidate:
     """A home with an engine of the template and these files; one of no text is none."""
     home = Home(path / "home")
     home.create()
-    home.config.write_text('secret = "in the settings"\n')
+    home.config.write_text("# secret: in the settings\n")
     Repository.create(home.path, shipped(), ADA)
     return another(home, files)
 
@@ -33,7 +34,7 @@ def another(home: Home, files: Mapping[str, str]) -> Candidate:
     repository.commit_staging("made for a test", ADA)
     commit = repository.candidate("made for a test", ADA) if files else repository.head()
     path = Revisions(home.path).ensure(commit)
-    return Candidate(home, Revision(commit, str(path)), "", not_loaded, not_replayed)
+    return Candidate(home, Revision(commit, str(path)), "", code_checks(home), not_loaded, not_replayed)
 
 
 def not_loaded(revision: Revision) -> Loaded:

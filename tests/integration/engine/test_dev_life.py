@@ -30,7 +30,7 @@ class Developing:
         for line in self.child.stdout:
             if (news := json.loads(line))["what"] == what:
                 return dict(news)
-        raise AssertionError(f"it ended without a {what}: {self.child.communicate()[1]}")
+        raise AssertionError(f"it ended without a {what}: {self.child.communicate(timeout=30)[1]}")
 
     def hosts(self) -> list[int]:
         """Its children."""
@@ -51,7 +51,7 @@ def developing(home: CliHome, *words: str) -> Iterator[Developing]:
     finally:
         if one.child.poll() is None:
             one.child.kill()
-            one.child.communicate()
+            one.child.communicate(timeout=30)
 
 
 def is_alive(pid: int) -> bool:

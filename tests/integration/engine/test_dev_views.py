@@ -84,9 +84,7 @@ def test_the_screen_shows_what_is_loaded_what_is_wished_and_what_is_wrong() -> N
 
 def test_a_wish_is_held_while_everything_is_paused_and_else_it_is_new() -> None:
     curr = at(1)
-    paused = replace(
-        curr, projected=replace(curr.projected, control=replace(curr.projected.control, paused=curr.now))
-    )
+    paused = replace(curr, state=replace(curr.state, control=replace(curr.state.control, paused=curr.now)))
     insight = Insight(Verdict((WISH.effect,)), (LAYER,), (Fault("determinism", "time.time"),))
     found = seen_by(insight, paused, paused, 0.1, False)
     assert [wish.state for wish in found.wishes] == ["held"]

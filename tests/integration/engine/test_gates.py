@@ -7,11 +7,11 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_core.model.errors import PulseError
+from pulse_core.ports.code_checks import GateFailed
 from tests.integration.cli.cli_home import CliHome
 from tests.integration.engine.engine_home import new_home, save
 from tests.integration.engine.gate_scene import another, candidate
 from upulse_cli.engine import gates
-from upulse_cli.engine.gates import GateFailed
 
 UNTYPED = "def twice(x):\n    return x * 2\n"
 WRONG = "ONE: int = 'one'\n"

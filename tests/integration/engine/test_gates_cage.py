@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.hands_host import tree
+from pulse_adapters.sandbox import tool_sandbox
+from pulse_core.ports.code_checks import GateFailed
 from tests.integration.engine.gate_scene import another, candidate, contents
-from upulse_cli.engine import caging, gates
-from upulse_cli.engine.gates import GateFailed
+from upulse_cli.engine import gates
 
 SPACE = """
 import ctypes, mmap, os, resource, shutil, signal, socket, subprocess, sys, threading
@@ -111,7 +112,7 @@ def bystander() -> Iterator[int]:
         yield process.pid
     finally:
         process.kill()
-        process.wait()
+        process.wait(timeout=30)
 
 
 @pytest.fixture
@@ -162,7 +163,9 @@ def test_the_same_attacks_do_succeed_where_nothing_holds_them(tmp_path: Path, at
         if "another program" not in name and "kind of pair" not in name
     }
     code = f"{attack}\nprint({{name: word for name, look in {looks!r}.items() if (word := tried(look)) != 'done'}})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stdout == "{}\n"
 
 
@@ -197,9 +200,9 @@ def test_rewrites() -> None:
             pass
 """
     tried = candidate(tmp_path, {"tests/test_rewrites.py": test, "rules/own.py": "OWN = 1\n"})
-    before = contents(tried.path)
+    before = contents(Path(tried.revision.path))
     assert gates.tests(tried) == "22 passed"
-    assert contents(tried.path) == before
+    assert contents(Path(tried.revision.path)) == before
 
 
 def test_a_loop_its_threads_and_files_of_its_own_work(tmp_path: Path) -> None:
@@ -245,8 +248,8 @@ def test_files(tmp_path: Path) -> None:
 def test_a_test_that_runs_wild_fails_its_gate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str, words: str
 ) -> None:
-    monkeypatch.setattr(caging, "PATIENCE", 5.0)
-    monkeypatch.setattr(caging, "SCRATCH_FILES", 2_000)
+    monkeypatch.setattr(tool_sandbox, "PATIENCE", 5.0)
+    monkeypatch.setattr(tool_sandbox, "SCRATCH_FILES", 2_000)
     scribbled = "def scribbled(fd):\n    try:\n        os.write(fd, b'[' * 9_000)\n    except OSError:\n        pass\n"
     test = f"import os\n\n\n{scribbled}\n\ndef test_wild(tmp_path, capfd):\n    with capfd.disabled():\n        {deed}\n"
     with pytest.raises(GateFailed, match=words):
@@ -261,8 +264,8 @@ def test_a_gate_ends_with_its_promote(tmp_path: Path) -> None:
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
-from upulse_cli.engine.caging import Job, run
-run(Path({str(tried.path)!r}), Job("pytest", ("-q", "tests")))
+from pulse_adapters.sandbox.tool_sandbox import Job, run
+run(Path({tried.revision.path!r}), Job("pytest", ("-q", "tests")))
 """
     promote = subprocess.Popen([sys.executable, "-c", code])
     until = time.monotonic() + 30
@@ -273,11 +276,11 @@ run(Path({str(tried.path)!r}), Job("pytest", ("-q", "tests")))
     while not (found := children()):
         assert time.monotonic() < until
         time.sleep(0.02)
-    while b"caged" not in Path(f"/proc/{found[0]}/cmdline").read_bytes() or not _is_bound(found[0]):
+    while b"sandboxed_tool" not in Path(f"/proc/{found[0]}/cmdline").read_bytes() or not _is_bound(found[0]):
         assert time.monotonic() < until
         time.sleep(0.02)
     promote.send_signal(signal.SIGKILL)
-    promote.wait()
+    promote.wait(timeout=30)
     while found[0] in tree.table():
         assert time.monotonic() < until, "it outlives its promote"
         time.sleep(0.02)
@@ -294,20 +297,17 @@ def test_where_the_kernel_lacks_a_part_the_gate_goes_on_and_says_so(tmp_path: Pa
     code = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from tests.integration.engine.gate_scene import not_loaded, not_replayed
 from pathlib import Path
 from pulse_adapters.child import bpf
 from pulse_adapters.config.home import Home
-from pulse_core.ports import Revision
-from upulse_cli.engine import gates
+from upulse_cli.wiring.engine import code_checks
 
 bpf.put([*bpf.begin({platform.machine()!r}), *bpf.when(444, [bpf.ENOSYS]), bpf.ALLOW])  # it knows no Landlock now
-tried = gates.Candidate(
-    Home(Path({str(tried.home.path)!r})), Revision("c", {tried.revision.path!r}), "", not_loaded, not_replayed
-)
-print(gates.tests(tried))
+print(code_checks(Home(Path({str(tried.home.path)!r}))).tests({tried.revision.path!r}))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.stdout == "21 passed; isolation: partial (no landlock)\n", done.stderr
 
 
@@ -320,4 +320,4 @@ def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     tried = candidate(tmp_path, {"tests/test_deep.py": test})
     assert gates.tests(tried) == "22 passed"
     assert list(place.iterdir()) == []
-    assert another(tried.home, {"rules/own.py": "OWN = 1\n"}).path != tried.path
+    assert another(tried.home, {"rules/own.py": "OWN = 1\n"}).revision.path != tried.revision.path

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from pulse_core.model.errors import PulseError
+from pulse_core.ports.code_checks import GateFailed
 from tests.integration.engine.gate_scene import candidate
-from upulse_cli.engine.gates import GateFailed, loads
+from upulse_cli.engine.gates import loads
 from upulse_cli.engine.trying import load
 
 ENGINE = "from rules.x import x\nfrom watchers.queue import Queue\nRULES = [x]\nWATCHERS = [Queue()]\n"

@@ -8,6 +8,7 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_adapters.rule_host.standby import StandbyHosts
 from pulse_core.ports import Revision
 from pulse_core.projections import Snapshot
 from tests.integration.cli.cli_home import CliHome, sleeper
@@ -16,7 +17,6 @@ from tests.integration.rule_host.rule_host_engines import at, written
 from upulse_cli.engine.past import Past
 from upulse_cli.engine.present import Beside
 from upulse_cli.engine.trying import no_history
-from upulse_cli.engine.warm import WarmHosts
 
 LIVELY = '[daemon]\ntick_ms = 100\n[watch]\nsystem_interval = "150ms"\n' + sleeper("demo", 8_641)
 
@@ -56,7 +56,7 @@ async def test_a_live_tick_is_the_one_that_a_replay_sees(served: CliHome) -> Non
 
 
 async def test_a_child_that_stands_by_is_the_next_host(tmp_path: Path) -> None:
-    revision, hosts = written(tmp_path / "engine", CALM), WarmHosts(ChildHosts())
+    revision, hosts = written(tmp_path / "engine", CALM), StandbyHosts(ChildHosts())
     await hosts.warm()
     spare = hosts.spare
     host = await hosts.start(revision, at(1), no_history, {})
@@ -69,7 +69,7 @@ async def test_a_child_that_stands_by_is_the_next_host(tmp_path: Path) -> None:
 
 
 async def test_a_child_that_died_while_it_stood_by_is_replaced(tmp_path: Path) -> None:
-    revision, hosts = written(tmp_path / "engine", CALM), WarmHosts(ChildHosts())
+    revision, hosts = written(tmp_path / "engine", CALM), StandbyHosts(ChildHosts())
     await hosts.warm()
     assert hosts._spare is not None
     hosts._spare.process.kill()
@@ -79,7 +79,7 @@ async def test_a_child_that_died_while_it_stood_by_is_replaced(tmp_path: Path) -
 
 
 async def test_a_child_that_nobody_took_is_ended(tmp_path: Path) -> None:
-    hosts = WarmHosts(ChildHosts(scratch=str(tmp_path)))
+    hosts = StandbyHosts(ChildHosts(scratch=str(tmp_path)))
     await hosts.warm()
     spare = hosts.spare
     assert spare is not None
@@ -89,7 +89,7 @@ async def test_a_child_that_nobody_took_is_ended(tmp_path: Path) -> None:
 
 
 async def test_rules_that_do_not_load_in_a_warm_host_are_refused_like_in_any(tmp_path: Path) -> None:
-    hosts = WarmHosts(ChildHosts(scratch=str(tmp_path / "scratch")))
+    hosts = StandbyHosts(ChildHosts(scratch=str(tmp_path / "scratch")))
     (tmp_path / "scratch").mkdir()
     with pytest.raises(Exception, match=r"there is no engine\.py"):
         await hosts.start(Revision("staging", str(tmp_path)), at(1), no_history, {})

@@ -61,7 +61,9 @@ def test_a_rollback_says_what_became_of_staging(served: CliHome) -> None:
         f"staging follows; take your work from {kept} again with: git -C {served.path}/staging restore"
         in said.err
     )
-    subprocess.run(["git", "-C", served.path / "staging", "restore", "--source", kept, "."], check=True)
+    subprocess.run(
+        ["git", "-C", served.path / "staging", "restore", "--source", kept, "."], check=True, timeout=60
+    )
     again = served.upulse("promote", *ONE_GATE).out.strip()
     save(served, BAD)
     assert (
@@ -75,13 +77,17 @@ def test_a_main_that_was_moved_by_hand_is_said_everywhere(served: CliHome) -> No
     first = engine_of(Home(served.path)).commit
     (served.path / "engine" / "rules" / "own.py").write_text("def (\n")
     bob = ("-c", "user.name=Bob", "-c", "user.email=bob@example.org")
-    subprocess.run(["git", *bob, "-C", served.path / "engine", "commit", "-qam", "by hand"], check=True)
+    subprocess.run(
+        ["git", *bob, "-C", served.path / "engine", "commit", "-qam", "by hand"], check=True, timeout=60
+    )
     words = f"main was moved by hand to {Repository(served.path).head()[:12]}; {first[:12]} is in force"
     assert words in served.upulse("status").err
     assert words in " ".join(served.upulse("engine", "status").out.split())
     save(served, CALMER)
     assert words in served.upulse("promote", *ONE_GATE, code=1).err
-    subprocess.run(["git", "-C", served.path / "engine", "reset", "-q", "--keep", first], check=True)
+    subprocess.run(
+        ["git", "-C", served.path / "engine", "reset", "-q", "--keep", first], check=True, timeout=60
+    )
     assert "moved" not in served.upulse("status").err
 
 

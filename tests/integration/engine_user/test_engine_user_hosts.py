@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.engine_user.account import Account
 from pulse_adapters.hands_host import tree
-from pulse_adapters.rule_host import scratch
 from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_adapters.sandbox import scratch_folder as scratch
 from pulse_core.ports import CannotLoad
 from tests.engine_user import ROOT_ALONE, open_folder, throwaway, uid_of
 from tests.integration.hands_host import hands_scene
@@ -48,7 +49,9 @@ def sleepers(account: Account) -> list[int]:
 
 @asynccontextmanager
 async def at_work(account: Account, root: Path, *sources: str) -> AsyncIterator[hands_scene.Scene]:
-    async with hands_scene.at_work(hands_scene.written(root, *sources), user=account.ids) as scene:
+    async with hands_scene.at_work(
+        hands_scene.written(root, *sources), run_as=lambda: RunAs(account.ids)
+    ) as scene:
         yield scene
 
 
@@ -69,7 +72,7 @@ async def test_there_is_no_way_back_for_a_rule(account: Account, folder: Path) -
         before="import os",
     )
     revision = rule_host_engines.written(folder / "engine", tries)
-    async with hosting(revision, hosts=ChildHosts(user=account.ids)) as host:
+    async with hosting(revision, hosts=ChildHosts(run_as=lambda: RunAs(account.ids))) as host:
         assert host.loaded.sandbox["user"] is True
         insight = await folded(host, 2)
     assert [layer.notes for layer in insight.layers] == [
@@ -83,7 +86,7 @@ async def test_the_users_limit_of_processes_holds_a_rule_even_without_seccomp(
     code = f"""
 import os
 from pulse_adapters.rule_host import child
-from pulse_adapters.rule_host.sandbox import landlock, lock, seccomp
+from pulse_adapters.sandbox.confinement import landlock, lock, seccomp
 landlock.abi = lambda: None
 seccomp.supported = lambda: False
 print(lock(["/"], "/tmp", 2**29, {account.ids!r}))
@@ -101,9 +104,13 @@ except OSError as error:
 
 async def test_without_the_user_that_it_is_to_have_no_rule_host_goes_on(folder: Path) -> None:
     """Root's rights must not be what is left of a sandbox that failed."""
+
+    def nobody() -> RunAs:
+        return RunAs((2**32 - 1, 2**32 - 1))
+
     revision = rule_host_engines.written(folder / "engine", rule("return await inner(prev, curr)"))
     with pytest.raises(CannotLoad):
-        async with hosting(revision, hosts=ChildHosts(scratch=str(folder), user=(2**32 - 1, 2**32 - 1))):
+        async with hosting(revision, hosts=ChildHosts(scratch=str(folder), run_as=nobody)):
             pass
 
 
@@ -113,7 +120,9 @@ async def test_where_the_user_finds_its_code_nowhere_the_reason_is_told(folder: 
 
     revision = rule_host_engines.written(folder / "engine", rule("return await inner(prev, curr)"))
     with pytest.raises(CannotLoad, match="is not for you"):
-        async with hosting(revision, hosts=ChildHosts(scratch=str(folder), shown=shown)):
+        async with hosting(
+            revision, hosts=ChildHosts(scratch=str(folder), run_as=lambda: RunAs(shown=shown))
+        ):
             pass
     assert [one.name for one in folder.iterdir()] == ["engine"]  # no scratch folder is left
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.engine_user.account import Account
-from pulse_adapters.engine_user.laying import Unfit, laid
 from pulse_adapters.engine_user.quarters import Quarters, place_of
+from pulse_adapters.sandbox.copy_tree import TreeRefused, copy_tree
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad
 from tests.engine_user import ROOT_ALONE, open_folder
@@ -92,8 +92,8 @@ def test_a_commit_is_laid_out_once_and_any_other_tree_as_it_is_now(quarters: Qua
 
 
 def test_two_trees_that_look_alike_when_strung_together_are_two(folder: Path) -> None:
-    one = laid(tree(folder / "a", x="1", y="2"), folder / "to-a")
-    other = laid(tree(folder / "b", x="1\0y\x002"), folder / "to-b")
+    one = copy_tree(tree(folder / "a", x="1", y="2"), folder / "to-a")
+    other = copy_tree(tree(folder / "b", x="1\0y\x002"), folder / "to-b")
     assert one != other
 
 
@@ -103,12 +103,12 @@ def test_no_link_is_followed_neither_of_a_file_nor_of_a_folder(folder: Path) -> 
     staging = tree(folder / "staging", engine="x")
     (staging / "file").symlink_to(secret / "secret")
     (staging / "folder").symlink_to(secret)
-    laid(staging, folder / "to")
+    copy_tree(staging, folder / "to")
     assert os.readlink(folder / "to" / "file") == str(secret / "secret")
     assert os.readlink(folder / "to" / "folder") == str(secret)
     assert as_somebody(f"open({str(folder / 'to' / 'file')!r})") == 13
     with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
-        laid(staging / "folder", folder / "other")
+        copy_tree(staging / "folder", folder / "other")
 
 
 def test_a_file_of_another_user_that_was_linked_into_the_tree_is_not_given_away(folder: Path) -> None:
@@ -116,14 +116,14 @@ def test_a_file_of_another_user_that_was_linked_into_the_tree_is_not_given_away(
     staging = tree(folder / "staging", engine="x")
     os.chown(staging, SOMEBODY.uid, SOMEBODY.gid)
     os.link(secret, staging / "stolen")
-    with pytest.raises(Unfit, match="stolen is another user's file"):
-        laid(staging, folder / "to")
+    with pytest.raises(TreeRefused, match="stolen is another user's file"):
+        copy_tree(staging, folder / "to")
 
 
 def test_pipes_and_sockets_hold_nobody_up(folder: Path) -> None:
     staging = tree(folder / "staging", engine="x")
     os.mkfifo(staging / "pipe")
-    laid(staging, folder / "to")
+    copy_tree(staging, folder / "to")
     assert os.listdir(folder / "to") == ["engine"]
 
 
@@ -131,7 +131,7 @@ def test_what_is_no_part_of_an_engine_is_left_out(folder: Path) -> None:
     staging = tree(folder / "staging", engine="x")
     tree(staging / ".git", config="secret")
     tree(staging / "rules" / "__pycache__", a="x")
-    laid(staging, folder / "to")
+    copy_tree(staging, folder / "to")
     assert sorted(path.name for path in (folder / "to").rglob("*")) == ["engine", "rules"]
 
 

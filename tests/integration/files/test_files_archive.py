@@ -36,6 +36,7 @@ from tests.integration.files.files_scene import (
     use_up_small_numbers,
 )
 from tests.long_form import sample
+from tests.processes import child_of_test
 
 only_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount, and be somebody else")
 
@@ -51,7 +52,7 @@ def unpacked(file: Path, where: Path) -> Path:
     """What comes out of an archive with the ordinary tool."""
     where.mkdir(exist_ok=True)
     subprocess.run(["tar", "--extract", "--gzip", "--preserve-permissions", "--file", file, "--directory", where],
-                   check=True)  # fmt: skip
+                   check=True, timeout=60)  # fmt: skip
     return where
 
 
@@ -191,8 +192,8 @@ def test_what_a_link_leads_to_is_not_archived(root: Path, tmp_path: Path) -> Non
 def test_what_somebody_has_open_stays(root: Path, tmp_path: Path) -> None:
     grow(root, "it/log", "it/other", "closed/log")
     argv = [sys.executable, "-c", "import sys; file = open(sys.argv[1]); print(flush=True); sys.stdin.read()"]
-    with subprocess.Popen(
-        [*argv, str(root / "it" / "log")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    with child_of_test(
+        subprocess.Popen([*argv, str(root / "it" / "log")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     ) as user:
         assert user.stdout is not None
         user.stdout.readline()
@@ -364,7 +365,7 @@ def test_who_writes_all_the_time_loses_nothing(root: Path, tmp_path: Path) -> No
             put_away(tmp_path, root, effect=f"effect-{number}")
     finally:
         over.set()
-        thread.join()
+        thread.join(30)
     said = set(log.read_text().split()) if log.exists() else set()
     for number, file in enumerate(archives(tmp_path)):
         with suppress(FileNotFoundError):
@@ -456,10 +457,10 @@ def test_archives_are_kept_as_long_as_they_have_to_be(root: Path, tmp_path: Path
 def small(tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=True, timeout=60)
     use_up_small_numbers(disk)
     yield disk
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+    subprocess.run(["umount", "--lazy", str(disk)], check=True, timeout=60)
 
 
 @only_root

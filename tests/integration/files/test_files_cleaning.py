@@ -34,6 +34,7 @@ from tests.integration.files.files_scene import (
     use_up_small_numbers,
 )
 from tests.long_form import sample
+from tests.processes import child_of_test
 
 only_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount, and be somebody else")
 
@@ -164,7 +165,7 @@ sys.stdin.read()
 def test_what_somebody_uses_stays(root: Path, tmp_path: Path, way: str, name: str) -> None:
     grow(root, "it", "directory/", "other")
     argv = [sys.executable, "-c", HOLD, way, str(root / name)]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as user:
+    with child_of_test(subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)) as user:
         assert user.stdout is not None
         assert user.stdout.readline() == b"held\n"
         clean(tmp_path, root)
@@ -193,7 +194,7 @@ def test_files_of_another_device_with_the_same_number_are_not_taken_for_open(roo
     inode = (root / "it").stat().st_ino
     with (root / "it").open() as file:
         device = Mounts().device(mount_of(file.fileno()))
-        with subprocess.Popen(["sleep", "1000"], stdin=file) as user:
+        with child_of_test(subprocess.Popen(["sleep", "1000"], stdin=file)) as user:
             used = in_use()
             user.kill()
     assert used.holds(device, inode, "/another/name")
@@ -274,7 +275,7 @@ def test_what_lies_too_deep_stays_and_harms_nobody(root: Path, tmp_path: Path) -
     os.close(here)
     told = clean(tmp_path, root)
     assert (told["files"], told["kept"]) == (1, {"too deep": 1})
-    subprocess.run(["rm", "-rf", str(root)], check=True)
+    subprocess.run(["rm", "-rf", str(root)], check=True, timeout=60)
 
 
 def test_who_runs_out_of_time_says_so_and_what_went_is_told(root: Path, tmp_path: Path) -> None:
@@ -397,7 +398,7 @@ def test_a_directory_that_is_swapped_for_a_link_leads_nowhere(
         went = sum(clean(tmp_path, root)["files"] for _ in range(sample(25, 80)))
     finally:
         over.set()
-        thread.join()
+        thread.join(30)
     assert went > 0
     assert portrait(outside) == before
 
@@ -531,7 +532,7 @@ def test_a_full_disk_does_not_stop_cleaning_and_the_ledger_is_written_as_soon_as
 ) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], check=True, timeout=60)
     try:
         use_up_small_numbers(disk)
         grow(disk, "cache/a", "cache/b")
@@ -543,4 +544,4 @@ def test_a_full_disk_does_not_stop_cleaning_and_the_ledger_is_written_as_soon_as
         assert (told["files"], told["unwritten"]) == (3, 0)
         assert len(ledger(disk)) == 3
     finally:
-        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+        subprocess.run(["umount", "--lazy", str(disk)], check=True, timeout=60)

@@ -55,7 +55,9 @@ def git(at: Path, *words: str) -> str:
     person = {f"GIT_{who}_{what}": "bob@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     quiet = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true"}
     env = {**{k: v for k, v in os.environ.items() if not k.startswith("GIT_")}, **person, **quiet}
-    ran = subprocess.run(["git", *words], cwd=at, env=env, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        ["git", *words], cwd=at, env=env, capture_output=True, text=True, check=False, timeout=60
+    )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.strip()
 

@@ -55,7 +55,7 @@ def test_a_lock_of_a_git_that_lives_is_waited_for(tmp_path: Path) -> None:
             pass
         assert lock.exists()
     finally:
-        living.communicate()
+        living.communicate(timeout=30)
     assert edited(repository)
 
 
@@ -71,7 +71,7 @@ def test_a_git_that_was_sent_here_from_elsewhere_is_respected(tmp_path: Path, to
         while at_work(repository.home, folder / "index.lock") != f"process {living.pid}":
             assert time.monotonic() < until
     finally:
-        living.communicate()
+        living.communicate(timeout=30)
     assert not at_work(repository.home, folder / "index.lock")
 
 
@@ -95,7 +95,7 @@ def test_a_git_somewhere_else_is_not_taken_for_one_here(tmp_path: Path) -> None:
     try:
         assert not at_work(repository.home, repository.home / "engine" / ".git" / "index.lock")
     finally:
-        living.communicate()
+        living.communicate(timeout=30)
 
 
 def test_a_fresh_lock_is_not_taken_away(tmp_path: Path) -> None:
@@ -147,6 +147,6 @@ def test_what_a_killed_process_held_is_free(tmp_path: Path) -> None:
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"in\n"
     holder.send_signal(signal.SIGKILL)
-    holder.communicate()
+    holder.communicate(timeout=30)
     assert repository.commit_staging("nothing", ADA) is None
     assert git(repository.home / "engine", "status", "--porcelain") == ""

@@ -94,7 +94,7 @@ def test_an_old_git_is_said_to_be_too_old(tmp_path: Path, monkeypatch: pytest.Mo
     edited(repository)
     old = tmp_path / "bin" / "git"
     real = subprocess.run(
-        ["/usr/bin/which", "git"], capture_output=True, text=True, check=True
+        ["/usr/bin/which", "git"], capture_output=True, text=True, check=True, timeout=60
     ).stdout.strip()
     write(
         old,

@@ -69,7 +69,11 @@ def test_a_tree_that_no_git_would_make_writes_nothing_outside(tmp_path: Path, tr
 
     def git(*words: str, said: bytes = b"") -> str:
         argv = ["git", "-C", str(repository.home / "engine"), *words]
-        return subprocess.run(argv, input=said, capture_output=True, check=True).stdout.decode().strip()
+        return (
+            subprocess.run(argv, input=said, capture_output=True, check=True, timeout=60)
+            .stdout.decode()
+            .strip()
+        )
 
     def tree(*entries: tuple[str, str, str]) -> str:
         raw = b"".join(f"{mode} {name}\0".encode() + bytes.fromhex(oid) for mode, name, oid in entries)

@@ -37,7 +37,7 @@ def run(at: Path, *words: str) -> None:
     """A tool of Python's, in a folder; it must find nothing wrong."""
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"}
     argv: Sequence[str] = [sys.executable, "-m", *words]
-    ran = subprocess.run(argv, cwd=at, env=env, capture_output=True, text=True, check=False)
+    ran = subprocess.run(argv, cwd=at, env=env, capture_output=True, text=True, check=False, timeout=60)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -89,7 +89,7 @@ def test_everything_that_is_scaffolded_passes_its_test_and_is_typed(tmp_path: Pa
         " engine.WATCHERS[0].key, engine.EXECUTORS[0].action)"
     )
     said = subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True, timeout=60
     )
     assert said.stdout.split() == ["my_new_rule", "my_new_projection", "my-new-watcher", "my-new-executor"]
 

@@ -17,6 +17,7 @@ from pulse_adapters.hands_host import warden
 from pulse_adapters.hands_host.sparing import Spared, assembled
 from pulse_core.ports import CannotLoad
 from tests.integration.hands_host.hands_scene import at_work, executor, is_running, until, watcher, written
+from tests.processes import child_of_test
 
 pytestmark = pytest.mark.skipif(not supported(), reason="no filter is written for this machine")
 
@@ -147,7 +148,7 @@ async def test_nothing_reaches_its_threads_either_nor_those_that_came_later(tmp_
             found = await scene.look()
         finally:
             over.set()
-            thread.join()
+            thread.join(30)
     assert len(found) == len(OF_THREADS) + 1
     assert {name: words for name, words in found.items() if words != NO} == {"kept": True}
 
@@ -170,7 +171,7 @@ ALLOWED = {
 
 
 async def test_on_all_others_they_may_act(tmp_path: Path) -> None:
-    with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+    with child_of_test(subprocess.Popen(["sleep", "60"], start_new_session=True)) as other:
         try:
             found = await said(tmp_path, f"return Reading(tried({aimed(ALLOWED, other.pid)}))")
             assert {name: words for name, words in found.items() if words != "done"} == {}

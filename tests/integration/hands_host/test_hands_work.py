@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from pulse_adapters.child.run_as import RunAs
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
@@ -359,7 +360,7 @@ async def test_the_child_takes_on_the_user_that_it_is_given(tmp_path: Path) -> N
         if "pytest" in str(folder):  # the tests' own directories, which are for their user alone
             folder.chmod(0o755)
     body = "return Reading({'user': [os.getuid(), os.getgid(), os.getgroups()]})"
-    async with at_work(written(tmp_path, watcher(body)), user=(65534, 65534)) as scene:
+    async with at_work(written(tmp_path, watcher(body)), run_as=lambda: RunAs((65534, 65534))) as scene:
         assert (await scene.look())["user"] == [65534, 65534, []]
 
 

@@ -23,7 +23,7 @@ from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports import Found, Result
-from pulse_core.projections import Condition, Conditions, Projected
+from pulse_core.projections import Condition, Conditions, State
 from pulse_core.settings import Settings
 from tests.integration.host.host_scene import until, wished
 
@@ -257,18 +257,16 @@ def test_broken_params_are_refused(params: dict[str, Any]) -> None:
 # The sense
 
 
-def conditions(*names: str) -> Projected:
+def conditions(*names: str) -> State:
     then = Moment(0, "b", 0)
-    return Projected(
-        conditions=Conditions({name: Condition(then, "high", then, "it is so") for name in names})
-    )
+    return State(conditions=Conditions({name: Condition(then, "high", then, "it is so") for name in names}))
 
 
 @pytest.fixture
 async def sense(crowd: Crowd) -> AsyncIterator[Callable[..., SystemResource]]:
     made: list[SystemResource] = []
 
-    def make(facts: Projected, window: Window) -> SystemResource:
+    def make(facts: State, window: Window) -> SystemResource:
         before = Before(lambda: facts, lambda: window)
         made.append(
             SystemResource(lambda: crowd.settings, lambda: 0, crowd.spawner, crowd.consumers(), before)
@@ -303,12 +301,12 @@ async def test_the_sense_concludes_from_what_it_measured_and_what_was_kept(
 ) -> None:
     low = {"raise": 0.0001, "clear": 0.00005}
     crowd.decide(resources={"memory": {**low, "for": "30s"}, "disk": {"path": "/", **low}})
-    first = await sense(Projected(), Window()).collect()
+    first = await sense(State(), Window()).collect()
     assert {draft.subject for draft in first.conclusions} >= {"disk:/"}
     since, _ = first.data["over"]["memory"]
     kept = {"over": {"memory": [[since[0], since[1], since[2] - 31_000_000], since]}}
     window = Window((Sample(1, "system-resource", Moment(*since), kept),))
-    second = await sense(Projected(), window).collect()
+    second = await sense(State(), window).collect()
     assert "memory" in {draft.subject for draft in second.conclusions}
 
 
@@ -316,7 +314,7 @@ async def test_every_disk_with_a_bound_is_sampled(
     crowd: Crowd, sense: Callable[..., SystemResource], tmp_path: Path
 ) -> None:
     crowd.decide(resources={"disk": [{"path": str(tmp_path)}]}, watch={"disks": ["/"]})
-    data = (await sense(Projected(), Window()).collect()).data
+    data = (await sense(State(), Window()).collect()).data
     assert list(data["disks"]) == ["/", str(tmp_path)]
 
 

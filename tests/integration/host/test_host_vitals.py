@@ -15,7 +15,7 @@ from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.system import Before, SystemResource
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.projections import Projected
+from pulse_core.projections import State
 from pulse_core.settings import Settings
 from tests.integration.host.host_scene import script, until
 
@@ -25,7 +25,7 @@ SETTINGS = Settings.model_validate({"watch": {"system_interval": "2s", "disks": 
 @pytest.fixture
 async def watcher(spawner: Spawner) -> AsyncIterator[SystemResource]:
     consumers = Consumers(lambda: SETTINGS, dict, frozenset)
-    before = Before(Projected, Window)
+    before = Before(State, Window)
     async with SystemResource(lambda: SETTINGS, lambda: 1.5, spawner, consumers, before) as watcher:
         yield watcher
 

@@ -11,6 +11,7 @@ import pytest
 
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable, holder
 from pulse_core.model.errors import HomeBusy, NoHome
+from tests.processes import child_of_test
 
 HOLD = (
     "import sys, pathlib; from pulse_adapters.ipc.lock import HomeLock\n"
@@ -31,8 +32,10 @@ def test_a_second_holder_learns_the_pid_of_the_first(path: Path) -> None:
 
 
 def test_a_killed_holder_leaves_the_lock_free_and_its_words_readable(path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    with child_of_test(
+        subprocess.Popen(
+            [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
     ) as other:
         assert other.stdout
         assert other.stdout.readline() == b"held\n"
@@ -73,7 +76,7 @@ def test_a_child_does_not_inherit_the_lock(path: Path) -> None:
         assert holder(path) is None
     finally:
         child.kill()
-        child.wait()
+        child.wait(timeout=30)
 
 
 def test_who_waits_gets_the_lock_when_the_holder_leaves(path: Path) -> None:
@@ -84,7 +87,7 @@ def test_who_waits_gets_the_lock_when_the_holder_leaves(path: Path) -> None:
     with HomeLock(path, "2", wait=20.0):
         assert (found := holder(path))
         assert found.version == "2"
-    leaving.join()
+    leaving.join(30)
 
 
 def test_many_at_once_hold_it_one_after_another_and_nobody_reads_half(path: Path) -> None:
@@ -112,9 +115,9 @@ def test_many_at_once_hold_it_one_after_another_and_nobody_reads_half(path: Path
     for thread in holding:
         thread.start()
     for thread in holding:
-        thread.join()
+        thread.join(30)
     over.set()
-    asking.join()
+    asking.join(30)
     assert (len(most), max(most)) == (80, 1)
 
 

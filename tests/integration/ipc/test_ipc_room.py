@@ -223,7 +223,7 @@ def holding() -> Iterator[Callable[[Path, int], subprocess.Popen[bytes]]]:
 
     yield hold
     for child in children:
-        child.communicate()
+        child.communicate(timeout=30)
 
 
 async def test_a_process_that_holds_many_gives_way_before_one_that_holds_few(

@@ -38,7 +38,7 @@ class Rotation:
         self.config.write_text(f"{self.log} {{\nrotate 20\n{manner}\n}}\n")
         if self.log.exists():
             argv = [str(LOGROTATE), "--force", "--state", str(self.state), str(self.config)]
-            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+            done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
             assert done.returncode == 0, done.stderr
 
 

@@ -19,6 +19,7 @@ from pulse_core.model.backoff import Backoff
 from pulse_core.settings import LogSettings
 from tests.integration.logs.logs_ear import Ear, errors
 from tests.integration.logs.logs_scene import copytruncate, rename, write
+from tests.processes import child_of_test
 
 TAIL = (sys.executable, "-S", "-P", "-m", "pulse_adapters.logs.tail")
 ROOT = str(Path(__file__).parents[3])
@@ -194,8 +195,8 @@ async def main():
     await asyncio.sleep(60)
 asyncio.run(main())
 """
-    with subprocess.Popen(
-        [sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    with child_of_test(
+        subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     ) as daemon:
         assert daemon.stdout is not None
         pid = int(daemon.stdout.readline())
@@ -287,7 +288,7 @@ def test_without_inotify_files_are_polled_and_that_is_said_once(log: Path, limit
     write(log, "fine")
     script = f'echo {number} > /proc/sys/user/max_inotify_{limit}; exec "$@"'
     prefix = ("unshare", "--user", "--map-root-user", "sh", "-c", script, "sh")
-    probe = subprocess.run([*prefix, "true"], capture_output=True, check=False)
+    probe = subprocess.run([*prefix, "true"], capture_output=True, check=False, timeout=60)
     if probe.returncode:
         pytest.skip(f"no user namespace: {probe.stderr.decode()}")
     said = tail(log, prefix=prefix, lines=("ERROR one", "ERROR two"))
@@ -311,11 +312,13 @@ def tail(log: Path, prefix: tuple[str, ...] = (), lines: tuple[str, ...] = ()) -
     }
     task = {"logs": [rule], "places": {}, "patterns": [], "journalctl": ["journalctl"]}
     said = []
-    with subprocess.Popen(
-        [*prefix, *TAIL],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": ROOT},
+    with child_of_test(
+        subprocess.Popen(
+            [*prefix, *TAIL],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": ROOT},
+        )
     ) as child:
         assert child.stdin is not None
         assert child.stdout is not None

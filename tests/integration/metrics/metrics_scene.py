@@ -69,7 +69,7 @@ class Asked:
             for _ in wire:
                 self.count += 1
                 if self.hangs:
-                    self._closing.wait()
+                    self._closing.wait(timeout=30)
                     return
                 wire.write(self._answer)
                 wire.flush()
@@ -89,7 +89,7 @@ def measuring(home: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
         yield child
     finally:
         child.kill()
-        child.wait()
+        child.wait(timeout=30)
         for stream in (child.stdin, child.stdout):
             if stream:
                 stream.close()

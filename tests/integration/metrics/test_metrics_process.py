@@ -42,7 +42,7 @@ def test_scrapers_who_hammer_ask_the_daemon_once_a_second(tmp_path: Path, asked:
             for thread in threads:
                 thread.start()
             for thread in threads:
-                thread.join()
+                thread.join(30)
             pages += len(threads)
         took = time.monotonic() - began
         assert pages > 100

@@ -77,7 +77,7 @@ def test_many_at_once_are_all_answered(port: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(30)
     assert len(found) == MOST // 2
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_core.capabilities import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.ports import History, Hosts, Insight, Kept, Revision
-from pulse_core.projections import Projected, Snapshot, fold
+from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 
 DEADLINE = 0.25
@@ -47,10 +48,10 @@ def place_of(source: str, mark: str = HERE) -> str:
     return f"rules/own.py:{next(number for number, line in enumerate(lines, 1) if mark in line)}"
 
 
-def at(tick: int, projected: Projected | None = None, **more: Any) -> Snapshot:
+def at(tick: int, state: State | None = None, **more: Any) -> Snapshot:
     """A snapshot, one second after the one before."""
     now = Moment(10**15 + tick * 10**6, "boot", tick * 10**6)
-    return Snapshot(tick, now, more.pop("settings", SETTINGS), projected=projected or Projected(), **more)
+    return Snapshot(tick, now, more.pop("settings", SETTINGS), state=state or State(), **more)
 
 
 def history_of(events: Sequence[Event]) -> History:
@@ -64,9 +65,9 @@ def history_of(events: Sequence[Event]) -> History:
     return history
 
 
-def grown(events: Sequence[Event]) -> Projected:
+def grown(events: Sequence[Event]) -> State:
     """What the log says after these events."""
-    return fold(Projected(), events)
+    return FOLD(State(), events)
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_adapters.rule_host.scratch import Scratch
+from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_core.ports import CannotLoad, Fault
 from tests.integration.rule_host.rule_host_attacks import AT_IMPORT, ATTACKS, Attack
 from tests.integration.rule_host.rule_host_engines import (
@@ -147,7 +147,7 @@ def test_folders_that_must_not_be_written_do_not_stay(tmp_path: Path) -> None:
     """As a user sees it who is not root."""
     code = f"""
 import asyncio, os
-from pulse_adapters.rule_host.scratch import Scratch
+from pulse_adapters.sandbox.scratch_folder import Scratch
 os.chmod({str(tmp_path)!r}, 0o777)
 if os.geteuid() == 0:
     os.chdir({str(tmp_path)!r})
@@ -158,5 +158,5 @@ for path in ("/a/b/c", "/a/b", "/a"):
     os.chmod(scratch.path + path, 0o555)
 asyncio.run(scratch.remove())
 """
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, timeout=60)
     assert list(tmp_path.iterdir()) == []

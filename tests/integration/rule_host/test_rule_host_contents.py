@@ -11,7 +11,7 @@ from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ErrorReported, Paused
 from pulse_core.ports import CannotLoad, Fault, Kept
-from pulse_core.projections import Projected
+from pulse_core.projections import State
 from tests.events import event
 from tests.integration.rule_host.rule_host_engines import (
     at,
@@ -51,7 +51,7 @@ async def test_an_own_projection_is_built_from_history_and_goes_on(tmp_path: Pat
     revision = written(tmp_path, SHOWS, COUNTS)
     async with hosting(revision, at(1, grown(EVENTS[:3])), EVENTS) as host:
         host.feed(EVENTS[3:])
-        insight = await folded(host, 2, projected=grown(EVENTS))
+        insight = await folded(host, 2, state=grown(EVENTS))
         kept = await host.keep()
     assert insight.verdict.notes == (
         "{'counts': {'x': 1, 'y': 1}, 'last': [3, 'paused']}",
@@ -72,7 +72,7 @@ async def test_a_kept_projection_goes_on_from_there_and_one_of_another_version_d
         version = host.loaded.projections["counts"]
     kept = {"counts": Kept(version, 2, '{"kept":5}'), "last": Kept("other", 2, "[99, 1]")}
     async with hosting(revision, at(1, grown(EVENTS)), EVENTS, kept) as host:
-        insight = await folded(host, 2, projected=grown(EVENTS))
+        insight = await folded(host, 2, state=grown(EVENTS))
     assert insight.verdict.notes[1] == "{'counts': {'kept': 5, 'x': 1}, 'last': [4, 'error']}"
 
 
@@ -92,12 +92,12 @@ async def test_its_version_changes_with_its_code_but_not_with_a_comment(tmp_path
     assert len(set(versions)) == 4
 
 
-async def test_what_is_only_supposed_is_not_kept(tmp_path: Path) -> None:
+async def test_what_is_provisional_is_not_kept(tmp_path: Path) -> None:
     async with hosting(written(tmp_path, SHOWS, COUNTS)) as host:
         host.feed([error(1)])
-        await folded(host, 2, projected=replace(Projected(), supposed=1))
+        await folded(host, 2, state=replace(State(), provisional=1))
         assert await host.keep() == {}
-        await folded(host, 3, projected=grown([error(1)]))
+        await folded(host, 3, state=grown([error(1)]))
         assert {name: one.seq for name, one in (await host.keep()).items()} == {"counts": 1, "last": 1}
 
 
@@ -128,12 +128,12 @@ PROJECTIONS = {{"mine": Projection(start=0, step=step)}}
     async with hosting(written(tmp_path, SHOWS, text)) as host:
         events = [error(1, "bad"), error(2), error(3)]
         host.feed(events[:1])
-        insight = await folded(host, 2, projected=grown(events[:1]))
+        insight = await folded(host, 2, state=grown(events[:1]))
         assert [fault.whose for fault in insight.faults] == ["projection:mine"]
         assert words in insight.faults[0].message
         assert "(engine.py:" in insight.faults[0].message
         host.feed(events[1:])
-        insight = await folded(host, 3, projected=grown(events))
+        insight = await folded(host, 3, state=grown(events))
         assert insight.faults == ()
         assert insight.verdict.notes[1] == ("{'mine': 2}" if goes_on else "{'mine': 0}")
         assert bool(await host.keep()) == goes_on
@@ -151,7 +151,7 @@ PROJECTIONS = {"mine": Projection(start=0, step=step)}
 """
     async with hosting(written(tmp_path, "", text)) as host:
         host.feed([error(1)])
-        insight = await folded(host, 2, projected=grown([error(1)]))
+        insight = await folded(host, 2, state=grown([error(1)]))
         assert insight.faults == (
             Fault("projection:mine", "took longer than 250 ms, and its host was ended (engine.py:6)"),
         )

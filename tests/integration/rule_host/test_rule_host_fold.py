@@ -18,13 +18,14 @@ from pulse_adapters.child.frames import packed
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.news import News
 from pulse_adapters.rule_host.output import Output
+from pulse_core.capabilities import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, ErrorReported
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports import Fault, Insight
-from pulse_core.projections import BUILT_IN, Projected, Snapshot, fold
+from pulse_core.projections import Snapshot, State
 from pulse_core.rules import Inner, compose
 from pulse_core.settings import Settings
 from tests.events import event, histories
@@ -43,7 +44,7 @@ async def tells(prev, curr, inner):
     """Everything that it sees, as one effect."""
     verdict = await inner(prev, curr)
     seen = {
-        "prev": prev.tick, "now": list(curr.now), "seq": curr.projected.seq, "digest": curr.settings.digest,
+        "prev": prev.tick, "now": list(curr.now), "seq": curr.state.seq, "digest": curr.settings.digest,
         "open": sorted(curr.effects.keys), "acted": len(curr.effects.acted), "paused": str(curr.control.paused),
         "conditions": sorted(curr.conditions.raised), "restarts": curr.process("gateway").restarts,
         "logs": repr(curr.logs), "engine": repr(curr.engine), "silences": repr(curr.silences),
@@ -59,8 +60,8 @@ async def drops(prev, curr, inner):
 
 
 async def raises(prev, curr, inner):
-    if curr.projected.seq % 4 == 1:
-        raise ValueError(f"row {curr.projected.seq}")
+    if curr.state.seq % 4 == 1:
+        raise ValueError(f"row {curr.state.seq}")
     return await inner(prev, curr)
 
 
@@ -108,10 +109,10 @@ def without_time(layers: Sequence[LayerOutcome]) -> list[LayerOutcome]:
 def ticks(events: Sequence[Event], cuts: Sequence[int], readings: Sequence[int]) -> list[Snapshot]:
     """Snapshots over a history that is cut at these rows; each tick brings some samples."""
     rows = sorted({0, *(cut for cut in cuts if cut <= len(events)), len(events)})
-    projected, windows, number = Projected(), dict[str, Window](), 0
+    projected, windows, number = State(), dict[str, Window](), 0
     made = [at(1)]
     for tick, (first, last) in enumerate(pairwise([0, *rows]), 2):
-        projected = fold(projected, events[first:last], last)
+        projected = FOLD(projected, events[first:last], last)
         for value in readings[tick % 3 :: 3]:
             number += 1
             key = f"sense-{value % 3}"
@@ -156,7 +157,7 @@ async def compared(
     half = len(snapshots) // 2
     begin = snapshots[half]
     async with hosting(revision, begin) as host:
-        host.feed(events[begin.projected.seq :])
+        host.feed(events[begin.state.seq :])
         for prev, curr in pairwise(snapshots[half:]):
             late = len(snapshots) - 1 == curr.tick - 1
             host.quarantine([skipped] if late else [])
@@ -171,9 +172,9 @@ async def compared(
 
 
 async def test_a_fault_names_rule_and_line(tmp_path: Path) -> None:
-    async with hosting(written(tmp_path, SAMPLE_RULES), at(1, replace(Projected(), seq=4))) as host:
-        insight = await folded(host, 2, projected=replace(Projected(), seq=5))
-    line = SAMPLE_RULES.splitlines().index('        raise ValueError(f"row {curr.projected.seq}")') + 2
+    async with hosting(written(tmp_path, SAMPLE_RULES), at(1, replace(State(), seq=4))) as host:
+        insight = await folded(host, 2, state=replace(State(), seq=5))
+    line = SAMPLE_RULES.splitlines().index('        raise ValueError(f"row {curr.state.seq}")') + 2
     assert [(fault.whose, fault.message) for fault in insight.faults] == [
         ("rule:raises", f"ValueError: row 5 (rules/own.py:{line})")
     ]
@@ -190,7 +191,7 @@ def test_only_what_is_new_crosses() -> None:
     news = News(prev)
     news.hear([error(1001)])
     fresh = Sample(11, "a", at(11).now, {"value": 11})
-    curr = at(2, fold(prev.projected, [error(1001)]), windows={"a": window.plus(fresh)})
+    curr = at(2, FOLD(prev.state, [error(1001)]), windows={"a": window.plus(fresh)})
     message = news.of(curr)
     assert message["windows"] == {"a": (11, [(11, fresh.moment, fresh.data)]), "b": (0, ())}
     assert message["events"] == [error(1001)]
@@ -206,17 +207,17 @@ async def test_events_that_a_snapshot_does_not_know_yet_wait_for_the_next(tmp_pa
         later = event(2, Effect(action="note", key="second"), "second")
         host.feed([wish, later])
         for tick, known in ((2, ["first"]), (3, ["first", "second"])):
-            insight = await folded(host, tick, projected=grown([wish, later][: tick - 1]))
+            insight = await folded(host, tick, state=grown([wish, later][: tick - 1]))
             assert seen(insight)["open"] == known
 
 
-async def test_what_is_only_supposed_is_seen_once(tmp_path: Path) -> None:
+async def test_what_is_provisional_is_seen_once(tmp_path: Path) -> None:
     wish = event(1, Effect(action="note", key="first"), "first")
-    supposed = replace(grown([wish]), seq=0, supposed=1)
+    provisional = replace(grown([wish]), seq=0, provisional=1)
     async with hosting(written(tmp_path, SAMPLE_RULES)) as host:
         host.feed([wish])
-        assert seen(await folded(host, 2, projected=supposed))["open"] == ["first"]
-        assert seen(await folded(host, 3, projected=grown([wish])))["open"] == ["first"]
+        assert seen(await folded(host, 2, state=provisional))["open"] == ["first"]
+        assert seen(await folded(host, 3, state=grown([wish])))["open"] == ["first"]
 
 
 async def test_much_that_was_heard_between_two_ticks_arrives(tmp_path: Path) -> None:
@@ -227,7 +228,7 @@ async def test_much_that_was_heard_between_two_ticks_arrives(tmp_path: Path) -> 
     ) as host:
         for first in range(0, 5_000, 100):
             host.feed(events[first : first + 100])
-        insight = await folded(host, 2, projected=grown(events), settings=slow)
+        insight = await folded(host, 2, state=grown(events), settings=slow)
     assert insight.verdict.notes == ("5000",)
 
 
@@ -256,11 +257,7 @@ async def test_a_start_with_much_in_the_log_sees_all_of_it(tmp_path: Path) -> No
     async with hosting(
         written(tmp_path, rule("return Verdict(notes=(str(len(prev.effects.open)),))")), at(1, grown(events))
     ) as host:
-        assert (await folded(host, 2, projected=grown(events))).verdict.notes == ("3000",)
-
-
-async def test_every_built_in_projection_is_sent() -> None:
-    assert {name for name in Projected.__slots__ if name not in ("seq", "supposed")} == set(BUILT_IN)
+        assert (await folded(host, 2, state=grown(events))).verdict.notes == ("3000",)
 
 
 def seen(insight: Insight) -> dict[str, Any]:

@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.child.numbers import NUMBERS
-from pulse_adapters.rule_host import landlock, seccomp
+from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_adapters.sandbox import landlock, seccomp
 from pulse_core.ports import Loaded
 from tests.integration.rule_host.rule_host_engines import folded, hosting, rule, written
+from tests.processes import child_of_test
 
 ACTS = {
     "read the log": 'open(HOME + "/events.db", "rb").read(1)',
@@ -136,7 +138,7 @@ async def notes(home: Path, tmp_path: Path) -> AsyncIterator[dict[str, str]]:
     """What came of each act."""
     here = 0 if platform.machine() == "x86_64" else 1
     numbers = {name: both[here] for name, both in NUMBERS.items()}
-    with subprocess.Popen(["sleep", "60"]) as parent:
+    with child_of_test(subprocess.Popen(["sleep", "60"])) as parent:
         told = {
             "home": str(home),
             "parent": parent.pid,
@@ -199,7 +201,7 @@ async def test_as_root_it_can_be_given_a_user_of_its_own(tmp_path: Path) -> None
             folder.chmod(0o755)
     found, notes, _ = await loaded(
         tmp_path,
-        ChildHosts(user=(65534, 65534)),
+        ChildHosts(run_as=lambda: RunAs((65534, 65534))),
         "return Verdict(notes=(str(os.getresuid()), str(os.getresgid()), str(os.getgroups())))",
     )
     assert found.sandbox["user"] is True
@@ -209,12 +211,14 @@ async def test_as_root_it_can_be_given_a_user_of_its_own(tmp_path: Path) -> None
 def test_without_landlock_and_seccomp_the_rest_goes_on(tmp_path: Path) -> None:
     code = f"""
 from pulse_adapters.rule_host import child
-from pulse_adapters.rule_host.sandbox import landlock, seccomp, lock
+from pulse_adapters.sandbox.confinement import landlock, seccomp, lock
 landlock.abi = lambda: None
 seccomp.supported = lambda: False
 print(lock(["/"], {str(tmp_path)!r}, 2**29, None))
 """
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
     assert eval(said) == {"landlock": None, "seccomp": False, "rlimits": True, "user": False}
 
 
@@ -251,6 +255,7 @@ async def test_it_dies_with_its_parent(tmp_path: Path) -> None:
     revision = written(tmp_path, rule("sum(range(10**13))"))
     code = f"""
 import asyncio, os, signal
+from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.ports import Revision
 from tests.integration.rule_host.rule_host_engines import at, history_of
@@ -261,7 +266,7 @@ async def main():
     await host.fold(at(1), at(2))
 asyncio.run(main())
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == -signal.SIGKILL, done
     handle = -1
     try:

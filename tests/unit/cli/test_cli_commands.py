@@ -46,7 +46,9 @@ def test_the_first_sentence_of_every_help_is_shown_whole_in_the_list(words: str)
 
 def test_the_command_tree_imports_nothing_slow() -> None:
     code = "import sys, upulse_cli.__main__; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert not SLOW & set(loaded.stdout.split())
 
 
@@ -72,7 +74,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("words", ["--version", "--help", "config path"])
 def test_a_stdout_that_takes_nothing_is_one_sentence(words: str, redirection: str, buffering: str) -> None:
     command = f"env -u PYTHONUNBUFFERED {buffering} {sys.executable} -m upulse_cli {words}"
-    done = subprocess.run(f"{command} {redirection}", shell=True, capture_output=True, text=True)
+    done = subprocess.run(f"{command} {redirection}", shell=True, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert done.stderr.startswith("stdout can't be written: ")
     assert done.stderr.count("\n") == 1

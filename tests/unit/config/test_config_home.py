@@ -124,6 +124,8 @@ def test_the_command_line_can_import_it_without_pydantic_or_asyncio() -> None:
         "print(*{'pydantic', 'asyncio', 'typer', 'rich'} & set(sys.modules))"
     )
     assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        ).stdout
         == "\n"
     )

@@ -5,7 +5,7 @@ import pytest
 from pulse_core.daemon.status import process_status
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
-from pulse_core.projections import Processes, ProcessHistory, Projected, Silence, Silences, Snapshot
+from pulse_core.projections import Processes, ProcessHistory, Silence, Silences, Snapshot, State
 from pulse_core.settings import Settings, SilenceSettings
 
 SECOND, MINUTE = 1_000_000, 60_000_000
@@ -18,7 +18,7 @@ def standing(history: ProcessHistory, *silences: Silence, windows: tuple[Silence
     settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
     settings = settings.model_copy(update={"silence": windows})
     held = Silences({str(number): one for number, one in enumerate(silences)})
-    facts = Projected(processes=Processes({"p": history}), silences=held)
+    facts = State(processes=Processes({"p": history}), silences=held)
     return process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts))
 
 

@@ -8,7 +8,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.tick import NOBODY
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports import Insight
-from pulse_core.projections import Projected, Snapshot
+from pulse_core.projections import Snapshot, State
 from pulse_core.projections.effects import Effects
 from pulse_core.tick import Folding
 
@@ -32,7 +32,7 @@ async def wishing(prev: Snapshot, curr: Snapshot) -> Insight:
 
 
 def at(tick: int, effects: Effects | None = None) -> Snapshot:
-    return Snapshot(tick, Moment(tick, "boot", tick), projected=Projected(effects=effects or Effects()))
+    return Snapshot(tick, Moment(tick, "boot", tick), state=State(effects=effects or Effects()))
 
 
 OPEN = Effects(keys={"my:wish": "id"})

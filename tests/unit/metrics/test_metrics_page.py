@@ -52,7 +52,7 @@ def test_many_who_ask_at_once_share_one_look() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(30)
     assert (looks.count, looks.most) == (1, 1)
 
 

@@ -1,53 +1,69 @@
 """What holds for every projection, over every history."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulse_core.capabilities import FOLD
 from pulse_core.model.event import Event
-from pulse_core.projections import BUILT_IN, Phase, Projected, fold
+from pulse_core.model.kinds import ProcessDied
+from pulse_core.projections import Fold, Phase, Projection, State
+from pulse_core.projections.core import CORE, EFFECTS
+from pulse_core.projections.state import OWN
 from tests.events import WISHES, event, histories
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The value of a small projection."""
+
+    died: int = 0
 
 
 @given(histories, st.integers(0, 60))
 def test_a_fold_resumes(history: list[Event], cut: int) -> None:
-    whole = fold(Projected(), history)
-    assert fold(fold(Projected(), history[:cut]), history[cut:]) == whole
+    whole = FOLD(State(), history)
+    assert FOLD(FOLD(State(), history[:cut]), history[cut:]) == whole
 
 
 @given(histories, st.lists(st.integers(1, 7), max_size=30))
 def test_batches_do_not_matter(history: list[Event], sizes: list[int]) -> None:
-    state, rest = Projected(), history
+    state, rest = State(), history
     for size in sizes:
-        state, rest = fold(state, rest[:size]), rest[size:]
-    assert fold(state, rest) == fold(Projected(), history)
+        state, rest = FOLD(state, rest[:size]), rest[size:]
+    assert FOLD(state, rest) == FOLD(State(), history)
 
 
 @given(histories)
 def test_a_checkpoint_is_the_state(history: list[Event]) -> None:
-    state = fold(Projected(), history)
-    for name, projection in BUILT_IN.items():
-        part = getattr(state, name)
-        assert projection.load(projection.dump(part)) == part
+    state = FOLD(State(), history)
+    for name, projection in FOLD.projections.items():
+        part = state.of(projection)
+        assert projection.load(projection.dump(part)) == part, name
 
 
 @given(histories)
 def test_a_fold_leaves_the_state_before_as_it_was(history: list[Event]) -> None:
-    half = fold(Projected(), history[: len(history) // 2])
-    before = {name: projection.dump(getattr(half, name)) for name, projection in BUILT_IN.items()}
-    fold(half, history[len(history) // 2 :])
-    assert before == {name: projection.dump(getattr(half, name)) for name, projection in BUILT_IN.items()}
+    half = FOLD(State(), history[: len(history) // 2])
+    before = {name: projection.dump(getattr(half, name)) for name, projection in FOLD.projections.items()}
+    FOLD(half, history[len(history) // 2 :])
+    assert before == {
+        name: projection.dump(getattr(half, name)) for name, projection in FOLD.projections.items()
+    }
 
 
 @given(histories)
 def test_keys_are_unique_among_open_effects(history: list[Event]) -> None:
-    effects = fold(Projected(), history).effects
+    effects = FOLD(State(), history).effects
     assert sorted(effects.keys.values()) == sorted(effects.open)
     assert all(effects.open[id_].event.subject == key for key, id_ in effects.keys.items())
 
 
 @given(histories)
 def test_every_effect_is_open_or_counted_once(history: list[Event]) -> None:
-    effects = fold(Projected(), history).effects
+    effects = FOLD(State(), history).effects
     settled = effects.acked + effects.failed + effects.unknown + effects.cancelled
     assert settled + len(effects.open) <= sum(row.kind == "effect" for row in history)
     assert all(
@@ -57,4 +73,23 @@ def test_every_effect_is_open_or_counted_once(history: list[Event]) -> None:
 
 def test_an_unknown_kind_is_passed_over_and_still_counts_as_read() -> None:
     stranger = event(1, WISHES[0])._replace(kind="from-the-future", data='{"x": 1}')
-    assert fold(Projected(), [stranger]) == Projected(seq=1)
+    assert FOLD(State(), [stranger]) == State(seq=1)
+
+
+def test_the_cores_own_projections_are_all_listed() -> None:
+    assert {one.name for one in CORE} == OWN
+
+
+def test_a_projection_of_a_capability_has_its_value_in_the_state() -> None:
+    def counted(value: Counted, events: Iterable[Event]) -> Counted:
+        return Counted(value.died + sum(one.kind == "process-died" for one in events))
+
+    counts = Projection("counts", 1, Counted, frozenset({"process-died"}), counted)
+    fold = Fold((*CORE, counts))
+    death = event(1, ProcessDied(pid=1, evidence="x", healthy=True), "gateway")
+    state = fold(State(), [death, event(2, WISHES[0])])
+    assert state.of(counts) == Counted(1)
+    assert state.of(EFFECTS) is state.effects
+    assert State().of(counts) == Counted(0)
+    assert fold.load(fold.dump(state), 2) == state
+    assert fold(state, [event(3, WISHES[1])]).of(counts) is state.of(counts)

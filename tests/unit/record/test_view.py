@@ -1,17 +1,21 @@
 """The view: checkpoints are believed only where they are of this log, and cost nothing when they are gone."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from itertools import count
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pulse_adapters.memory import MemoryCheckpoints, MemoryLog
+from pulse_core.capabilities import FOLD
+from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.event import Draft, Event, Head
 from pulse_core.model.kinds import Effect, EffectExecuting, Paused, ProcessUp
 from pulse_core.model.moment import Moment
-from pulse_core.projections import Projected, fold
+from pulse_core.projections import State
+from pulse_core.projections.core import CORE, EFFECTS, PROCESSES
 from pulse_core.record.journal import Journal, supposed
 from pulse_core.record.view import View, advanced, checkpoint, restored
 from tests.events import event, histories
@@ -31,9 +35,10 @@ class Steps:
 Story = Callable[[MemoryLog, MemoryCheckpoints], Awaitable[None]]
 
 
-def told(story: Story) -> None:
+def told(story: Story, log: MemoryLog | None = None) -> None:
+    log = log or MemoryLog(Steps())
+
     async def telling() -> None:
-        log = MemoryLog(Steps())
         for number in range(20):
             wish = Draft(Effect(action="note", key=f"k{number}"), f"k{number}", id=f"w{number}")
             await log.append(wish, Draft(EffectExecuting(), f"w{number}"))
@@ -43,13 +48,13 @@ def told(story: Story) -> None:
     asyncio.run(telling())
 
 
-async def whole(log: MemoryLog) -> Projected:
-    return await advanced(log, Projected(), log.head.seq)
+async def whole(log: MemoryLog) -> State:
+    return await advanced(log, State(), log.head.seq)
 
 
 def test_a_checkpoint_and_what_came_after_it_is_the_whole() -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
-        await checkpoint(log, checkpoints, await advanced(log, Projected(), 31))
+        await checkpoint(log, checkpoints, await advanced(log, State(), 31))
         state = await restored(log, await checkpoints.load())
         assert state.seq == 31
         assert await advanced(log, state, log.head.seq) == await whole(log)
@@ -59,7 +64,7 @@ def test_a_checkpoint_and_what_came_after_it_is_the_whole() -> None:
 
 def test_without_checkpoints_everything_is_folded() -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
-        assert await restored(log, await checkpoints.load()) == Projected()
+        assert await restored(log, await checkpoints.load()) == State()
 
     told(story)
 
@@ -70,7 +75,7 @@ def test_a_checkpoint_of_another_log_is_not_believed() -> None:
         other = MemoryLog(Steps(), host="another")
         for _ in range(80):
             await other.append(Draft(Paused()))
-        assert await restored(other, await checkpoints.load()) == Projected()
+        assert await restored(other, await checkpoints.load()) == State()
 
     told(story)
 
@@ -78,42 +83,87 @@ def test_a_checkpoint_of_another_log_is_not_believed() -> None:
 def test_a_checkpoint_beyond_the_log_is_not_believed() -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
         await checkpoint(log, checkpoints, await whole(log))
-        assert await restored(MemoryLog(Steps()), await checkpoints.load()) == Projected()
+        assert await restored(MemoryLog(Steps()), await checkpoints.load()) == State()
 
     told(story)
 
 
-def test_a_checkpoint_of_an_older_fold_is_not_believed() -> None:
+class Reads(MemoryLog):
+    """A log that remembers what was asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__(Steps())
+        self.asked: list[tuple[int, frozenset[str], int | None]] = []
+
+    def since(
+        self, seq: int, kinds: Collection[str] | None = None, upto: int | None = None
+    ) -> AsyncIterator[Sequence[Event]]:
+        self.asked.append((seq, frozenset(kinds or ()), upto))
+        return super().since(seq, kinds, upto)
+
+
+Spoil = Callable[[Checkpoint], Checkpoint]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda kept: kept._replace(version=0),
+        lambda kept: kept._replace(head=Head(7, b"of another log")),
+        lambda kept: kept._replace(state='{"open": 7'),
+    ],
+    ids=["another version of the fold", "another log", "it can't be read"],
+)
+def test_a_projection_whose_checkpoint_is_none_is_folded_anew_alone(spoil: Spoil) -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
-        await checkpoint(log, checkpoints, await whole(log))
+        assert isinstance(log, Reads)
+        await checkpoint(log, checkpoints, await advanced(log, State(), 31))
         kept = await checkpoints.load()
-        old = {**kept, "effects": kept["effects"]._replace(version=0)}
-        assert await restored(log, old) == Projected()
+        log.asked.clear()
+        state = await restored(log, {**kept, "effects": spoil(kept["effects"])})
+        assert log.asked == [(0, EFFECTS.kinds, 31)]
+        assert state == await advanced(log, State(), 31)
 
-    told(story)
+    told(story, Reads())
 
 
-def test_checkpoints_of_different_rows_are_not_mixed() -> None:
+def test_a_projection_that_is_new_is_folded_alone() -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
+        assert isinstance(log, Reads)
         await checkpoint(log, checkpoints, await whole(log))
-        kept = await checkpoints.load()
-        mixed = {**kept, "effects": kept["effects"]._replace(head=Head(0))}
-        assert await restored(log, mixed) == Projected()
+        kept = dict(await checkpoints.load())
+        del kept["processes"]
+        log.asked.clear()
+        assert await restored(log, kept) == await whole(log)
+        assert log.asked[0] == (0, PROCESSES.kinds, log.head.seq)
 
-    told(story)
-
-
-def test_a_checkpoint_that_cannot_be_read_is_no_checkpoint() -> None:
-    async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
-        await checkpoint(log, checkpoints, await whole(log))
-        kept = await checkpoints.load()
-        torn = {**kept, "effects": kept["effects"]._replace(state='{"open": 7')}
-        assert await restored(log, torn) == Projected()
-
-    told(story)
+    told(story, Reads())
 
 
-def test_what_is_only_supposed_is_not_checkpointed() -> None:
+@given(histories, st.lists(st.integers(0, 60), min_size=len(CORE), max_size=len(CORE)))
+def test_projections_that_stand_at_different_rows_catch_up_to_the_furthest(
+    history: list[Event], rows: list[int]
+) -> None:
+    rows = [min(row, len(history)) for row in rows]
+    kept = {}
+    for projection, row in zip(CORE, rows, strict=True):
+        value = FOLD(State(), history[:row]).of(projection)
+        kept[projection.name] = Checkpoint(projection.version, Head(row), projection.dump(value))
+    catch_up = FOLD.resume(kept)
+    for gap in catch_up.gaps():
+        catch_up.take([row for row in history if gap.since < row.seq <= gap.upto and row.kind in gap.kinds])
+    assert catch_up.state == FOLD(State(), history[: max(rows)], upto=max(rows))
+
+
+def test_checkpoints_beyond_a_row_are_not_used_for_it() -> None:
+    early = {one.name: Checkpoint(one.version, Head(3), one.dump(one.empty)) for one in CORE}
+    late = {one.name: Checkpoint(one.version, Head(9), one.dump(one.empty)) for one in CORE}
+    assert FOLD.resume(late, early, upto=8).state.seq == 3
+    assert FOLD.resume(late, early, upto=9).state.seq == 9
+    assert FOLD.resume(late, early, upto=2).state == State()
+
+
+def test_what_is_provisional_is_not_checkpointed() -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
         view = View(await whole(log))
         draft = Draft(Paused(), id="held", moment=Moment(1, "boot", 1))
@@ -133,7 +183,7 @@ def test_the_view_is_the_fold_however_the_news_came(history: list[Event], sizes:
         view()
         rest = rest[size:]
     view.hear(rest)
-    assert view() == fold(Projected(), history)
+    assert view() == FOLD(State(), history)
 
 
 @given(histories, st.integers(0, 60))
@@ -144,7 +194,7 @@ def test_the_view_forgets_a_supposition_once_it_is_recorded(history: list[Event]
     view.imagine([row._replace(seq=row.seq + 1_000) for row in late])
     imagined = view()
     view.hear(late)
-    assert view() == fold(Projected(), history)
+    assert view() == FOLD(State(), history)
     assert imagined.processes == view().processes
 
 

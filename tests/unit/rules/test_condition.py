@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from pulse_core.model.durations import rough
 from pulse_core.model.moment import Moment
-from pulse_core.projections import Intent, Processes, ProcessHistory, Projected, Snapshot, Stage
+from pulse_core.projections import Intent, Processes, ProcessHistory, Snapshot, Stage, State
 from pulse_core.rules.survival.condition import exhausted, judge
-from pulse_core.rules.survival.state import Condition, State
+from pulse_core.rules.survival.state import Condition, ProcessState
 from pulse_core.settings import ProcessSettings, RestartSettings, Settings
 from pulse_core.settings.processes import RARELY_US
 
@@ -21,7 +21,7 @@ def at(seconds: float) -> Moment:
 
 def judged(history: ProcessHistory, now: float, **restart: object) -> Condition:
     process = ProcessSettings(name="p", start=("p",), restart=RestartSettings.model_validate(restart))
-    facts = Projected(processes=Processes({"p": history}))
+    facts = State(processes=Processes({"p": history}))
     return judge(process, Snapshot(1, at(now), Settings(process=(process,)), {}, facts))
 
 
@@ -29,23 +29,23 @@ DEAD = ProcessHistory(pid=1, started=1, down=at(100), evidence="gone")
 
 
 def test_before_the_first_look_nothing_is_known() -> None:
-    assert judged(ProcessHistory(), 1).state is State.UNKNOWN
+    assert judged(ProcessHistory(), 1).state is ProcessState.UNKNOWN
 
 
 def test_a_live_process_is_up_however_often_it_was_restarted() -> None:
     busy = ProcessHistory(up=at(1), attempts=tuple(at(second) for second in range(50)))
-    assert judged(busy, 60).state is State.UP
+    assert judged(busy, 60).state is ProcessState.UP
 
 
 def test_the_first_restart_is_due_at_once() -> None:
-    assert judged(DEAD, 100).state is State.DUE
+    assert judged(DEAD, 100).state is ProcessState.DUE
 
 
 @pytest.mark.parametrize(("tried", "pause"), [(1, 1), (2, 2), (3, 4), (4, 8)])
 def test_each_further_restart_waits_twice_as_long(tried: int, pause: int) -> None:
     history = DEAD._replace(attempts=tuple(at(100 - number) for number in range(tried)))
-    assert judged(history, 100 + pause - 0.01).state is State.BACKING_OFF
-    assert judged(history, 100 + pause).state is State.DUE
+    assert judged(history, 100 + pause - 0.01).state is ProcessState.BACKING_OFF
+    assert judged(history, 100 + pause).state is ProcessState.DUE
 
 
 def test_backoff_never_exceeds_its_maximum() -> None:
@@ -55,20 +55,22 @@ def test_backoff_never_exceeds_its_maximum() -> None:
 
 def test_no_backoff_means_at_once() -> None:
     history = DEAD._replace(attempts=(at(99), at(98)))
-    assert judged(history, 100, backoff="0s").state is State.DUE
+    assert judged(history, 100, backoff="0s").state is ProcessState.DUE
 
 
 def test_a_spent_budget_is_flapping_and_stays_so_until_it_is_healthy() -> None:
     history = DEAD._replace(attempts=tuple(at(90 + number) for number in range(5)))
     for later in (101, 200, 399):
-        assert judged(history, later) == judged(history, later)._replace(state=State.FLAPPING, tell=True)
-    assert judged(history, 400).state is State.DUE
+        assert judged(history, later) == judged(history, later)._replace(
+            state=ProcessState.FLAPPING, tell=True
+        )
+    assert judged(history, 400).state is ProcessState.DUE
     assert judged(history, 400).tell
 
 
 def test_slow_deaths_do_not_spend_the_budget_but_are_told_when_nothing_helps() -> None:
     history = DEAD._replace(attempts=tuple(at(-number * 500) for number in range(5, 0, -1)))
-    assert judged(history, 100).state is not State.FLAPPING
+    assert judged(history, 100).state is not ProcessState.FLAPPING
     assert judged(history, 100).tell
     assert not judged(history._replace(attempts=history.attempts[1:]), 100).tell
 
@@ -82,12 +84,12 @@ def test_each_half_open_try_waits_twice_as_long_up_to_an_hour(attempts: int, min
 def test_a_try_is_not_a_microsecond_early() -> None:
     history = DEAD._replace(attempts=(at(99),))
     assert judged(history, 101 - 1 / SECOND).wait_us == 1
-    assert judged(history, 101).state is State.DUE
+    assert judged(history, 101).state is ProcessState.DUE
 
 
 def test_a_pause_begins_with_the_last_try_if_that_was_after_its_death() -> None:
     condition = judged(DEAD._replace(attempts=(at(105),)), 105.25)
-    assert (condition.state, condition.wait_us) == (State.BACKING_OFF, 0.75 * SECOND)
+    assert (condition.state, condition.wait_us) == (ProcessState.BACKING_OFF, 0.75 * SECOND)
 
 
 def test_what_lies_a_whole_window_back_spends_no_budget() -> None:
@@ -123,8 +125,8 @@ def test_a_budget_is_spent_by_max_attempts_within_its_window_and_not_before(
 
 def test_a_started_process_has_its_grace() -> None:
     history = DEAD._replace(attempts=(at(101),), starting=at(101))
-    assert judged(history, 110.9).state is State.STARTING
-    assert judged(history, 111).state is State.DUE
+    assert judged(history, 110.9).state is ProcessState.STARTING
+    assert judged(history, 111).state is ProcessState.DUE
 
 
 def test_a_grace_lasts_to_the_microsecond() -> None:
@@ -134,9 +136,9 @@ def test_a_grace_lasts_to_the_microsecond() -> None:
 
 def test_a_stop_outlasts_everything_but_its_expiry() -> None:
     stopped = DEAD._replace(stop=Intent(at(100), 50 * SECOND, "ada"))
-    assert judged(stopped, 149).state is State.STOPPED
+    assert judged(stopped, 149).state is ProcessState.STOPPED
     assert "ada" in judged(stopped, 149).why
-    assert judged(stopped, 150).state is State.DUE
+    assert judged(stopped, 150).state is ProcessState.DUE
 
 
 FIRST = DEAD._replace(attempts=(at(99),), free=True)
@@ -146,12 +148,12 @@ FIRST = DEAD._replace(attempts=(at(99),), free=True)
 @pytest.mark.parametrize("stage", [Stage.WISHED, Stage.STARTED])
 def test_a_first_start_that_did_not_bring_it_up_is_followed_by_a_pause(stage: Stage) -> None:
     history = FIRST._replace(stage=stage)
-    assert judged(history, 100.9).state is State.BACKING_OFF
+    assert judged(history, 100.9).state is ProcessState.BACKING_OFF
     assert judged(history, 101).why == "dead again after its first start (gone)"
 
 
 def test_the_first_restart_of_what_its_first_start_brought_up_is_due_at_once() -> None:
-    assert judged(FIRST._replace(stage=Stage.UP), 100) == Condition(State.DUE, why="dead (gone)")
+    assert judged(FIRST._replace(stage=Stage.UP), 100) == Condition(ProcessState.DUE, why="dead (gone)")
 
 
 @pytest.mark.parametrize(("charged", "words"), [(1, "1 restart"), (2, "2 restarts")])
@@ -163,7 +165,7 @@ def test_what_did_not_help_is_counted_in_words(charged: int, words: str) -> None
 
 @pytest.mark.parametrize("stage", [Stage.STARTED, Stage.UP])
 def test_a_first_start_is_not_charged_to_the_budget(stage: Stage) -> None:
-    for charged, state in ((1, State.BACKING_OFF), (2, State.FLAPPING)):
+    for charged, state in ((1, ProcessState.BACKING_OFF), (2, ProcessState.FLAPPING)):
         attempts = (at(90), *(at(99.5) for _ in range(charged)))
         history = DEAD._replace(attempts=attempts, free=True, stage=stage)
         condition = judged(history, 100, max=2)

@@ -9,7 +9,7 @@ from pulse_core.model.actions import ARCHIVE_SESSIONS, CLEAN_PATHS, STOP_PROCESS
 from pulse_core.model.condition_names import SYSTEM_RESOURCE
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.projections import Condition, Conditions, Effects, Measure, Projected, Snapshot
+from pulse_core.projections import Condition, Conditions, Effects, Measure, Snapshot, State
 from pulse_core.rules.survival.resource_guard import title_of
 from pulse_core.rules.survival.shortage import Step, consumers, plan, step
 from pulse_core.settings import Settings
@@ -42,7 +42,7 @@ class Case:
     def at(self, seconds: float) -> Step:
         sampled = at(seconds - 1 if self.sampled is None else self.sampled)
         data = {"memory_total": 16 * GIB, "consumers": self.consumers}
-        facts = Projected(
+        facts = State(
             effects=Effects(settled_at=self.settled),
             conditions=Conditions({**self.others, self.name: self.condition}),
         )

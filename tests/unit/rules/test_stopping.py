@@ -3,9 +3,9 @@
 import pytest
 
 from pulse_core.model.moment import Moment
-from pulse_core.projections import Control, Intent, Processes, ProcessHistory, Projected, Snapshot
+from pulse_core.projections import Control, Intent, Processes, ProcessHistory, Snapshot, State
 from pulse_core.rules.survival.condition import judge
-from pulse_core.rules.survival.state import Condition, State
+from pulse_core.rules.survival.state import Condition, ProcessState
 from pulse_core.rules.survival.stopping import STOP_TRIES
 from pulse_core.settings import ProcessSettings, Settings
 
@@ -28,7 +28,7 @@ def judged(
     settings = Settings.model_validate(
         {"process": [{"name": "p", "start": ["p"]}], "watch": {"process_interval": look}}
     )
-    facts = Projected(
+    facts = State(
         processes=Processes({"p": history}, stopping={"effect": "p"} if under_way else {}),
         control=Control(paused=at(1), by="bob") if paused else Control(),
     )
@@ -42,19 +42,19 @@ def tried(tries: int, error: str = "") -> ProcessHistory:
 
 def test_what_is_wanted_down_and_up_is_stopped() -> None:
     condition = judged(UP, 100)
-    assert (condition.state, condition.stop) == (State.STOPPING, True)
+    assert (condition.state, condition.stop) == (ProcessState.STOPPING, True)
 
 
 def test_a_stop_under_way_is_waited_for() -> None:
     assert judged(tried(1), 300, under_way=True) == Condition(
-        State.STOPPING, why="ada wants it down; its stop is under way"
+        ProcessState.STOPPING, why="ada wants it down; its stop is under way"
     )
 
 
 @pytest.mark.parametrize(("tries", "pause"), [(1, 10), (2, 20), (3, 40), (4, 80)])
 def test_each_further_stop_waits_twice_as_long(tries: int, pause: int) -> None:
     waiting = judged(tried(tries), 200 + pause - 0.5)
-    assert (waiting.state, waiting.stop, waiting.wait_us) == (State.STOPPING, False, SECOND // 2)
+    assert (waiting.state, waiting.stop, waiting.wait_us) == (ProcessState.STOPPING, False, SECOND // 2)
     assert judged(tried(tries), 200 + pause)[3:] == (False, True)
 
 
@@ -73,13 +73,13 @@ def test_the_look_that_follows_a_stop_has_its_turn() -> None:
 def test_the_last_stop_is_looked_after_before_a_person_is_told() -> None:
     assert judged(tried(STOP_TRIES), 200 + 159.9)[3:] == (False, False)
     told = judged(tried(STOP_TRIES, "no permission"), 200 + 160)
-    assert (told.state, told.tell, told.stop) == (State.STOPPING, True, False)
+    assert (told.state, told.tell, told.stop) == (ProcessState.STOPPING, True, False)
     assert told.why == "ada wants it down, and it is still up after 5 stops (no permission); not tried again"
 
 
 def test_a_paused_pulse_stops_nothing_and_says_so() -> None:
     assert judged(UP, 101, paused=True) == Condition(
-        State.STOPPING, why="ada wants it down, and Pulse is paused by bob"
+        ProcessState.STOPPING, why="ada wants it down, and Pulse is paused by bob"
     )
 
 
@@ -91,22 +91,22 @@ def test_what_was_started_and_has_not_come_up_is_stopped_too() -> None:
 def test_what_is_down_is_stopped_however_often_that_was_tried() -> None:
     for tries in range(STOP_TRIES + 1):
         history = DOWN._replace(stop=WANTED._replace(tries=tries, tried=at(105), error="no"))
-        assert judged(history, 110).state is State.STOPPED
+        assert judged(history, 110).state is ProcessState.STOPPED
 
 
 def test_what_somebody_starts_while_it_is_wanted_down_is_let_live_and_told() -> None:
     back = UP._replace(up=at(4000), stop=WANTED._replace(tries=1, worked=True))
     condition = judged(back, 5000)
-    assert (condition.state, condition.tell, condition.stop) == (State.UP, True, False)
+    assert (condition.state, condition.tell, condition.stop) == (ProcessState.UP, True, False)
     assert "ada wants it down for another 23h" in condition.why
 
 
 def test_with_its_expiry_all_of_it_is_over() -> None:
     for history in (tried(STOP_TRIES), UP._replace(stop=WANTED._replace(worked=True))):
-        assert judged(history, 100 + DAY) == Condition(State.UP, why="process 1 is alive")
+        assert judged(history, 100 + DAY) == Condition(ProcessState.UP, why="process 1 is alive")
 
 
 def test_what_was_down_and_is_being_started_by_somebody_is_not_stopped_in_advance() -> None:
     stopped = DOWN._replace(starting=at(4000), stop=WANTED._replace(tries=1, tried=at(105), worked=True))
     condition = judged(stopped, 4001)
-    assert (condition.state, condition.stop) == (State.STOPPED, False)
+    assert (condition.state, condition.stop) == (ProcessState.STOPPED, False)

@@ -94,7 +94,7 @@ def test_systemd_itself_finds_no_fault_with_it(tmp_path: Path, user: bool) -> No
     command = ["systemd-analyze", "verify", manager, "--man=no", "--recursive-errors=no", str(path)]
     runtime = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)}
     try:
-        done = subprocess.run(command, env=runtime, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=runtime, capture_output=True, text=True, check=False, timeout=60)
     except FileNotFoundError:
         pytest.skip("there is no systemd-analyze here")
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,98 @@
+"""What the doctor asks of what the settings need: optional packages, and variables of the daemon's environment."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from pulse_core.app.doctor import FAIL, OK, WARN, Finding
+from pulse_core.settings import NotifySettings, Settings
+
+OTLP = "opentelemetry.exporter.otlp.proto.http"
+VARIABLE = "env:"
+
+
+@dataclass(frozen=True)
+class NeedChecks:
+    """Checks of what settings need.
+
+    daemon: the process of the daemon that answers, None if none does; resolve: what a setting `env:NAME` stands for in
+    an environment; bad_urls: what is wrong with addresses for notices, by their position.
+    """
+
+    settings: Callable[[], Settings]
+    daemon: Callable[[], int | None]
+    resolve: Callable[[str, Mapping[str, str]], str | None]
+    bad_urls: Callable[[NotifySettings], Mapping[int, str]]
+
+    def extras(self) -> Iterator[Finding]:
+        """Optional packages that the settings ask for."""
+        settings = self.settings()
+        metrics = settings.metrics
+        wanted = (
+            ("[notify] urls", settings.notify.urls, "apprise", "apprise", "notify"),
+            (
+                "[metrics]",
+                metrics.listen or metrics.textfile,
+                "prometheus-client",
+                "prometheus_client",
+                "metrics",
+            ),
+            ("[metrics] otlp", metrics.otlp, OTLP.replace(".", "-"), OTLP, "otel"),
+        )
+        asked = [rest for _, is_set, *rest in wanted if is_set]
+        missing = [(setting, *rest) for setting, is_set, *rest in wanted if is_set and not _is_there(rest[1])]
+        for setting, package, _, extra in missing:
+            words = f"{setting} needs the package {package}, which is not installed"
+            yield Finding("extras", FAIL, words, f"pip install 'upulse[{extra}]'")
+        strangers = self.bad_urls(settings.notify) if _is_there("apprise") else {}
+        for place, words in strangers.items():
+            fault = f"[notify] urls, the {place + 1}. of them: {words}"
+            yield Finding("extras", FAIL, fault, "write it as Apprise's page of that service says")
+        if not missing and not strangers:
+            yield Finding("extras", OK, ", ".join(package for package, *_ in asked) or "none are asked for")
+
+    def environment(self) -> Iterator[Finding]:
+        """Whether the daemon has the variables that the settings name."""
+        names = sorted(_variables(self.settings()))
+        if not names:
+            return
+        found = self._environment_of_daemon()
+        whose = (
+            "the daemon's environment" if found is not None else "this environment (no daemon's can be read)"
+        )
+        missing = [
+            name
+            for name in names
+            if not self.resolve(VARIABLE + name, os.environ if found is None else found)
+        ]
+        if missing:
+            words = f"not set in {whose}: {', '.join(missing)}"
+            yield Finding("environment", FAIL if found is not None else WARN, words,
+                          "set it where the daemon is started (Environment= of its unit), and restart it")  # fmt: skip
+        else:
+            yield Finding("environment", OK, f"set in {whose}: {', '.join(names)}")
+
+    def _environment_of_daemon(self) -> Mapping[str, str] | None:
+        """The variables that the daemon was started with, None if nobody can tell."""
+        if (pid := self.daemon()) is None:
+            return None
+        try:
+            raw = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return None
+        pairs = (entry.partition(b"=") for entry in raw.split(b"\0"))
+        return {os.fsdecode(name): os.fsdecode(text) for name, _, text in pairs}
+
+
+def _variables(settings: Settings) -> set[str]:
+    urls = (*settings.notify.urls, settings.heartbeat.url or "")
+    return {url.removeprefix(VARIABLE) for url in urls if url.startswith(VARIABLE)}
+
+
+def _is_there(module: str) -> bool:
+    with suppress(ModuleNotFoundError):
+        return find_spec(module) is not None
+    return False

@@ -1,0 +1,58 @@
+"""Whether a home can have a user for its engine, what is missing, and making that user."""
+
+import os
+import pwd
+from pathlib import Path
+from typing import NamedTuple
+
+from pulse_adapters.engine_user.account import NAME, Account, found, make
+from pulse_adapters.engine_user.reach import READABLE, barrier
+from pulse_core.model.errors import PulseError
+
+
+class AccountState(NamedTuple):
+    """account: the user, there or to come; missing: what keeps the engine from it; remedy: what helps.
+
+    can_be_made: whether making the user is all that is missing.
+    """
+
+    account: str
+    missing: str = ""
+    remedy: str = ""
+    can_be_made: bool = False
+
+
+def account_state(home: Path, user: str | None) -> AccountState:
+    """Whether the daemon of this home can give the engine a user. user: as the settings name it."""
+    name = user or NAME
+    if owner := home.stat().st_uid:
+        words = f"the daemon runs as {_login(owner)}, and only root can give the engine's code another user"
+        return AccountState(name, words, "a home that is root's: sudo upulse init --home /var/lib/pulse, then: sudo "
+                            "upulse daemon install --home /var/lib/pulse")  # fmt: skip
+    account = found(name)
+    if where := barrier(account or Account(name, -1, -1)):
+        return AccountState(name, f"the user {name} can't read {where}", READABLE)
+    if account is None:
+        return AccountState(name, f"there is no user {name}", "upulse daemon install", can_be_made=True)
+    return AccountState(name)
+
+
+def set_up_account(home: Path, user: str | None) -> str:
+    """Make the user if that is all that is missing, as root; how it stands then, in a sentence."""
+    try:
+        now = account_state(home, user)
+        if now.can_be_made and os.geteuid() == 0:
+            make(now.account)
+            now = account_state(home, user)
+    except PulseError as error:
+        return f"Rules of your own have no user of their own: {error}"
+    if now.missing:
+        return f"Rules of your own have no user of their own: {now.missing}. What would help: {now.remedy}"
+    return f"Rules of your own run as the user {now.account}."
+
+
+def _login(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"

@@ -1,0 +1,54 @@
+"""What the doctor asks of the repository of the user's rules."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pulse_core.app.doctor import OK, WARN, Finding
+from pulse_core.model.errors import PulseError
+
+MEND = "put back what is missing of it: upulse init"
+
+
+@dataclass(frozen=True)
+class RepositoryChecks:
+    """Checks of the engine's repository. in_force: the commit that the log calls promoted; empty if there is none."""
+
+    home: Path
+    in_force: Callable[[], str]
+
+    def engine(self) -> Iterator[Finding]:
+        """The repository of the user's rules, and the host that runs them."""
+        if not (self.home / "engine").exists():
+            yield Finding("engine", OK, "none; upulse init makes one")
+            return
+        from pulse_adapters.git.repository import Repository  # slow to import, and there may be no engine
+
+        try:
+            repository = Repository(self.home)
+            main, advice = repository.head(), list(repository.staging().advice())
+            in_force = self.in_force()
+        except PulseError as error:
+            yield Finding("engine", WARN, str(error), MEND)
+            return
+        if in_force and in_force != main:
+            words = f"{in_force[:12]} is in force, but main is {main[:12]}"
+            yield Finding(
+                "engine", WARN, words, "promote what you want in force; main is moved by promotes alone"
+            )
+        else:
+            yield Finding("engine", OK, f"{main[:12]} is in force" if in_force else f"main is {main[:12]}")
+        for sentence in advice:
+            yield Finding("staging", OK, sentence)
+        yield from self._laid_out()
+
+    def _laid_out(self) -> Iterator[Finding]:
+        """Whether what was laid out to be run has been changed by somebody."""
+        from pulse_adapters.git.place import ALTERED, altered
+
+        for commit in altered(self.home):
+            words = (
+                f"somebody changed the files of {commit[:12]} after they were laid out; they were made anew"
+            )
+            kept = self.home / "revisions" / f"{ALTERED}{commit}"
+            yield Finding("revisions", WARN, words, f"look at what was found, then remove it: {kept}")

@@ -1,0 +1,249 @@
+"""What the doctor asks of this machine: Python, the kernel, the disk, the clock, and who owns the home."""
+
+import ctypes
+import os
+import platform
+import pwd
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from pulse_adapters.host.clock import SystemClock
+from pulse_core import __version__
+from pulse_core.app.doctor import FAIL, OK, WARN, Finding
+from pulse_core.home import HomeLayout
+from pulse_core.model.moment import Moment
+from pulse_core.model.sizes import spell_size
+
+PACKAGES = (
+    "aiosqlite", "dnspython", "GitPython", "httpx", "psutil", "pydantic", "rich", "typer", "uuid-utils", "watchfiles"
+)  # fmt: skip
+_LANDLOCK_CREATE_RULESET, _VERSION = 444, 1
+FEW_WATCHES, FEW_INSTANCES = 1_024, 16
+FULL, NEARLY_FULL = 16 << 20, 512 << 20
+FEW_INODES = 1_000
+DISTANT = {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "glusterfs", "fuse.sshfs"}
+FLEETING = {"tmpfs", "ramfs"}
+JUMP_US = 5_000_000
+_UNSYNCHRONISED = 0x40
+PRIVATE = 0o700
+STORES = (
+    "config.toml",
+    "events.db*",
+    "vitals.db*",
+    "state.db*",
+    "objects",
+    "objects/??",
+    "logs",
+    "logs/*",
+    "run",
+    "run/*",
+)
+
+
+@dataclass(frozen=True)
+class HostChecks:
+    """Checks of the machine around a home. last_start: when the daemon last started, None if nobody knows."""
+
+    home: HomeLayout
+    last_start: Callable[[], Moment | None]
+
+    def python(self) -> Iterator[Finding]:
+        """The interpreter."""
+        yield Finding(
+            "python", OK, f"Pulse {__version__}, Python {platform.python_version()}, {sys.executable}"
+        )
+
+    def packages(self) -> Iterator[Finding]:
+        """What it cannot do without."""
+        found, missing = [], []
+        for package in PACKAGES:
+            try:
+                found.append(f"{package} {version(package)}")
+            except PackageNotFoundError:
+                missing.append(package)
+        if missing:
+            yield Finding(
+                "packages",
+                FAIL,
+                f"not installed: {', '.join(missing)}",
+                "install Pulse again: pip install upulse",
+            )
+        else:
+            yield Finding("packages", OK, ", ".join(found))
+
+    def pidfd(self) -> Iterator[Finding]:
+        """A death is told through a pidfd, not found by polling."""
+        try:
+            os.close(os.pidfd_open(os.getpid()))
+            yield Finding("pidfd", OK, f"the kernel ({os.uname().release}) tells deaths through pidfds")
+        except OSError as error:
+            words = f"the kernel ({os.uname().release}) has no pidfds: {error.strerror}"
+            yield Finding(
+                "pidfd", FAIL, words, "use Linux 5.3 or later, or a container that allows pidfd_open"
+            )
+
+    def pressure(self) -> Iterator[Finding]:
+        """Pressure-stall information."""
+        try:
+            Path("/proc/pressure/memory").read_text()
+            yield Finding("pressure", OK, "the kernel tells pressure (PSI)")
+        except OSError as error:
+            words = f"no pressure-stall information ({error.strerror}): [resources] pressure sees nothing"
+            yield Finding("pressure", WARN, words, "boot with psi=1")
+
+    def inotify(self) -> Iterator[Finding]:
+        """How many files this user may watch."""
+        limits = Path("/proc/sys/fs/inotify")
+        watches = int((limits / "max_user_watches").read_text())
+        instances = int((limits / "max_user_instances").read_text())
+        words = f"{watches} watches and {instances} instances for each user"
+        if watches < FEW_WATCHES or instances < FEW_INSTANCES:
+            yield Finding("inotify", WARN, f"only {words}; log files are polled where they do not suffice",
+                          "raise fs.inotify.max_user_watches and max_user_instances with sysctl")  # fmt: skip
+        else:
+            yield Finding("inotify", OK, words)
+
+    def sandbox(self) -> Iterator[Finding]:
+        """Landlock and seccomp, which hold the engine's rules."""
+        landlock = ctypes.CDLL(None).syscall(_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
+        seccomp = Path("/proc/sys/kernel/seccomp/actions_avail").exists()
+        if landlock > 0 and seccomp:
+            yield Finding("sandbox", OK, f"Landlock (ABI {landlock}) and seccomp can hold rules of your own")
+            return
+        missing = [name for name, there in (("Landlock", landlock > 0), ("seccomp", seccomp)) if not there]
+        yield Finding("sandbox", WARN, f"the kernel has no {' and no '.join(missing)}; rules of your own are held less",
+                      "use a kernel with CONFIG_SECURITY_LANDLOCK and CONFIG_SECCOMP_FILTER, and lsm=landlock")  # fmt: skip
+
+    def disk(self) -> Iterator[Finding]:
+        """Room for the log."""
+        found = os.statvfs(self.home.path)
+        free = found.f_bavail * found.f_frsize
+        words = f"{spell_size(free)} free for {self.home.path}"
+        remedy = "make room; in the home: damaged/, logs/ and bundles/ may go, and upulse gc"
+        yield Finding("disk", FAIL if free < FULL else WARN if free < NEARLY_FULL else OK, words,
+                      remedy if free < NEARLY_FULL else "")  # fmt: skip
+        if found.f_files:
+            few = found.f_favail < FEW_INODES
+            remedy = "remove files; of the home's, upulse gc removes those of no use" if few else ""
+            yield Finding("inodes", WARN if few else OK, f"{found.f_favail} free", remedy)
+
+    def file_system(self) -> Iterator[Finding]:
+        """Whether it keeps what it is given, and locks what is locked."""
+        kind = type_of(self.home.path)
+        if kind in DISTANT:
+            words = f"the home lies on {kind}, which does not lock and map files as SQLite needs it"
+            yield Finding("file system", FAIL, words, "move the home to a local disk")
+        elif kind in FLEETING:
+            yield Finding("file system", WARN, f"the home lies on {kind} and is gone when the machine restarts",
+                          "move the home to a disk")  # fmt: skip
+        else:
+            yield Finding("file system", OK, kind)
+
+    def clock(self) -> Iterator[Finding]:
+        """Whether the wall clock is kept right, and whether it was set while the machine was up."""
+        status = kernel_clock_status()
+        if status is None:
+            yield Finding(
+                "clock", WARN, "whether the clock is synchronised can't be known", "see: timedatectl"
+            )
+        elif status & _UNSYNCHRONISED:
+            words = "the clock is not synchronised; durations are right all the same, times of day may not be"
+            yield Finding("clock", WARN, words, "run chrony, systemd-timesyncd, or another NTP client")
+        else:
+            yield Finding("clock", OK, "the clock is synchronised")
+        if shift := self.shift_of_clock():
+            far = f"{'forward' if shift > 0 else 'back'} by {abs(shift) / 1e6:.0f} s"
+            yield Finding("clock jump", WARN, f"the wall clock was set {far} since the daemon last started",
+                          "nothing: durations come from the boot clock; only times of day before that are off")  # fmt: skip
+
+    def shift_of_clock(self) -> int:
+        """How far the wall clock was set since the daemon started in this boot, microseconds; 0 if it was not."""
+        now, last = SystemClock().now(), self.last_start()
+        if last is None or last.boot != now.boot:
+            return 0
+        shift = (now.at - now.mono) - (last.at - last.mono)
+        return shift if abs(shift) > JUMP_US else 0
+
+    def access(self) -> Iterator[Finding]:
+        """The home and its run/ are their owner's alone."""
+        for path in (self.home.path, self.home.run):
+            if not path.exists():
+                continue
+            mode = stat.S_IMODE(path.stat().st_mode)
+            if mode != PRIVATE:
+                fault = "others may look at settings and secrets, or the daemon can't work there"
+                words = f"{path} has mode {mode:04o}: {fault}"
+                yield Finding("access", FAIL, words, f"chmod 700 {path}", lambda path=path: _closed(path))  # type: ignore[misc]
+            else:
+                yield Finding("access", OK, f"{path} is its owner's alone")
+
+    def owners(self) -> Iterator[Finding]:
+        """Everything in it belongs to the owner of the home, as whom the daemon runs."""
+        home = self.home.path
+        owner = home.stat()
+        found = [path for pattern in STORES for path in home.glob(pattern)]
+        strange = [path for path in found if _owner(path) not in (owner.st_uid, None)]
+        if not strange:
+            yield Finding("owner", OK, f"everything belongs to {_called(owner.st_uid)}")
+            return
+        more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
+        words = f"{strange[0]}{more} does not belong to {_called(owner.st_uid)}, whose home it is"
+
+        def repair() -> str:
+            for path in strange:
+                os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+            return f"{len(strange)} files belong to {_called(owner.st_uid)} now"
+
+        yield Finding("owner", FAIL, words, f"as root: chown -R {_called(owner.st_uid)} {home}",
+                      repair if os.geteuid() == 0 else None)  # fmt: skip
+
+
+def type_of(path: Path) -> str:
+    """The type of the file system that holds this path, as /proc tells it."""
+    mounts = [line.split()[1:3] for line in Path("/proc/self/mounts").read_text().splitlines()]
+    here = path.resolve()
+    found = [(place, kind) for place, kind in mounts if here.is_relative_to(_unescaped(place))]
+    return max(found, key=lambda mount: len(mount[0]), default=("/", "unknown"))[1]
+
+
+def _unescaped(text: str) -> str:
+    return text.encode().decode("unicode_escape") if "\\" in text else text
+
+
+class _Timex(ctypes.Structure):
+    _fields_ = (
+        ("modes", ctypes.c_uint),
+        *((name, ctypes.c_long) for name in ("offset", "frequency", "maxerror", "esterror")),
+        ("status", ctypes.c_int),
+        ("rest", ctypes.c_byte * 256),
+    )
+
+
+def kernel_clock_status() -> int | None:
+    """The status bits of adjtimex(2), or None if it can't be asked."""
+    asked = _Timex()
+    answer = ctypes.CDLL(None).adjtimex(ctypes.byref(asked))
+    return None if answer < 0 else int(asked.status)
+
+
+def _closed(path: Path) -> str:
+    path.chmod(PRIVATE)
+    return f"{path} has mode 0700 now"
+
+
+def _owner(path: Path) -> int | None:
+    with suppress(FileNotFoundError):
+        return path.lstat().st_uid
+    return None
+
+
+def _called(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"

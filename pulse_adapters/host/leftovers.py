@@ -1,0 +1,137 @@
+"""Files in a home that are of no use any more: what was broken off, old logs, archives whose time is over."""
+
+import fcntl
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from pulse_adapters.host.disks import Mounts
+from pulse_adapters.host.outputs import ROTATE_AT
+from pulse_adapters.host.rotation import KEPT, cut
+from pulse_core.app.gc import MINIMUM_AGE
+from pulse_core.home import HomeLayout
+from pulse_core.settings import SessionsSettings, Settings
+
+OLD_LOG = 7 * 86_400.0
+"""Seconds after which a log that was put aside at a rotation goes."""
+
+ARCHIVE = re.compile(r"sessions-(\d{8}T\d{6}Z)-(.+)-\d+\.tar\.gz")
+"""As `pulse_adapters.files.archiver` has it, which is too large to import where nothing is archived."""
+
+
+class Leftover(NamedTuple):
+    """A file that may go, or a log that may be cut, and the bytes that this gives back."""
+
+    path: Path
+    bytes: int
+    is_log: bool = False
+
+
+@dataclass(frozen=True)
+class HomeLeftovers:
+    """Implements `LeftoverFiles`. broken_off: what broken-off writes left among the objects, with their bytes.
+
+    expand: the absolute path that a setting names.
+    """
+
+    home: HomeLayout
+    settings: Callable[[], Settings]
+    broken_off: Callable[[], Iterable[Mapping[Path, int]]]
+    expand: Callable[[str], Path]
+
+    def sizes(self) -> list[int]:
+        """The bytes that each would give back."""
+        return [one.bytes for one in self._all()]
+
+    def remove(self) -> list[int]:
+        """Take each away; the bytes that this gave back."""
+        gone = [_remove(one) for one in self._all()]
+        return [size for size in gone if size is not None]
+
+    def _all(self) -> Iterator[Leftover]:
+        """Each is looked at only when it is asked for."""
+        home, settings, now = self.home, self.settings(), time.time()
+        for files in self.broken_off():
+            yield from (Leftover(path, size) for path, size in files.items())
+        if home.restoring.is_dir() and not home.restore_plan.exists():
+            yield Leftover(home.restoring, 0)  # who takes away holds the home's lock, as who restores would
+        for pattern in ("*.unfinished", "logs/*.unfinished", ".*.unfinished"):
+            yield from _older(home.path.glob(pattern), now - MINIMUM_AGE)
+        yield from _older(home.path.glob(f"{home.vitals.name}.unusable*"), now - settings.watch.keep / 1e6)
+        yield from _older(home.outputs.glob("*.log.1"), now - OLD_LOG)
+        for path in home.outputs.glob("*.log"):
+            if (size := _size(path)) > ROTATE_AT:
+                yield Leftover(path, size - KEPT, is_log=True)
+        if sessions := settings.resources.sessions:
+            archive = self.expand(sessions.archive) if sessions.archive else home.path / "archive"
+            yield from _expired(archive, sessions, now)
+
+
+def _remove(leftover: Leftover) -> int | None:
+    """Take it away; the bytes that this gave back, None if it could not be done."""
+    if leftover.is_log:
+        return cut(leftover.path) or None
+    with suppress(OSError):
+        if leftover.path.is_dir() and not leftover.path.is_symlink():
+            shutil.rmtree(leftover.path)
+        else:
+            leftover.path.unlink()
+        return leftover.bytes
+    return None
+
+
+def _older(paths: Iterator[Path], before: float) -> Iterator[Leftover]:
+    for path in paths:
+        with suppress(OSError):
+            found = path.lstat()
+            if found.st_mtime < before and path.is_file():
+                yield Leftover(path, found.st_size)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
+
+
+def _expired(directory: Path, sessions: SessionsSettings, now: float) -> Iterator[Leftover]:
+    """Archives of sessions that need not be kept any longer; a far directory is left to who archives there."""
+    if not _is_near(directory) or not directory.is_dir() or _is_in_use(directory):
+        return
+    before = now - sessions.retain / 1e6
+    for leftover in _older(iter(sorted(directory.iterdir())), before):
+        made = ARCHIVE.fullmatch(leftover.path.name)
+        if made and datetime.strptime(made[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() < before:
+            yield leftover
+
+
+def _is_near(directory: Path) -> bool:
+    """Whether the directory answers at once, as a dead file server does not."""
+    mounts = Mounts()
+    try:
+        return mounts.is_local(str(directory))
+    finally:
+        mounts.close()
+
+
+def _is_in_use(directory: Path) -> bool:
+    """Whether somebody is archiving there, or nobody can tell."""
+    try:
+        file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+    return False

@@ -1,0 +1,77 @@
+"""What a plugin brings, asked in a process of its own: the command line runs none of a plugin's code."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from importlib import import_module
+from typing import Any
+
+from pulse_adapters.rule_host.plugins import Entry, entries
+
+PATIENCE = 10.0
+"""Seconds that a plugin may take to be imported."""
+PARTS = ("rules", "projections", "watchers", "executors")
+Told = Mapping[str, Any]
+
+
+def installed_plugins() -> Sequence[Told]:
+    """Every installed plugin: its name, its package with the version, what it brings, and what is wrong with it."""
+    return [{**entry._asdict(), **brought(entry)} for entry in entries()]
+
+
+def brought(entry: Entry) -> Told:
+    """By part the names of what it brings; `error`: why nobody could tell, or None."""
+    argv = (sys.executable, "-P", "-m", "pulse_adapters.rule_host.plugin_contents", entry.value)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    nothing: dict[str, Any] = {part: [] for part in PARTS}
+    try:
+        done = subprocess.run(
+            argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False
+        )
+        return {**nothing, "error": None, **json.loads(done.stdout)}
+    except subprocess.TimeoutExpired:
+        return {**nothing, "error": f"{entry.value} was not imported within {PATIENCE:g} s"}
+    except ValueError:
+        return {**nothing, "error": f"importing {entry.value} ended the process (exit {done.returncode})"}
+
+
+def contents(value: str) -> Told:
+    """The names of what an entry point's value holds; it is imported here and now."""
+    from pulse_adapters.rule_host.loading import brought_by
+    from pulse_core.rules.onion import name_of
+
+    thing = named(value)
+    return {
+        "rules": [name_of(rule) for rule in brought_by(value).rules],
+        "projections": list(getattr(thing, "projections", ())),
+        "watchers": _called("name", getattr(thing, "watchers", ())),
+        "executors": _called("action", getattr(thing, "executors", ())),
+    }
+
+
+def named(value: str) -> Any:
+    """What `module:attribute` names."""
+    module, _, path = value.partition(":")
+    return reduce(getattr, filter(None, path.split(".")), import_module(module))
+
+
+def _called(attribute: str, things: Iterable[Any]) -> list[str]:
+    return [str(getattr(one, attribute, type(one).__name__)) for one in things]
+
+
+def main(value: str) -> None:
+    """Print the contents as JSON; what the plugin prints itself goes to stderr."""
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        told: Told = contents(value)
+    except Exception as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
+        told = {"error": f"{type(error).__name__}: {error}"}
+    os.write(answer, json.dumps(told).encode())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

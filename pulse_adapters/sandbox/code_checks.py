@@ -1,0 +1,102 @@
+"""The gates that look at files: Python compiles them, mypy and pytest are run on them in the sandbox."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from pulse_adapters.sandbox.gate_overrides import gate_overrides
+from pulse_adapters.sandbox.tool_sandbox import Broke, Job, ToolResult, run
+from pulse_core.ports.code_checks import GateFailed, GateSkipped
+
+SHOWN = 40
+NO_TESTS = 5
+"""How pytest exits that has run none."""
+ENDS = ("passed", "failed", "skipped", "xfailed", "xpassed", "deselected")
+
+
+@dataclass(frozen=True)
+class SandboxedChecks:
+    """Implements `CodeChecks`.
+
+    config: the settings of mypy that Pulse ships; work: the folder where a tool may keep things that no author's code
+    can change; user: uid and gid as whom the tools run, if not as we do.
+    """
+
+    config: Path
+    work: Callable[[], Path]
+    user: tuple[int, int] | None = None
+
+    def compiles(self, path: str) -> str:
+        """Every file is Python."""
+        root = Path(path)
+        files = [file for file in sorted(root.rglob("*.py")) if file.is_file()]
+        for file in files:
+            try:
+                compile(file.read_bytes(), file.name, "exec", dont_inherit=True)
+            except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+                line, words = (
+                    getattr(error, "lineno", None) or 1,
+                    str(next(iter(error.args), "it is too deep")),
+                )
+                raise GateFailed(f"{file.relative_to(root)}:{line}: {words}") from error
+        return f"{len(files):,} file{'' if len(files) == 1 else 's'}"
+
+    def types(self, path: str) -> str:
+        """mypy finds nothing, as strict as Pulse ships it, whatever the files say of that."""
+        _demand("mypy")
+        if overrides := sorted(gate_overrides(Path(path))):
+            raise GateFailed("\n".join(overrides))
+        config, work = str(self.config), self.work()
+        words = ("--config-file", config, "--cache-dir", str(work / "mypy"), "--no-error-summary", ".")
+        result = _run(path, Job("mypy", words, [config], [str(work)], self.user))
+        return _sentence(result, *result.text.splitlines()[-1:])
+
+    def tests(self, path: str) -> str:
+        """Its own tests pass."""
+        _demand("pytest")
+        if not any(Path(path).glob("tests/**/test_*.py")):
+            raise GateSkipped("it has no tests; upulse new makes one with each rule")
+        words = ("-q", "-p", "no:cacheprovider", "--rootdir", ".", "tests")
+        result = _run(path, Job("pytest", words, user=self.user), NO_TESTS)
+        ends = result.told.get("tests")
+        if not isinstance(ends, dict):
+            raise GateFailed(f"pytest ended before it could tell how the tests did\n{_tail(result)}".strip())
+        counts = ", ".join(f"{number} {end}" for end in ENDS if isinstance(number := ends.get(end), int))
+        if not ends.get("passed") and not ends.get("xfailed"):
+            raise GateFailed(
+                f"no test has passed: {counts or 'none was run'}; see tests/, conftest.py and addopts"
+            )
+        return _sentence(result, counts)
+
+
+def _demand(program: str) -> None:
+    """Skip, saying how it is installed, where a program is missing."""
+    if find_spec(program) is None:
+        raise GateSkipped(f"{program} is not installed: pip install {program}")
+
+
+def _run(path: str, job: Job, *fine: int) -> ToolResult:
+    """What a tool says of the files. Raises GateFailed, with the end of it, if it fails or does not end well.
+
+    fine: exit codes that are no failure besides 0.
+    """
+    try:
+        result = run(Path(path), job)
+    except Broke as broke:
+        raise GateFailed(str(broke)) from broke
+    if result.exit not in (0, *fine):
+        raise GateFailed(_tail(result) or f"{job.tool} ended with {result.exit}")
+    return result
+
+
+def _tail(result: ToolResult) -> str:
+    """The end of what was printed."""
+    return "\n".join(result.text.splitlines()[-SHOWN:])
+
+
+def _sentence(result: ToolResult, *words: str) -> str:
+    """A gate's words, with what was not kept from the author's code."""
+    if result.missing:
+        words = (*words, f"isolation: partial (no {', '.join(result.missing)})")
+    return "; ".join(words)

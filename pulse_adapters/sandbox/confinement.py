@@ -1,0 +1,113 @@
+"""The cage that the child locks itself into before it loads a line of the authors' code."""
+
+import os
+import platform
+import resource
+import signal
+import struct
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from pulse_adapters.child.becoming import become
+from pulse_adapters.child.numbers import NUMBERS
+from pulse_adapters.child.syscalls import Memory, prctl, syscall
+from pulse_adapters.sandbox import landlock, seccomp
+
+MIB = 1024 * 1024
+_NO_NEW_PRIVS, _DEATH_SIGNAL = 38, 1
+_CAPABILITIES = 0x20080522
+_SYSTEM = (
+    "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo",
+    "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom",
+)  # fmt: skip
+
+
+class Terms(NamedTuple):
+    """How a cage is, if not as for rules. roomy: threads are allowed, and sockets in pairs; files: open at a time.
+
+    writable: where it may write besides; listable: where it may learn names, and no more.
+    """
+
+    files: int = 32
+    file_bytes: int = 16 * MIB
+    roomy: bool = False
+    writable: Sequence[str] = ()
+    listable: Sequence[str] = ()
+
+
+RULES = Terms()
+
+
+def lock(
+    readable: Iterable[str], scratch: str, memory: int, user: Sequence[int] | None, terms: Terms = RULES
+) -> Mapping[str, Any]:
+    """Lock this process in, for ever; which parts hold. memory: bytes beyond what it has; user: uid and gid.
+
+    Raises OSError if the user can't be had: what is missing of the rest is told, but root's rights are not left to it.
+    """
+    allowed = [*readable, *_python(), *_SYSTEM]
+    held = {"rlimits": _tried(lambda: _limit(memory, terms)), "user": user is not None}
+    if user:
+        become(*user)
+    _tried(_without_capabilities)
+    prctl(_DEATH_SIGNAL, signal.SIGKILL)  # after the change of user, which takes it back
+    prctl(_NO_NEW_PRIVS, 1)
+    abi = landlock.abi() or 0
+    written = [scratch, os.devnull, *terms.writable]
+    is_walled = abi > 0 and _tried(lambda: landlock.restrict(allowed, written, abi, terms.listable))
+    is_filtered = seccomp.supported() and _tried(lambda: seccomp.install(os.getpid(), terms.roomy))
+    if terms.roomy and not is_filtered:
+        _tried(_alone)
+    return {"landlock": abi if is_walled else None, "seccomp": is_filtered, **held}
+
+
+def _tried(work: Callable[[], None]) -> bool:
+    try:
+        work()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _limit(memory: int, terms: Terms) -> None:
+    with open("/proc/self/statm") as told:
+        pages = int(told.read().split()[0])
+    size = pages * resource.getpagesize() + memory
+    limits = {
+        resource.RLIMIT_AS: size,
+        resource.RLIMIT_NOFILE: terms.files,
+        resource.RLIMIT_FSIZE: terms.file_bytes,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_MEMLOCK: 0,
+        resource.RLIMIT_MSGQUEUE: 0,
+    }
+    for what, most in limits.items():
+        resource.setrlimit(what, (most, most))
+    if not terms.roomy:
+        _alone()
+
+
+def _alone() -> None:
+    """Neither processes nor threads."""
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+
+
+def _without_capabilities() -> None:
+    header, none = Memory(struct.pack("=Ii", _CAPABILITIES, 0)), Memory(bytes(24))
+    number = NUMBERS["capset"][0 if platform.machine() == "x86_64" else 1]
+    assert number is not None
+    syscall(number, header.address, none.address)
+
+
+def _python() -> set[str]:
+    """Where Python's own files are, those of its packages, and the libraries that are loaded."""
+    found = {os.path.dirname(os.__file__)}
+    found.update(path for path in sys.path if path.endswith("-packages"))
+    for name in ("pulse_core", "pulse_adapters", "pydantic", "pydantic_core"):
+        if spec := find_spec(name):
+            found.add(os.path.dirname(str(spec.origin)))
+    with open("/proc/self/maps") as maps:
+        mapped = {line.split(maxsplit=5)[-1].strip() for line in maps if ".so" in line}
+    return found | {os.path.dirname(path) for path in mapped if path.startswith("/")}

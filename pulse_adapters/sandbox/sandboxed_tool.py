@@ -1,0 +1,92 @@
+"""The program in which a gate's tool looks at an author's files: it locks itself in, then it becomes the tool.
+
+It forks nothing: mypy and pytest need no other process, and one that none can be begun in has nothing to leave behind.
+"""
+
+import json
+import os
+import resource
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from runpy import run_module
+from typing import Any
+
+from pulse_adapters.sandbox.confinement import MIB, Terms, lock
+
+MEMORY = 3072 * MIB
+"""Address space; mypy takes some 300 MiB of memory, and its threads reserve far more than they use."""
+FILES, FILE_BYTES = 512, 256 * MIB
+CPU_S = 600
+"""Of all threads together, should nobody be left to end it."""
+_TOLD = 8_192
+_MACHINE = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system/cpu")
+"""What tells them how much they may do at once."""
+
+Order = Mapping[str, Any]
+
+
+class Counts:
+    """A plugin of pytest that knows how the tests ended, whatever is printed."""
+
+    def __init__(self) -> None:
+        self.ends = Counter[str]()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """A test's part has ended; what is set up and torn down well is not counted."""
+        if report.when != "call" and report.passed:
+            return
+        if hasattr(report, "wasxfail"):
+            self.ends["xfailed" if report.skipped else "xpassed"] += 1
+        else:
+            self.ends[report.outcome] += 1
+
+    def pytest_deselected(self, items: Sequence[Any]) -> None:
+        """Tests that are not run."""
+        self.ends["deselected"] += len(items)
+
+
+def main(order: Order) -> None:
+    """Lock in, say what of the cage holds, and be the tool."""
+    os.chdir(order["root"])
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as first:
+        first.write("1000")  # rather than anything that is guarded
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+    terms = Terms(FILES, FILE_BYTES, True, order["writable"], order["listable"])
+    readable = [order["root"], *order["readable"], *_MACHINE]
+    held = lock(readable, order["scratch"], MEMORY, order["user"], terms)
+    if os.getppid() != order["parent"]:  # it died before the kernel was told to end us with it
+        os._exit(1)
+    tell(order["tell"], {"cage": held})
+    TOOLS[order["tool"]](order)
+
+
+def mypy(order: Order) -> None:
+    """Check the types. What lies here is not imported."""
+    sys.argv = ["mypy", *order["words"]]
+    run_module("mypy", run_name="__main__", alter_sys=True)
+
+
+def tests(order: Order) -> None:
+    """Run the tests, and tell how they ended. What they leave running, or to be done at the exit, is not waited for."""
+    import pytest
+
+    sys.path.insert(0, order["root"])
+    counts = Counts()
+    code = pytest.main([*order["words"]], plugins=[counts])
+    tell(order["tell"], {"tests": counts.ends})
+    sys.stdout.flush()
+    os._exit(int(code))
+
+
+TOOLS = {"mypy": mypy, "pytest": tests}
+
+
+def tell(pipe: int, what: Mapping[str, Any]) -> None:
+    """Say it to whoever has asked, a line each."""
+    os.write(pipe, json.dumps(what).encode()[: _TOLD - 1] + b"\n")
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,209 @@
+"""Runs a gate's tool on a copy of the author's files, in a cage: what the files do to it, they do to nothing else."""
+
+import asyncio
+import hashlib
+import json
+import os
+import select
+import signal
+import site
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from pulse_adapters.hands_host import tree
+from pulse_adapters.sandbox.copy_tree import copy_tree, remove_tree
+from pulse_adapters.sandbox.scratch_folder import Scratch
+from pulse_core.model.errors import PulseError
+
+PATIENCE = 120.0
+"""Seconds that a tool may take."""
+SCRATCH_BYTES, SCRATCH_FILES = 512 * 1024 * 1024, 20_000
+_PULSE = str(Path(__file__).parents[2])
+_LOOK, _PRINTED, _TOLD = 0.25, 64 * 1024, 64 * 1024
+_KERNEL = ("landlock", "seccomp", "rlimits")
+
+
+class Broke(PulseError):
+    """A tool that did not come to its end."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A tool and its words. readable: files of ours that it needs; writable: a folder whose content it finds again.
+
+    user: uid and gid that it takes on.
+    """
+
+    tool: str
+    words: Sequence[str]
+    readable: Sequence[str] = ()
+    writable: Sequence[str] = ()
+    user: tuple[int, int] | None = None
+
+
+class ToolResult(NamedTuple):
+    """How a tool ended: its exit code, the end of what it printed, and what it told besides."""
+
+    exit: int
+    text: str
+    told: Mapping[str, Any]
+
+    @property
+    def missing(self) -> Sequence[str]:
+        """The parts of the cage that this kernel doesn't give."""
+        cage = self.told.get("cage", {})
+        return [part for part in _KERNEL if not cage.get(part)]
+
+
+@dataclass
+class _Run:
+    """A tool at work. printed: what it prints; told: the pipe on which it tells."""
+
+    child: "subprocess.Popen[bytes]"
+    printed: IO[bytes]
+    told: int
+    scratch: Scratch
+    until: float = field(default_factory=lambda: time.monotonic() + PATIENCE)
+
+    def wait(self, tool: str) -> None:
+        """Until it has ended. Raises Broke for one that takes too much of anything."""
+        handle = os.pidfd_open(self.child.pid)
+        try:
+            while not select.select([handle], [], [], _LOOK)[0]:
+                if time.monotonic() > self.until:
+                    raise Broke(f"{tool} did not end within {PATIENCE:g} s")
+                if self.scratch.is_over():
+                    raise Broke(
+                        f"{tool} has written more than {SCRATCH_BYTES:,} bytes or {SCRATCH_FILES:,} files"
+                    )
+        finally:
+            os.close(handle)
+
+    def result(self) -> ToolResult:
+        """What came of it, once it has ended."""
+        size = self.printed.seek(0, os.SEEK_END)
+        self.printed.seek(max(0, size - _PRINTED))
+        text = self.printed.read().decode("utf-8", "replace").strip()
+        return ToolResult(self.child.wait(), text, _told(self.told))
+
+
+def run(source: Path, job: Job) -> ToolResult:
+    """What a tool says of a copy of these files. Raises Broke."""
+    try:
+        with _laid_out(source, job.user) as root, _scratch(job.user) as scratch:
+            return _run(job, root, scratch)
+    except OSError as error:
+        raise Broke(f"{job.tool} could not be run: {error}") from error
+
+
+def _run(job: Job, root: Path, scratch: Scratch) -> ToolResult:
+    told, telling = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        with tempfile.TemporaryFile() as printed:
+            child = subprocess.Popen(
+                _argv(job, root, scratch, telling), cwd="/", env=_environment(job.tool, scratch.path),
+                stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT, pass_fds=(telling,),
+                start_new_session=True,
+            )  # fmt: skip
+            try:
+                run = _Run(child, printed, told, scratch)
+                run.wait(job.tool)
+                return run.result()
+            finally:
+                _end(child, job.user)
+    finally:
+        os.close(told)
+        os.close(telling)
+
+
+def _argv(job: Job, root: Path, scratch: Scratch, telling: int) -> Sequence[str]:
+    order = {
+        "tool": job.tool, "words": job.words, "root": str(root), "scratch": scratch.path, "user": job.user,
+        "readable": job.readable, "writable": job.writable, "listable": _needed(job.tool), "tell": telling,
+        "parent": os.getpid(),
+    }  # fmt: skip
+    return (sys.executable, "-P", "-s", "-m", "pulse_adapters.sandbox.sandboxed_tool", json.dumps(order))
+
+
+def _environment(tool: str, scratch: str) -> Mapping[str, str]:
+    """An environment without secrets."""
+    needed = [path for path in _needed(tool) if path not in site.getsitepackages()]
+    return {
+        **{name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ},
+        **({"PYTHONPATH": os.pathsep.join(needed)} if needed else {}),
+        "HOME": scratch,
+        "TMPDIR": scratch,
+        "LOGNAME": "author",
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
+
+
+def _needed(tool: str) -> Sequence[str]:
+    """The folders in which Pulse and the tool are found."""
+    spec = find_spec(tool)
+    where = str(Path(spec.origin).parents[1]) if spec and spec.origin else _PULSE
+    return list(dict.fromkeys((_PULSE, where)))
+
+
+def _end(child: "subprocess.Popen[bytes]", user: tuple[int, int] | None) -> None:
+    """Leave nothing of it running, nor of what the engine's user began and nobody answers for."""
+    if child.poll() is None:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    if user:
+        tree.end(tree.both(tree.in_session(child.pid), tree.strays(user[0])))
+
+
+def _told(pipe: int) -> Mapping[str, Any]:
+    """What was told, line by line; what was said first counts, for the author's code may have written there, too."""
+    found: dict[str, Any] = {}
+    try:
+        raw = os.read(pipe, _TOLD)
+        for line in raw.splitlines():
+            found = {**json.loads(line), **found}
+    except (OSError, ValueError, TypeError, RecursionError):
+        return {}
+    return found
+
+
+@contextmanager
+def _scratch(user: tuple[int, int] | None) -> Iterator[Scratch]:
+    scratch = Scratch(None, user, SCRATCH_BYTES, SCRATCH_FILES)
+    try:
+        yield scratch
+    finally:
+        asyncio.run(scratch.remove())
+
+
+@contextmanager
+def _laid_out(source: Path, user: tuple[int, int] | None) -> Iterator[Path]:
+    """A copy, read-only, for us or for that user alone."""
+    with _scratch(None) as beneath:
+        root = Path(beneath.path) / "engine"
+        try:
+            copy_tree(source, root)
+            for file in root.rglob("*.py*"):
+                _date(file)
+            if user:
+                os.chown(beneath.path, -1, user[1])
+                os.chmod(beneath.path, 0o750)
+            yield root
+        finally:
+            remove_tree(root)
+
+
+def _date(file: Path) -> None:
+    """Give a file the time that only this content has: mypy takes what has the same time and size for the same."""
+    if file.is_file() and not file.is_symlink():
+        moment = int.from_bytes(hashlib.sha256(file.read_bytes()).digest()[:4], "big") // 2
+        os.utime(file, (moment, moment))

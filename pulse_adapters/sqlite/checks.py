@@ -1,0 +1,290 @@
+"""What the doctor asks of the stores: is all there that was written?"""
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from pulse_adapters.sqlite.backup.databases import examine
+from pulse_adapters.sqlite.backup.known_rows import (
+    NEW_BEGINNINGS,
+    LastBackup,
+    LogComparison,
+    compared,
+    last_backup,
+    last_checkpoint_row,
+)
+from pulse_adapters.sqlite.backup.restore import finish_decided
+from pulse_adapters.sqlite.checkpoints import read_checkpoints
+from pulse_adapters.sqlite.connect import connect_readonly, is_open_elsewhere, refuse_damage
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.faults import translated
+from pulse_adapters.sqlite.opening import TAIL, check_tail
+from pulse_adapters.sqlite.payloads import lost_payloads
+from pulse_adapters.sqlite.reserve import SIZE, Reserve
+from pulse_adapters.sqlite.verify import verify
+from pulse_core.app.doctor import DAMAGE_REMEDY, FAIL, OK, WARN, Finding
+from pulse_core.home import HomeLayout
+from pulse_core.model.errors import Damaged, PulseError
+from pulse_core.model.event import Event
+from pulse_core.ports.readers import EventQuery
+
+WAL_RESET_FIXED = (3, 51, 3)
+OLDEST_SQLITE = (3, 38, 0)
+"""STRICT tables came with 3.37, JSON built in with 3.38."""
+SMALL = 100_000
+"""Rows up to which the log is read as a whole: about half a second."""
+
+OLD_BACKUP_US = 7 * 86_400 * 1_000_000
+
+
+@dataclass(frozen=True)
+class StoreChecks:
+    """Checks of the stores of a home.
+
+    deep: read the whole log, however long it is; is_held: whether somebody holds the home; lock: holds it for the
+    caller, waiting at most so many seconds; spell: a time (UTC microseconds) for a person, with its date or without.
+    """
+
+    home: HomeLayout
+    deep: bool
+    is_held: Callable[[], bool]
+    lock: Callable[[float], AbstractContextManager[object]]
+    spell: Callable[[int, bool], str]
+
+    def sqlite(self) -> Iterator[Finding]:
+        """Its version, and the one bug that matters."""
+        found = sqlite3.sqlite_version
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            oldest = ".".join(map(str, OLDEST_SQLITE))
+            yield Finding(
+                "sqlite", FAIL, f"SQLite {found} is older than {oldest}", "use a Python with a newer SQLite"
+            )
+        elif sqlite3.sqlite_version_info < WAL_RESET_FIXED:
+            yield Finding(
+                "sqlite",
+                OK,
+                f"SQLite {found}, without the fix of the WAL-reset bug (3.51.3); Pulse is safe all the same: only"
+                " whoever holds the home's lock writes and checkpoints, all others open read-only",
+            )
+        else:
+            yield Finding("sqlite", OK, f"SQLite {found}, with the fix of the WAL-reset bug")
+
+    def reserve(self) -> Iterator[Finding]:
+        """The space that is given up when the disk is full."""
+        path = self.home.reserve
+        if path.exists() and path.stat().st_blocks * 512 >= SIZE:
+            yield Finding("reserve", OK, f"{SIZE >> 20} MiB are held back for a full disk")
+            return
+
+        def repair() -> str:
+            if not Reserve(path).make():
+                raise PulseError("there is no room for it")
+            owner = self.home.path.stat()
+            os.chown(path, owner.st_uid, owner.st_gid)
+            return f"{SIZE >> 20} MiB are held back again"
+
+        yield Finding("reserve", WARN, "nothing is held back for a full disk: it was given up, or never made",
+                      "the next start of the daemon makes it, or upulse doctor --repair", repair)  # fmt: skip
+
+    def restore(self) -> Iterator[Finding]:
+        """Whether a restore was broken off."""
+        if self.home.restore_plan.exists():
+            words = (
+                "a restore was broken off in its last step, and nobody may use the home until it is finished"
+            )
+            yield Finding(
+                "restore",
+                FAIL,
+                words,
+                "upulse doctor --repair, or upulse restore again",
+                self._finish_restore,
+            )
+        elif self.home.restoring.exists() and not self.is_held():
+            words = "a restore was broken off before it changed anything; do it again if it is wanted"
+            yield Finding("restore", WARN, words)
+
+    def _finish_restore(self) -> str:
+        with self.lock(10.0):
+            restored = finish_decided(self.home)
+        return f"the restore from {restored.source} is finished" if restored else "it was finished already"
+
+    def log(self) -> Iterator[Finding]:
+        """Whether the log can be opened, and its last rows, or all of them, are what was written."""
+        home = self.home
+        if not home.events.exists():
+            yield Finding(
+                "log",
+                FAIL,
+                f"there is no {home.events}",
+                "upulse restore a backup; a start would begin a new log",
+            )
+            return
+        try:
+            refuse_damage(home.events)
+            rows, words = self._read()
+        except Damaged as damage:
+            yield Finding("log", FAIL, str(damage), DAMAGE_REMEDY)
+            return
+        if words and _is_accepted(home):
+            yield Finding("log", WARN, f"{words}; this damage was accepted, and all after that is good")
+        elif words:
+            yield Finding("log", FAIL, f"{words}; {rows} rows before it are good", DAMAGE_REMEDY)
+        else:
+            yield from self._sound(rows)
+
+    def _read(self) -> tuple[int, str]:
+        """How many rows are good, as far as they are read, and what is wrong with the next."""
+        home = self.home
+        try:
+            with closing(connect_readonly(home.events)) as connection:
+                head = connection.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()[0]
+                if not self.deep and head > SMALL:
+                    check_tail(connection, home.events, head)
+                    return head, ""
+        except sqlite3.DatabaseError as error:
+            return 0, f"the log can't be read: {error}"
+        verdict = verify(home.events, home.objects, expect=last_checkpoint_row(home))
+        return verdict.rows, verdict.fault
+
+    def _sound(self, rows: int) -> Iterator[Finding]:
+        whole = self.deep or rows <= SMALL
+        wal = "the daemon has it open" if is_open_elsewhere(_shm(self.home)) else "its -wal is whole"
+        if whole:
+            yield Finding("log", OK, f"all {rows} rows are what was written; {wal}")
+            return
+        yield Finding("log", OK, f"the last {TAIL} of {rows} rows are what was written; {wal}",
+                      "upulse doctor --deep reads all of them")  # fmt: skip
+        try:
+            payloads = lost_payloads(self.home.events, self.home.objects)
+            lost = [f"the payload of row {seq} ({kind}): {why}" for seq, kind, why in payloads]
+        except sqlite3.Error as error:
+            raise translated(error, self.home.events) from error
+        if lost:
+            yield Finding("objects", FAIL, f"{len(lost)} large payloads are lost; {lost[0]}", DAMAGE_REMEDY)
+        else:
+            yield Finding("objects", OK, "every object that the log names is there")
+
+    def verified(self) -> Iterator[Finding]:
+        """When the whole log was last read by the daemon, and what it found."""
+        if (last := newest_event(self.home, "log-verified")) is None:
+            yield Finding(
+                "last check",
+                WARN,
+                "the daemon has not read the whole log yet",
+                "it does, soon after each start",
+            )
+        elif fault := (data := json.loads(last.data)).get("fault"):
+            begun = [kind for kind in NEW_BEGINNINGS if newest_event(self.home, kind)]
+            level = WARN if begun else FAIL  # what was accepted is found again each time
+            yield Finding(
+                "last check",
+                level,
+                f"{self.spell(last.at, False)}: {fault}",
+                "" if level == WARN else DAMAGE_REMEDY,
+            )
+        else:
+            yield Finding(
+                "last check", OK, f"{self.spell(last.at, True)}: all {data.get('rows')} rows were good"
+            )
+
+    def checkpoints(self) -> Iterator[Finding]:
+        """Whether the log has the rows that state.db knows; a cache that can't be read is only a nuisance."""
+        home = self.home
+        if not home.state.exists():
+            yield Finding("state", OK, "no checkpoint yet: the next start reads the whole log")
+            return
+        found = read_checkpoints(home.state)
+        if not found:
+            yield Finding("state", WARN, "state.db can't be read; it is a cache, and the next start reads the whole log",
+                          "delete it while the daemon is down, or upulse doctor --repair",
+                          self._forget_checkpoints if not self.is_held() else None)  # fmt: skip
+            return
+        head = max(checkpoint.head for checkpoint in found.values())
+        good = f"checkpoints stand at row {head.seq} of this log"
+        yield _known(compared(home, head, "state.db"), "state", good)
+
+    def _forget_checkpoints(self) -> str:
+        with self.lock(0.0):
+            for path in self.home.path.glob(f"{self.home.state.name}*"):
+                path.unlink()
+        return "state.db is deleted; the next start makes it anew"
+
+    def backup(self) -> Iterator[Finding]:
+        """Whether there is a recent backup, and the log still has what was in it."""
+        last = last_backup(self.home)
+        if last is None:
+            yield Finding(
+                "backup", WARN, "there was no backup of this home yet", "upulse backup DIRECTORY, every day"
+            )
+            return
+        when = self.spell(last.made_at, True)
+        good = f"the last one was made {when}: {last.path}"
+        comparison = compared(self.home, last.row, f"the backup in {last.path}", last.made_at)
+        finding = _known(comparison, "backup", good)
+        yield _aged(finding, last, when)
+
+    def vitals(self) -> Iterator[Finding]:
+        """Whether samples and ticks can be read; they may be lost."""
+        path = self.home.vitals
+        if not path.exists():
+            yield Finding("vitals", OK, "none yet")
+            return
+        try:
+            with closing(connect_readonly(path)) as connection:
+                samples, ticks = connection.execute(
+                    "SELECT (SELECT count(*) FROM sample), (SELECT count(*) FROM tick)"
+                ).fetchone()
+            yield Finding(
+                "vitals", OK, f"{samples} samples and {ticks} ticks, {path.stat().st_size >> 20} MiB"
+            )
+        except sqlite3.Error as error:
+            yield Finding("vitals", WARN, f"{path} can't be read: {error}",
+                          "nothing: the next start sets it aside and begins a new one")  # fmt: skip
+
+    def aside(self) -> Iterator[Finding]:
+        """Copies of what was damaged: they keep objects from being removed."""
+        kept = sorted(path.name for path in self.home.damaged.glob("*"))
+        if kept:
+            yield Finding("damaged", WARN, f"{self.home.damaged} keeps what was set aside ({', '.join(kept)}), and while it"
+                          " does no object is removed", "delete them once nobody needs them any more")  # fmt: skip
+
+
+def _is_accepted(home: HomeLayout) -> bool:
+    try:
+        return bool(examine(home.events, home.objects).accepted)
+    except PulseError:
+        return False
+
+
+def _shm(home: HomeLayout) -> Path:
+    return home.events.with_name(f"{home.events.name}-shm")
+
+
+def newest_event(home: HomeLayout, kind: str) -> Event | None:
+    """The newest event of this kind; None if there is none, or the log can't be read, which is said of the log itself."""
+    try:
+        with SqliteEventReader(home.path) as reader:
+            return next(reader.events(EventQuery(kinds=(kind,)), limit=1, newest_first=True), None)
+    except PulseError:
+        return None
+
+
+def _known(comparison: LogComparison, name: str, good: str) -> Finding:
+    agrees, words = comparison
+    return Finding(name, OK, words or good) if agrees else Finding(name, FAIL, words, DAMAGE_REMEDY)
+
+
+def _aged(finding: Finding, last: LastBackup, when: str) -> Finding:
+    if finding.level != OK:
+        return finding
+    if not Path(last.path).exists():
+        return finding._replace(level=WARN, words=f"the last one, of {when}, is not in {last.path} now",
+                                remedy="make sure that it is somewhere: upulse backup DIRECTORY")  # fmt: skip
+    if time.time_ns() // 1000 - last.made_at > OLD_BACKUP_US:
+        return finding._replace(level=WARN, remedy="upulse backup DIRECTORY, every day")
+    return finding

@@ -1,0 +1,168 @@
+"""Reads events.db beside a running daemon or without one: synchronous, read-only, quick to import."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pulse_adapters.sqlite.chain import COLUMNS, START
+from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
+from pulse_adapters.sqlite.faults import corrupt, translated
+from pulse_adapters.sqlite.payloads import Lost, payload_in
+from pulse_adapters.sqlite.references import is_reference
+from pulse_core.model.errors import Ambiguous, LogUnavailable, NoHome, PulseError, UnknownName
+from pulse_core.model.event import Event, Head
+from pulse_core.model.stored_data import REDACTED, damaged
+from pulse_core.ports.readers import ALL_EVENTS, EventQuery
+
+_BATCH = 1_000
+_ROW = f"{COLUMNS}, json_valid(data)"
+_ALTERED = (
+    "what it said can't be read, it was altered on the disk; see upulse verify, and restore it from a backup"
+)
+
+
+def condition(query: EventQuery) -> tuple[str, list[Any]]:
+    """The query as SQL; kinds never choose an index, which would be slower than the scan."""
+    parts: list[str] = []
+    values: list[Any] = []
+    if query.since_at is not None:
+        parts.append("at >= ?")
+        values.append(query.since_at)
+    if query.kinds:
+        parts.append(f"+kind IN ({','.join('?' * len(query.kinds))})")
+        values += query.kinds
+    if query.subject is not None:
+        parts.append("subject = ?")
+        values.append(query.subject)
+    return "".join(f" AND {part}" for part in parts), values
+
+
+class SqliteEventReader:
+    """`EventReader` on `events.db` and `objects/` of a home. `with` closes it; raises NoHome if there is no log."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "events.db"
+        self._objects = home / "objects"
+        if not self._path.exists():
+            raise NoHome(str(home))
+        try:
+            refuse_damage(self._path)
+            self._connection = connect_readonly(self._path)
+        except sqlite3.Error as error:
+            raise unreadable(error, self._path) from error
+
+    def __enter__(self) -> "SqliteEventReader":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def head(self) -> Head:
+        rows = self._rows("SELECT seq, chain FROM event ORDER BY seq DESC LIMIT 1", ())
+        return Head(*rows[0]) if rows else Head()
+
+    def chain_at(self, seq: int) -> bytes | None:
+        rows = self._rows("SELECT chain FROM event WHERE seq = ?", (seq,)) if seq else [(START,)]
+        return rows[0][0] if rows else None
+
+    def events(
+        self, query: EventQuery = ALL_EVENTS, *, limit: int | None = None, newest_first: bool = False
+    ) -> Iterator[Event]:
+        """Reads in batches that hold no snapshot of the file between them."""
+        where, values = condition(query)
+        order = "DESC" if newest_first else "ASC"
+        low, high = query.since_seq, (1 << 63) - 1
+        sql = f"SELECT {_ROW} FROM event WHERE seq > ? AND seq < ?{where} ORDER BY seq {order} LIMIT ?"
+        left = limit if limit is not None else high
+        while left > 0:
+            count = min(left, _BATCH)
+            rows = self._rows(sql, (low, high, *values, count))
+            yield from map(self._whole, rows)
+            if len(rows) < count:
+                return
+            left -= count
+            low, high = (low, rows[-1][0]) if newest_first else (rows[-1][0], high)
+
+    def last_before(self, at: int) -> Event | None:
+        """Found by bisection, as time goes on with the rows; where the clock was set back, it is one that fits."""
+        low, high = 0, self.head().seq
+        while low < high:
+            middle = (low + high + 1) // 2
+            rows = self._rows("SELECT at FROM event WHERE seq = ?", (middle,))
+            if rows and rows[0][0] <= at:
+                low = middle
+            else:
+                high = middle - 1
+        return next(self.events(EventQuery(since_seq=low - 1), limit=1), None) if low else None
+
+    def event(self, name: str) -> Event:
+        sql = f"SELECT {_ROW} FROM event WHERE id >= ? AND id < ? ORDER BY id LIMIT 4"
+        rows = self._rows(sql, (name, name + "\x7f")) if name else []
+        exact = [row for row in rows if row[1] == name]
+        if not rows:
+            raise UnknownName("event", name, ())
+        if len(rows) > 1 and not exact:
+            raise Ambiguous("event", name, [row[1] for row in rows])
+        return self._whole((exact or rows)[0])
+
+    def _rows(self, sql: str, values: Sequence[Any]) -> list[Any]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            if _no_text(error) and self._connection.text_factory is str:
+                self._connection.text_factory = _legible  # slower, so only once it is needed
+                return self._rows(sql, values)
+            raise unreadable(error, self._path) from error
+
+    def _whole(self, row: tuple[Any, ...]) -> Event:
+        event = Event._make(row[:11])
+        if row[10] is None:
+            return event._replace(data=REDACTED)
+        is_doubtful = not row[11] or self._connection.text_factory is not str
+        if is_doubtful and not _is_json(event.data):
+            return event._replace(data=damaged(_ALTERED))
+        return event._replace(data=self._large(event)) if is_reference(event.data) else event
+
+    def _large(self, event: Event) -> str:
+        """The payload from its object; if that is lost or altered, the row says so and the others are read."""
+        try:
+            return payload_in(self._objects, event.data)
+        except Lost as lost:
+            return damaged(f"its payload is lost: {lost}; restore it from a backup")
+
+
+def _no_text(error: sqlite3.Error) -> bool:
+    """Whether SQLite has met bytes that are no text."""
+    return "decode" in str(error)
+
+
+def _legible(raw: bytes) -> str:
+    """Bytes that are no text as `\\x` and two digits, which is no JSON."""
+    return raw.decode(errors="backslashreplace")
+
+
+def _is_json(text: str) -> bool:
+    """Whether Python reads it as JSON, which takes a little more than SQLite does."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def unreadable(error: sqlite3.Error, path: Path) -> PulseError:
+    """What SQLite said to a reader, as an error that a person can act on."""
+    if corrupt(error):
+        return translated(error, path)
+    return LogUnavailable(
+        f"{path} can't be read ({error}); look at its permissions, its directory and the disk"
+    )

@@ -1,0 +1,66 @@
+"""What the doctor asks of the unit that starts the daemon."""
+
+import pwd
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pulse_adapters.systemd import Unit, manager, unit_text
+from pulse_core.app.doctor import FAIL, OK, WARN, Finding
+from pulse_core.model.errors import PulseError
+
+
+@dataclass(frozen=True)
+class UnitChecks:
+    """Checks of the unit of a home."""
+
+    home: Path
+
+    def unit(self) -> Iterator[Finding]:
+        """Whether systemd runs it, from a unit file that is up to date."""
+        installed = manager.installed(self.home)
+        if installed is None:
+            if Path("/run/systemd/system").is_dir():
+                yield Finding("unit", WARN, "systemd does not start it at boot, or again if it dies",
+                              "upulse daemon install")  # fmt: skip
+            else:
+                yield Finding(
+                    "unit",
+                    OK,
+                    "systemd does not run this machine; whatever starts the daemon must keep it running",
+                )
+            return
+        text = installed.path.read_text()
+        if text == _wanted(installed):
+            yield Finding("unit", OK, f"{installed.path} is up to date")
+            return
+        gone = not _interpreter(text).exists()
+        words = (
+            f"{installed.path} names an interpreter that is gone"
+            if gone
+            else f"{installed.path} is of another version"
+        )
+        remedy = f"upulse daemon install{' --user' if installed.user else ''}"
+        yield Finding("unit", FAIL if gone else WARN, words, remedy, lambda: _rewrite(installed))
+
+
+def _wanted(unit: Unit) -> str:
+    uid = unit.home.stat().st_uid
+    owner = None
+    if uid and not unit.user:
+        try:
+            owner = pwd.getpwuid(uid).pw_name
+        except KeyError:
+            raise PulseError(f"{unit.home} belongs to uid {uid}, which has no account to run as") from None
+    return unit_text(home=unit.home, python=sys.executable, user=unit.user, run_as=owner)
+
+
+def _interpreter(text: str) -> Path:
+    line = next((line for line in text.splitlines() if line.startswith("ExecStart=")), "")
+    return Path(line.partition('"')[2].partition('"')[0] or "/nowhere")
+
+
+def _rewrite(unit: Unit) -> str:
+    manager.install(unit.home, unit.user)
+    return f"{unit.path} is written anew; it counts from the next start on"

@@ -1,0 +1,119 @@
+"""The fold that moves all projections on together, and brings back together those that were kept at different rows."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from pulse_core.model.checkpoint import Checkpoint
+from pulse_core.model.event import Event, Head
+from pulse_core.projections.projection import Projection
+from pulse_core.projections.state import State
+
+
+class Gap(NamedTuple):
+    """Events that some projections still have to fold: those of these kinds after one row, up to another one."""
+
+    since: int
+    upto: int
+    kinds: frozenset[str]
+
+
+class Fold:
+    """These projections as one fold over the log. kinds: the events that may change any of them."""
+
+    def __init__(self, projections: Iterable[Projection[Any]]) -> None:
+        self.projections: Mapping[str, Projection[Any]] = {one.name: one for one in projections}
+        self.kinds = frozenset[str]().union(*(one.kinds for one in self.projections.values()))
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The version of each fold by name."""
+        return {name: one.version for name, one in self.projections.items()}
+
+    def __call__(self, state: State, events: Sequence[Event], upto: int | None = None) -> State:
+        """The state after more events (in order, none of them folded before); `upto`: the row reached.
+
+        Nothing in it is provisional. A projection of whose kinds none has come is not even asked: one more of them
+        costs a tick nothing.
+        """
+        seq = upto if upto is not None else events[-1].seq if events else state.seq
+        wanted = [event for event in events if event.kind in self.kinds]
+        state = replace(state, seq=seq, provisional=0)
+        return self.moved(state, self.projections.values(), wanted) if wanted else state
+
+    def moved(self, state: State, some: Iterable[Projection[Any]], events: Sequence[Event]) -> State:
+        """The state in which just these projections have folded the events."""
+        kinds = {event.kind for event in events}
+        return state.having(
+            {one.name: one.after(state.of(one), events) for one in some if not one.kinds.isdisjoint(kinds)}
+        )
+
+    def dump(self, state: State) -> dict[str, str]:
+        """Each projection's value as JSON text, by name."""
+        return {name: one.dump(state.of(one)) for name, one in self.projections.items()}
+
+    def load(self, texts: Mapping[str, str], seq: int, provisional: int = 0) -> State:
+        """The state from `dump`'s texts; raises ValueError or KeyError if one of them is none, or missing."""
+        values = {name: one.load(texts[name]) for name, one in self.projections.items()}
+        return replace(State(seq, provisional=provisional)).having(values)
+
+    def checkpoints(self, state: State, head: Head) -> Mapping[str, Checkpoint]:
+        """What is to be kept of a state that stands at this row."""
+        texts = self.dump(state)
+        return {name: Checkpoint(one.version, head, texts[name]) for name, one in self.projections.items()}
+
+    def resume(self, *kept: Mapping[str, Checkpoint], upto: int | None = None) -> "CatchUp":
+        """Go on from the furthest that was kept of each projection, no further than row `upto`.
+
+        Only checkpoints of this log may be given. One of another version of its fold, or that can't be read, is none:
+        its projection starts anew, and the others do not.
+        """
+        found = {name: _furthest(one, kept, upto) for name, one in self.projections.items()}
+        state = State().having({name: value for name, (_, value) in found.items()})
+        return CatchUp(self, {name: row for name, (row, _) in found.items()}, state)
+
+
+class CatchUp:
+    """Projections that stand at different rows, brought to the furthest of these.
+
+    It reads nothing itself. Whoever can read the log does so for one gap after the other::
+
+        catch_up = fold.resume(checkpoints)
+        for gap in catch_up.gaps():
+            for events in read(gap):
+                catch_up.take(events)
+        state = catch_up.state
+    """
+
+    def __init__(self, fold: Fold, rows: Mapping[str, int], state: State) -> None:
+        self.state = replace(state, seq=max(rows.values(), default=0))
+        self._fold, self._rows = fold, dict(rows)
+        self._behind: Sequence[Projection[Any]] = ()
+
+    def gaps(self) -> Iterator[Gap]:
+        """What is to be read and taken, one after the other; nothing if all stand at one row."""
+        while len(rows := sorted(set(self._rows.values()))) > 1:
+            since, upto = rows[:2]
+            names = [name for name, row in self._rows.items() if row == since]
+            self._behind = [self._fold.projections[name] for name in names]
+            yield Gap(since, upto, frozenset[str]().union(*(one.kinds for one in self._behind)))
+            self._rows.update(dict.fromkeys(names, upto))
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Fold events of the gap, in order, into those that lack them."""
+        self.state = self._fold.moved(self.state, self._behind, events)
+
+
+def _furthest(
+    projection: Projection[Any], kept: Iterable[Mapping[str, Checkpoint]], upto: int | None
+) -> tuple[int, Any]:
+    """The row and the value of the furthest checkpoint that can be used; the beginning if there is none."""
+    found = (checkpoints.get(projection.name) for checkpoints in kept)
+    usable = [one for one in found if one and one.version == projection.version]
+    for checkpoint in sorted(usable, key=lambda one: one.head.seq, reverse=True):
+        if upto is None or checkpoint.head.seq <= upto:
+            try:
+                return checkpoint.head.seq, projection.load(checkpoint.state)
+            except ValueError:
+                continue  # a cache that can't be read is no cache
+    return 0, projection.empty

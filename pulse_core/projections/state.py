@@ -1,0 +1,59 @@
+"""The values of all projections at one row of the log."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, cast
+
+from pulse_core.projections.conditions import Conditions
+from pulse_core.projections.control import Control
+from pulse_core.projections.effects import Effects
+from pulse_core.projections.engine import Engine
+from pulse_core.projections.logs import Logs
+from pulse_core.projections.notices import Notices
+from pulse_core.projections.processes import Processes
+from pulse_core.projections.projection import Projection, T
+from pulse_core.projections.silences import Silences
+
+_NONE: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the log says up to row `seq`, and `provisional` events more that are not recorded yet.
+
+    The core's own projections are fields, since every tick reads them; `parts` holds the values of the capabilities'
+    projections by name, which `of` returns with their type.
+    """
+
+    seq: int = 0
+    effects: Effects = field(default_factory=Effects)
+    processes: Processes = field(default_factory=Processes)
+    control: Control = field(default_factory=Control)
+    conditions: Conditions = field(default_factory=Conditions)
+    notices: Notices = field(default_factory=Notices)
+    silences: Silences = field(default_factory=Silences)
+    logs: Logs = field(default_factory=Logs)
+    engine: Engine = field(default_factory=Engine)
+    parts: Mapping[str, Any] = field(default_factory=lambda: _NONE)
+    provisional: int = 0
+
+    def of(self, projection: Projection[T]) -> T:
+        """The value of this projection; the empty one if nothing of its kinds has happened."""
+        name = projection.name
+        value = getattr(self, name) if name in OWN else self.parts.get(name, projection.empty)
+        return cast(T, value)
+
+    def having(self, values: Mapping[str, Any]) -> "State":
+        """The same with these values, by the names of their projections."""
+        if values.keys() <= OWN:
+            return replace(self, **values)
+        own = {name: value for name, value in values.items() if name in OWN}
+        parts = {name: value for name, value in values.items() if name not in OWN}
+        return replace(self, **own, parts={**self.parts, **parts})
+
+
+OWN = frozenset(one.name for one in fields(State)) - {"seq", "parts", "provisional"}
+"""The names of the core's own projections."""
+
+CurrentState = Callable[[], State]
+"""Returns the state as of now, with what is provisional."""

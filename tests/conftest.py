@@ -1,0 +1,42 @@
+"""What every test may rely on, whatever the shell, the `nohup` or the CI that started the run hands down."""
+
+import os
+import signal
+from types import FrameType
+
+OUTER = ("GIT_", "LISTEN_", "MAKE", "MFLAGS", "NOTIFY_SOCKET", "UPULSE_", "WATCHDOG_")
+"""Beginnings of variables that steer git, make, systemd's services or Pulse itself."""
+
+
+def ignore(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing. What is exec'd begins with the default again, which an ignored signal would not."""
+
+
+def forget_what_was_inherited() -> None:
+    """Take back ignored and blocked signals, the umask and the environment of whoever started the run.
+
+    A shell without job control starts what stands before an `&` with SIGINT and SIGQUIT ignored, and `nohup` ignores
+    SIGHUP; children inherit that, and a daemon that Ctrl-C should end would never end. The run itself stays as deaf to
+    them as its caller wanted.
+    """
+    for number in (
+        signal.SIGHUP,
+        signal.SIGQUIT,
+        signal.SIGTERM,
+        signal.SIGCHLD,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+    ):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, ignore)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        )  # asyncio takes Ctrl-C over from this one alone
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.umask(0o022)
+    for name in [name for name in os.environ if name.startswith(OUTER)]:
+        del os.environ[name]
+
+
+forget_what_was_inherited()

@@ -1,0 +1,33 @@
+"""Processes that tests start: each ends with its test, and nobody waits for one without a bound."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import AnyStr
+
+PATIENCE = 30.0
+"""Seconds for what ends within one on an idle machine."""
+
+
+@contextmanager
+def child_of_test(child: subprocess.Popen[AnyStr]) -> Iterator[subprocess.Popen[AnyStr]]:
+    """A process for the length of a block; whatever happened in there, it is reaped.
+
+    At the end its pipes are closed. Who doesn't end by that is killed, and the test fails: `with Popen(…)` alone
+    would wait for ever.
+    """
+    try:
+        yield child
+        _close(child)
+        child.wait(PATIENCE)
+    finally:
+        child.kill()
+        _close(child)
+        child.wait(PATIENCE)
+
+
+def _close(child: subprocess.Popen[AnyStr]) -> None:
+    for pipe in (child.stdout, child.stderr, child.stdin):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
