@@ -11,7 +11,7 @@ from pulse_core.actions.processes import STOP_PROCESS, Consumer, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Found, Policy, ProcessTable, Result, Safety
+from pulse_core.ports import Policy, ProcessId, ProcessTable, Result, Safety
 from pulse_core.settings import Settings
 
 _SOFT_S = 10.0
@@ -26,7 +26,7 @@ class StopProcess:
         self,
         settings: Callable[[], Settings],
         table: ProcessTable,
-        known: Callable[[], Mapping[str, Found]],
+        known: Callable[[], Mapping[str, ProcessId]],
         spawner: Spawner,
     ) -> None:
         self._settings, self._table, self._known, self._spawner = settings, table, known, spawner
@@ -66,7 +66,7 @@ class StopProcess:
 
     async def _stop(self, consumer: Consumer) -> Result:
         """End this very process, if it still is what may be stopped; somebody else may have its pid by now."""
-        found = Found(consumer.pid, consumer.started)
+        found = ProcessId(consumer.pid, consumer.started)
         if not is_alive(found):
             return Result({"ended": [], "already": True})
         if not await self._consumers.is_one(found, consumer.pattern):

@@ -6,7 +6,7 @@ from pulse_core.actions.notices import NoticeParams
 from pulse_core.model.event import Event
 
 
-class Notice(NamedTuple):
+class RecordedNotice(NamedTuple):
     """A recorded notice: its effect's id, its row, when it was wished (UTC microseconds), and what it says."""
 
     id: str
@@ -15,7 +15,7 @@ class Notice(NamedTuple):
     said: NoticeParams
 
     @classmethod
-    def of(cls, event: Event, said: NoticeParams) -> "Notice":
+    def of(cls, event: Event, said: NoticeParams) -> "RecordedNotice":
         """The notice that this effect's event wishes."""
         return cls(event.id, event.seq, event.at, said)
 

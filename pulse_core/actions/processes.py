@@ -6,7 +6,7 @@ from pulse_core.actions.declaration import ActionDeclaration
 from pulse_core.model import actions
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
-from pulse_core.ports.host import Found
+from pulse_core.ports.host import ProcessId
 from pulse_core.projections import Intent, Snapshot, State
 from pulse_core.projections.effects import MINUTE
 from pulse_core.settings import ProcessSettings
@@ -21,9 +21,9 @@ class InsteadOf(BaseModel):
     started: int
 
     @property
-    def found(self) -> Found:
+    def found(self) -> ProcessId:
         """As an identity."""
-        return Found(self.pid, self.started)
+        return ProcessId(self.pid, self.started)
 
 
 class RestartParams(BaseModel):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
-from pulse_core.settings.agreement import disagreements
+from pulse_core.settings.cross_checks import disagreements
 from pulse_core.settings.durations import Duration
 from pulse_core.settings.engine import EngineSettings
 from pulse_core.settings.groups import AbsolutePath, Group

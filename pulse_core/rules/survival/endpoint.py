@@ -3,7 +3,7 @@
 from pulse_core.model.durations import rough
 from pulse_core.model.moment import Moment
 from pulse_core.projections import State
-from pulse_core.rules.survival.condition import restart_key
+from pulse_core.rules.survival.process_status import restart_key
 from pulse_core.settings import LlmSettings, ProcessSettings, Settings
 
 PREFIX = "llm:"

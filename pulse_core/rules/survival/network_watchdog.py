@@ -5,7 +5,7 @@ from pulse_core.model.durations import rough
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.telling import call_off, tell
+from pulse_core.rules.survival.notices import call_off, tell
 
 OUTAGE, QUALITY = "network", "network:quality"
 """Topics: something does not work at all; or it works, but not for every target, or not as fast as it should."""

@@ -20,7 +20,7 @@ LOOK_BACK = 7
 """Days: no window is longer."""
 
 
-class Quiet(NamedTuple):
+class ActiveSilence(NamedTuple):
     """A silence that holds now: which keys, for how many microseconds more, and whose it is, in words."""
 
     match: str
@@ -46,18 +46,18 @@ def is_silenced(effect: Effect, curr: Snapshot) -> bool:
     return _by(effect, tuple(in_force(curr))) is not None
 
 
-def in_force(curr: Snapshot) -> Iterator[Quiet]:
+def in_force(curr: Snapshot) -> Iterator[ActiveSilence]:
     """The silences that hold now: those that a person has added, then the recurring ones of the settings."""
     for one in curr.silences.holding(curr.now).values():
         whose = f"the silence {one.match!r} of {one.by}{f' ({one.why})' if one.why else ''}"
-        yield Quiet(one.match, one.left(curr.now), whose)
+        yield ActiveSilence(one.match, one.left(curr.now), whose)
     for window in curr.settings.silence:
         if (left := remaining(window, curr.now.at)) > 0:
             why = f" ({window.why})" if window.why else ""
-            yield Quiet(window.match, left, f"the recurring silence {window.match!r}{why}")
+            yield ActiveSilence(window.match, left, f"the recurring silence {window.match!r}{why}")
 
 
-def _by(effect: Effect, quiet: tuple[Quiet, ...]) -> Quiet | None:
+def _by(effect: Effect, quiet: tuple[ActiveSilence, ...]) -> ActiveSilence | None:
     """The silence that holds it back for longest, or None."""
     fitting = (one for one in quiet if fnmatchcase(effect.key, one.match))
     return max(fitting, key=lambda one: one.left_us, default=None)

@@ -6,7 +6,7 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_core.actions import BUILT_IN, ActionDeclaration, complaint, declared
-from pulse_core.daemon import Decisions
+from pulse_core.daemon import CurrentSettings
 from pulse_core.engine.rollback_engine import RollbackEngine
 from pulse_core.model.actions import OUTWARD
 from pulse_core.model.kinds import Effect
@@ -20,7 +20,7 @@ NAMES = [one.name for one in BUILT_IN]
 async def test_each_executor_of_a_daemon_carries_out_what_is_declared_and_nothing_declared_is_left(
     tmp_path: Path,
 ) -> None:
-    made = hands(Home(tmp_path), Decisions(Settings), View())
+    made = hands(Home(tmp_path), CurrentSettings(Settings), View())
     try:
         carried_out = {action: one.params for action, one in made.executors.items()}
     finally:

@@ -11,7 +11,7 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, EffectCancelled
 from pulse_core.model.payload import Role
 from pulse_core.record import Gate
-from pulse_core.record.gate import Recorded
+from pulse_core.record.gate import RecordedDraft
 from pulse_core.record.view import View
 from pulse_core.settings import Settings
 
@@ -27,7 +27,7 @@ class Scene:
         executors = {action: MemoryExecutor(action) for action in (RESTART, "stop-process", "note")}
         self.gate = Gate(self.log, view, Settings, executors)
 
-    async def by_hand(self, *effects: Effect) -> Sequence[Recorded]:
+    async def by_hand(self, *effects: Effect) -> Sequence[RecordedDraft]:
         return await self.gate.append(Role.PERSON, "ada", [Draft(effect) for effect in effects])
 
     async def by_rules(self, *effects: Effect) -> list[str]:

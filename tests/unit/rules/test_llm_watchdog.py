@@ -16,7 +16,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.projections import Condition, Measure
 from pulse_core.rules.survival import SURVIVAL
-from pulse_core.rules.survival.llm_watchdog import Plight, attempts, llm_watchdog, quiet_for
+from pulse_core.rules.survival.llm_watchdog import EndpointPlan, attempts, llm_watchdog, quiet_for
 from pulse_core.rules.survival.llm_watchdog import story as story_of
 from pulse_core.testing import Story, given
 
@@ -347,7 +347,7 @@ def test_a_restart_of_which_nothing_is_known_yet_has_not_failed() -> None:
     condition = told.snapshot.conditions[NAME]
     assert condition is not None
     open_ = condition._replace(measures=(Measure("restart-process", told.now),) * 2)
-    words = story_of("litellm", open_, Plight("no more"), told.snapshot)
+    words = story_of("litellm", open_, EndpointPlan("no more"), told.snapshot)
     assert words.endswith("litellm was restarted 2 times, last a moment ago; no more")
 
 

@@ -1,0 +1,96 @@
+"""What no table of the settings can have wrong by itself: names that are there twice, unknown, or in a circle."""
+
+from collections.abc import Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
+
+from pulse_core.model.errors import hint
+from pulse_core.settings.network import LlmSettings
+from pulse_core.settings.processes import ProcessSettings
+
+
+class Disagreement(NamedTuple):
+    """What is wrong between tables: the kind of the one concerned, its place among them, its key, the words."""
+
+    table: str
+    place: int
+    key: str
+    text: str
+
+
+def disagreements(
+    processes: Sequence[ProcessSettings], endpoints: Sequence[LlmSettings]
+) -> list[Disagreement]:
+    """Every such fault; needs only `name` and `depends_on` of a process, `url` and `restart` of an endpoint."""
+    return [*doubled(processes), *strangers(processes), *circles(processes), *misled(processes, endpoints)]
+
+
+def doubled(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
+    """A fault for each process whose name an earlier one bears."""
+    names = [process.name for process in processes]
+    return [
+        Disagreement("process", place, "name", f"process {names[place]!r} is there twice; names must differ")
+        for place in _again(names)
+    ]
+
+
+def strangers(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
+    """A fault for each `depends_on` that names no process."""
+    names = {process.name for process in processes}
+    return [
+        Disagreement(
+            "process",
+            place,
+            "depends_on",
+            f"process {process.name!r} depends_on unknown {other!r}{hint(other, names - {process.name})}",
+        )
+        for place, process in enumerate(processes)
+        for other in process.depends_on
+        if other not in names
+    ]
+
+
+def circles(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
+    """A fault for each circle of processes that wait for each other, with the way round."""
+    places = {process.name: place for place, process in reversed(list(enumerate(processes)))}
+    needs = {process.name: set(process.depends_on) for process in processes}
+    faults = []
+    while way := _circle(needs):
+        first = min(range(len(way)), key=lambda step: places[way[step]])
+        way = way[first:] + way[:first]
+        text = f"depends_on goes in a circle: {' -> '.join((*way, way[0]))}"
+        faults.append(Disagreement("process", places[way[0]], "depends_on", text))
+        needs[way[-1]].discard(way[0])
+    return faults
+
+
+def misled(processes: Sequence[ProcessSettings], endpoints: Sequence[LlmSettings]) -> list[Disagreement]:
+    """A fault for each endpoint that is there twice, or restarts what is no process or another one's."""
+    names = {process.name for process in processes}
+    urls = [endpoint.url for endpoint in endpoints]
+    restarts = [endpoint.restart for endpoint in endpoints]
+    return [
+        *(Disagreement("llm", place, "url", f"{urls[place]!r} is there twice; keep one") for place in _again(urls)),
+        *(
+            Disagreement("llm", place, "restart", f"{restarts[place]!r} is restarted for another [[llm]] already; keep one")
+            for place in _again(restarts)
+        ),
+        *(
+            Disagreement("llm", place, "restart", f"there is no [[process]] {name!r}{hint(name, names)}")
+            for place, name in enumerate(restarts)
+            if name is not None and name not in names
+        ),
+    ]  # fmt: skip
+
+
+def _again(values: Sequence[str | None]) -> Iterable[int]:
+    """The places of values that are there before."""
+    return (place for place, value in enumerate(values) if value is not None and value in values[:place])
+
+
+def _circle(needs: dict[str, set[str]]) -> list[str]:
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1][1:]))
+    return []
