@@ -295,6 +295,7 @@ async def test_an_interrupted_run_that_had_archived_is_finished(
     assert await executor.verify(effect, ArchiveParams(), another) is None
 
 
+@pytest.mark.wall_clock
 async def test_the_event_loop_goes_on_meanwhile(
     archiver: Callable[..., ArchiveSessions], tmp_path: Path
 ) -> None:

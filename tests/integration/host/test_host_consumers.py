@@ -318,6 +318,7 @@ async def test_every_disk_with_a_bound_is_sampled(
     assert list(data["disks"]) == ["/", str(tmp_path)]
 
 
+@pytest.mark.wall_clock
 async def test_a_look_at_everybody_costs_little(crowd: Crowd) -> None:
     await crowd.one()
     consumers = crowd.consumers()

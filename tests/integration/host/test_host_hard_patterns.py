@@ -116,6 +116,7 @@ async def looked_through(table: LinuxProcessTable, process: ProcessSettings) -> 
     return sight
 
 
+@pytest.mark.wall_clock
 async def test_the_loop_is_not_held_and_others_are_seen(
     table: LinuxProcessTable, hostile: Hostile, other: str
 ) -> None:

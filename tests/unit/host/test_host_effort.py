@@ -106,6 +106,7 @@ def test_what_it_finds_is_what_re_finds(pattern: str, line: str) -> None:
     assert not (found and expression.misses(raw))
 
 
+@pytest.mark.wall_clock
 @settings(max_examples=300, deadline=None)
 @given(PATTERNS.filter(compiles), st.sampled_from(["a", "ab", "é", "a b ", "aaab"]), st.integers(1, SEARCHED))
 def test_what_is_light_is_soon_over(pattern: str, unit: str, length: int) -> None:

@@ -98,6 +98,7 @@ def test_what_is_found_is_what_a_simple_search_finds(
     assert [line.decode() for line in sift(rule(match=expressions, ignore=ignore), block)] == simple
 
 
+@pytest.mark.wall_clock
 def test_a_catastrophic_expression_is_cut_off_and_left_alone_for_a_while(
     patience: Patience,
 ) -> None:
