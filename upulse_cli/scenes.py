@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.proc import PROCESS
-from pulse_adapters.host.search import marked
+from pulse_adapters.host.process_search import marked
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.model.errors import PulseError, UnknownName

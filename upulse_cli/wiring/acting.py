@@ -44,7 +44,7 @@ def hands(
 ) -> Hands:
     """Everything that can act on the processes of this machine, and tell its people."""
     spawner, notify = Spawner(), Notify(current_settings, ChildTransport(), SystemClock(), failed)
-    table = LinuxProcessTable(spawner, home=home.path, failed=failed)
+    table = LinuxProcessTable(spawner, home=home.path)
     boot = SystemClock().now().boot
 
     def known() -> Mapping[str, ProcessId]:
