@@ -1,6 +1,5 @@
 """The executors against real processes."""
 
-import asyncio
 import os
 import sys
 import uuid
