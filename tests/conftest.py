@@ -6,8 +6,8 @@ from types import FrameType
 
 import pytest
 
-OUTER = ("GIT_", "LISTEN_", "MAKE", "MFLAGS", "NOTIFY_SOCKET", "UPULSE_", "WATCHDOG_")
-"""Beginnings of variables that steer git, make, systemd's services or Pulse itself."""
+OUTER = ("GIT_", "LISTEN_", "MAKE", "MFLAGS", "NOTIFY_SOCKET", "PYTHON", "UPULSE_", "WATCHDOG_")
+"""Beginnings of variables that steer git, make, Python, systemd's services or Pulse itself."""
 
 
 def ignore(_number: int, _frame: FrameType | None) -> None:
