@@ -8,8 +8,10 @@ from pulse_adapters.config.file import load_to_start
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.ipc.peer import user_name
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
+from pulse_adapters.sqlite.damage import refuse_lost_rows
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
 from pulse_core import __version__
@@ -20,8 +22,6 @@ from pulse_core.model.payload import Role
 from pulse_core.record import Gate, RecordedDraft
 from pulse_core.record.view import View, advanced, restored
 from pulse_core.settings import Settings
-from upulse_cli.answering import named
-from upulse_cli.damage import refuse_lost_rows
 from upulse_cli.wiring.acting import hands
 
 
@@ -57,4 +57,4 @@ async def append_quietly(home: Home, draft: Draft) -> RecordedDraft:
     """Record what a person asks for while no daemon runs; raises HomeBusy if one does."""
     with HomeLock(home.lock, __version__, wait=2.0):
         async with quiet_gate(home) as gate:
-            return (await gate.append(Role.PERSON, named(os.getuid()), [draft]))[0]
+            return (await gate.append(Role.PERSON, user_name(os.getuid()), [draft]))[0]

@@ -4,6 +4,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from pulse_core.model.text import clean
+
 if TYPE_CHECKING:  # rich costs 40 ms: imported where something is drawn
     from rich.console import Console
 
@@ -26,26 +28,6 @@ def put_line(value: Any) -> None:
 def say(words: str) -> None:
     """Words for a person, on stderr."""
     print(clean(words), file=sys.stderr)
-
-
-def count(number: int, noun: str) -> str:
-    """`1 process`, `3 processes`, `1 row`, `3,000 rows`."""
-    plural = f"{noun}es" if noun.endswith(("s", "sh", "ch")) else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
-
-
-def clean(text: object) -> str:
-    """Text from elsewhere, with control characters made visible: a log must not steer a terminal."""
-    return "".join(char if char.isprintable() or char == "\n" else _shown(char) for char in str(text))
-
-
-def one_line(text: object) -> str:
-    """The same with line breaks made visible too: text from elsewhere must not forge the next row."""
-    return clean(text).replace("\n", "\\n")
-
-
-def _shown(char: str) -> str:
-    return " " if char == "\t" else char.encode("unicode_escape", "backslashreplace").decode()
 
 
 def console() -> "Console":

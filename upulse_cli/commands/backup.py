@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pulse_core.model.text import count
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import count, put_json, say
+from upulse_cli.speech import put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.app.backup import Restored

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pulse_core.model.text import count
 from upulse_cli.options import AsJson, HomeDir, group
-from upulse_cli.speech import count, put, put_json, say
+from upulse_cli.speech import put, put_json, say
 
 if TYPE_CHECKING:
     from pathlib import Path

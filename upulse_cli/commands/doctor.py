@@ -54,7 +54,8 @@ def doctor(
 
 def show(findings: "Sequence[Finding]", done: "Sequence[str]") -> None:
     """For a person: a line each, what to do below it, and the result at the end."""
-    from upulse_cli.speech import console, count
+    from pulse_core.model.text import count
+    from upulse_cli.speech import console
     from upulse_cli.views.doctor import lines
 
     for words in done:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pulse_core.model.event import Event
+from pulse_core.model.text import one_line
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import one_line, put, put_line
+from upulse_cli.speech import put, put_line
 
 if TYPE_CHECKING:
     from pulse_adapters.config.home import Home

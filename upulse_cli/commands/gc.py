@@ -46,7 +46,7 @@ def gc(
 def in_words(told: "Told", verb: str) -> str:
     """What went, in one line."""
     from pulse_core.model.sizes import spell_size
-    from upulse_cli.speech import count
+    from pulse_core.model.text import count
 
     counts = {name: told[name] for name in ("samples", "ticks", "minutes", "objects", "files") if told[name]}
     if not counts:

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from pulse_core.model.text import one_line
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import one_line, put, put_json
+from upulse_cli.speech import put, put_json
 
 if TYPE_CHECKING:
     from pulse_adapters.config.home import Home

@@ -12,6 +12,7 @@ from pulse_core.capabilities import FOLD
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import iso
+from pulse_core.model.text import count
 from pulse_core.model.tick import NOBODY, TickRecord
 from pulse_core.model.vitals import WINDOW_US, Window
 from pulse_core.ports.readers import EventQuery
@@ -21,7 +22,6 @@ from upulse_cli.engine.kept import kept_windows
 from upulse_cli.engine.senses import Senses
 from upulse_cli.facts import foldable, in_batches, kept_of
 from upulse_cli.recorded import facts_at
-from upulse_cli.speech import count
 from upulse_cli.standing import decided
 
 

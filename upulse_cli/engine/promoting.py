@@ -8,15 +8,14 @@ from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.author import whoever
-from pulse_adapters.git.errors import NothingToPromote
 from pulse_adapters.git.locks import alone
-from pulse_adapters.git.rejected import ReturningFiles
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import RevisionStore
 from pulse_core.model.errors import PulseError
 from pulse_core.model.kinds import EnginePromoted
 from pulse_core.ports import Revision
 from pulse_core.ports.code_checks import GateFailed
+from pulse_core.ports.engine_repository import NothingToPromote, RejectedFiles
 from upulse_cli.access import Wish
 from upulse_cli.engine.asking import Spelled, asked, demand_engine, engine_of, refuse
 from upulse_cli.engine.gates import Candidate, Passed, chosen, passing
@@ -103,7 +102,7 @@ def passed(candidate: Candidate, plan: Plan) -> Sequence[Passed]:
     return gates
 
 
-def brings_back(what: ReturningFiles) -> str:
+def brings_back(what: RejectedFiles) -> str:
     """What a promote brings back of a commit that was rejected, in a sentence."""
     unchanged = f"unchanged: {', '.join(what.unchanged)}" if what.unchanged else ""
     changed = f"changed since: {', '.join(what.changed)}" if what.changed else ""

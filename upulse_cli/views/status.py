@@ -7,8 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pulse_core.model.text import count, one_line
 from upulse_cli.moments import ago, local
-from upulse_cli.speech import count, one_line
 
 COLOURS = {
     "running": "bold green",

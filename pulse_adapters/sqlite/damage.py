@@ -3,18 +3,16 @@
 import logging
 import shutil
 
-from pulse_adapters.config.home import Home
-from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.wal import set_aside
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DamageAccepted
-from pulse_core.ports import Checkpoints, EventLog
+from pulse_core.ports import Checkpoints, Clock, EventLog, Objects
 
 LOG = logging.getLogger("pulse.daemon")
 NAMED = 8
@@ -32,10 +30,12 @@ async def refuse_lost_rows(log: EventLog, checkpoints: Checkpoints) -> None:
             )
 
 
-async def accepting(home: Home, how: Opening) -> tuple[Opening, tuple[Draft, ...]]:
+async def accept_damage(
+    home: HomeLayout, how: Opening, clock: Clock, objects: Objects
+) -> tuple[Opening, tuple[Draft, ...]]:
     """Set a damaged log aside, if it is damaged: how to open it all the same, and what to record of that."""
     kept = set_aside(home.events, home.damaged)
-    if damage := await lost_rows(home, how):
+    if damage := await lost_rows(home, how, clock, objects):
         for cache in home.path.glob(f"{home.state.name}*"):
             cache.unlink()  # it knows rows that are no more
     else:
@@ -48,19 +48,17 @@ async def accepting(home: Home, how: Opening) -> tuple[Opening, tuple[Draft, ...
     return how._replace(accept_damage=True), (told,)
 
 
-async def lost_rows(home: Home, how: Opening) -> str:
+async def lost_rows(home: HomeLayout, how: Opening, clock: Clock, objects: Objects) -> str:
     """What is wrong with the rows of the log, as far as a start looks; nothing if they are sound."""
     try:
-        async with SqliteEventLog.open(
-            home.events, clock=SystemClock(), objects=FileObjects(home.objects), how=how
-        ) as log:
+        async with SqliteEventLog.open(home.events, clock=clock, objects=objects, how=how) as log:
             await refuse_lost_rows(log, SqliteCheckpoints(home.state))
     except Damaged as damage:
         return str(damage)
     return ""
 
 
-def payloads_gone(home: Home) -> str:
+def payloads_gone(home: HomeLayout) -> str:
     """Which large payloads of a log with sound rows are lost; nothing if all are there."""
     gone = [
         f"the payload of row {seq} ({kind}): {why}"
