@@ -19,6 +19,8 @@ class Install:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         packages = next(path for path in sys.path if path.endswith("site-packages"))
+        for place in (CHECKOUT, Path(packages)):  # in the machine alone, which is thrown away
+            machine.run(["chmod", "go+rx", *place.parents], check=False)
         machine.run([PYTHON, "-m", "venv", "--without-pip", VENV])
         machine.write(f"{VENV}/lib/{VERSION}/site-packages/all.pth", f"{CHECKOUT}\n{packages}\n")
 

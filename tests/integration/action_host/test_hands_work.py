@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -355,7 +356,10 @@ async def test_the_child_has_little_of_the_daemons_surroundings(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may give the child another user")
-async def test_the_child_takes_on_the_user_that_it_is_given(tmp_path: Path) -> None:
+async def test_the_child_takes_on_the_user_that_it_is_given(
+    tmp_path: Path, open_python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", open_python)
     for folder in (tmp_path, *tmp_path.parents):
         if "pytest" in str(folder):  # the tests' own directories, which are for their user alone
             folder.chmod(0o755)

@@ -31,6 +31,11 @@ def account() -> Iterator[Account]:
         yield one
 
 
+@pytest.fixture(autouse=True)
+def python_that_the_user_can_read(open_python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", open_python)
+
+
 @pytest.fixture
 def folder() -> Iterator[Path]:
     with open_folder() as one:

@@ -210,7 +210,9 @@ def test_no_file_is_left_open(root: Path, tmp_path: Path) -> None:
 
 
 @only_root
-def test_what_may_not_be_read_or_deleted_is_told_and_keeps_nothing_else(root: Path, tmp_path: Path) -> None:
+def test_what_may_not_be_read_or_deleted_is_told_and_keeps_nothing_else(
+    root: Path, tmp_path: Path, open_python: str
+) -> None:
     grow(root, "closed/file", "theirs/file", "mine", "unreadable")
     for path in (tmp_path, *tmp_path.parents[:3]):
         path.chmod(0o755)
@@ -219,7 +221,7 @@ def test_what_may_not_be_read_or_deleted_is_told_and_keeps_nothing_else(root: Pa
     (root / "closed").chmod(0)
     (root / "unreadable").chmod(0)
     order = cleaning_order(tmp_path, root)
-    told = program("cleaning", order, *as_nobody())
+    told = program("cleaning", order, *as_nobody(), python=open_python)
     assert left(root) == {"closed", "closed/file", "theirs", "theirs/file"}
     assert told["kept"] == {"Permission denied": 2}
     assert (told["files"], told["unwritten"]) == (2, 2)  # a ledger that may not be written stops nothing
