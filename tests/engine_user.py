@@ -92,6 +92,14 @@ def packages_for(python: str) -> tuple[str, ...]:
     return tuple(str(place) for place in Path(python).parents[1].glob("lib/*/site-packages"))
 
 
+def lend(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the hosts of this process start that interpreter, with the packages that it finds."""
+    packages = packages_for(python)[0]
+    monkeypatch.setattr(sys, "executable", python)
+    for hosts in ("pulse_adapters.action_host.hosts", "pulse_adapters.rule_host.hosts"):
+        monkeypatch.setattr(f"{hosts}._ROOT", packages)
+
+
 def _serves(python: str) -> bool:
     """Whether anybody can start it."""
     argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", python, "-I", "-c", ""]

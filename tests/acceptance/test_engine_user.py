@@ -171,7 +171,7 @@ def running(served: Served) -> dict[str, Any]:
 
 def upulse(served: Served, *words: str) -> subprocess.CompletedProcess[str]:
     argv = [served.python, "-m", "upulse_cli", *words, "--home", str(served.home.path)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(argv, cwd="/", capture_output=True, text=True, timeout=120, check=False)
 
 
 def of_user(account: Account) -> list[int]:

@@ -337,4 +337,4 @@ class Broken:
 )
 async def test_a_child_that_fails_is_a_failure_in_words(spawner: Spawner, code: str, words: str) -> None:
     with pytest.raises(PulseError, match=words):
-        await child.ask(Broken(spawner, code), "cleaning", {}, seconds=10, marker=EFFECT)
+        await child.ask(Broken(spawner, code), "clean_program", {}, seconds=10, marker=EFFECT)
