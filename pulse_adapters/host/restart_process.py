@@ -12,7 +12,7 @@ from pulse_adapters.host.clock import boot_us
 from pulse_adapters.host.guarded import end_all, guarded, present
 from pulse_adapters.host.outputs import last_words
 from pulse_adapters.host.proc import MARKER, PROCESS, TICKS_PER_SECOND, is_alive
-from pulse_adapters.host.search import marked
+from pulse_adapters.host.process_search import marked
 from pulse_adapters.host.spawn import ProcessEnded, Spawner
 from pulse_adapters.host.systemctl import Systemctl
 from pulse_adapters.host.table import LinuxProcessTable
@@ -115,7 +115,6 @@ class RestartProcess:
     def _just_seen_dead(self, params: RestartParams, event: Event) -> bool:
         """Whether the watcher has looked a moment ago, so that looking again would only cost time."""
         fresh = event.boot == self._boot and 0 <= boot_us() - event.mono < _FRESH_US
-        fresh = fresh and not self._table.in_doubt(params.process)
         return params.fresh and params.instead_of is not None and fresh and not self._alive(params)
 
     def _alive(self, params: RestartParams) -> set[ProcessId]:
