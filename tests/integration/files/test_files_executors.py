@@ -329,9 +329,9 @@ class Broken:
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("raise RuntimeError('oh')", "cleaning ended with exit 1: .*RuntimeError: oh"),
+        ("raise RuntimeError('oh')", "clean_program ended with exit 1: .*RuntimeError: oh"),
         ("", "it said nothing"),
-        ("print('[]')", r"cleaning said \[\]"),
+        ("print('[]')", r"clean_program said \[\]"),
         ('print(\'{"error": "no luck"}\')', "^no luck$"),
     ],
 )
