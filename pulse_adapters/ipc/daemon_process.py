@@ -13,9 +13,8 @@ from typing import Any
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.daemon_log import last_lines
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.ipc.protocol import NotAnswering
 from pulse_core.home import HomeLayout
-from pulse_core.model.errors import HomeBusy, PulseError
+from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
 
 READY = 10.0
 """Seconds in which a daemon is ready, or is left to go on by itself."""

@@ -8,11 +8,10 @@ from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.daemon_log import lines
 from pulse_adapters.ipc.daemon_process import DaemonProcess
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.ipc.protocol import NotAnswering
 from pulse_adapters.systemd.journal import journal_lines
 from pulse_adapters.systemd.manager import SystemdService, installed
 from pulse_core.app.daemon_control import DaemonControl
-from pulse_core.model.errors import PulseError, SettingsRefused
+from pulse_core.model.errors import NotAnswering, PulseError, SettingsRefused
 from pulse_core.settings import Settings
 from upulse_cli.speech import say
 from upulse_cli.views.daemon_log import log_line
