@@ -13,7 +13,8 @@ import typer.main
 
 import pulse_core.model.kinds  # noqa: F401  (defining the kinds is what registers them)
 from pulse_adapters.config.reference import reference
-from pulse_core.model.kinds import SETTLING, Effect
+from pulse_core.model.effect_kinds import SETTLING
+from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import KINDS, Payload, Role, Wake
 from pulse_core.projections.effects import MOVES, OPEN, Phase
 from upulse_cli.app import app

@@ -8,10 +8,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
-    SETTLING,
     Effect,
     EffectAcked,
     EffectAttemptFailed,
