@@ -96,13 +96,13 @@ def main() -> None:
     roots = {begin["root"]: "", **roots_of_plugins(plugins)}
     places = Places(roots)
     try:
-        held = confine(begin["memory"], begin["user"], begin["parent"], begin["group"])
+        confine(begin["memory"], begin["user"], begin["parent"])
         os.chdir(begin["root"])
         contents = load(begin["root"], plugins, places)
     except (Unlimited, ActionsNotLoadable, OSError) as error:
         inside.send({"id": begin["id"], "error": str(error)})
         inside.leave(1)
-    inside.send({"id": begin["id"], "roots": roots, "sandbox": held, **contents.told})
+    inside.send({"id": begin["id"], "roots": roots, **contents.told})
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
     inside.leave(_served(ActionHostChild(frames, contents, places)))
