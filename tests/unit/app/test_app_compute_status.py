@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulse_core.daemon.status import process_status
+from pulse_core.app.compute_status import process_status
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Processes, ProcessHistory, Silence, Silences, Snapshot, State

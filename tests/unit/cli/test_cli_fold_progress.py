@@ -9,7 +9,7 @@ from io import StringIO
 import pytest
 
 from pulse_core.model.event import Event
-from upulse_cli.patience import aloud
+from upulse_cli.views.fold_progress import fold_progress
 
 
 def batch(seq: int) -> list[Event]:
@@ -32,7 +32,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 def test_what_takes_long_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     with terminal(monkeypatch) as shown:
-        assert list(aloud(BATCHES, 2_000, quiet=0.0)) == BATCHES
+        assert list(fold_progress(BATCHES, 2_000, quiet=0.0)) == BATCHES
         said = b""
         while "folding the log … row 2,000 of 2,000".encode() not in said:  # the test's own timeout ends it
             said += os.read(shown, 10_000)
@@ -40,7 +40,7 @@ def test_what_takes_long_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_is_quick_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with terminal(monkeypatch) as shown:
-        assert list(aloud(BATCHES, 2_000)) == BATCHES
+        assert list(fold_progress(BATCHES, 2_000)) == BATCHES
         os.set_blocking(shown, False)
         with pytest.raises(BlockingIOError):
             os.read(shown, 1)
@@ -49,5 +49,5 @@ def test_what_is_quick_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_pipe_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = StringIO()
     monkeypatch.setattr(sys, "stderr", pipe)
-    assert list(aloud(BATCHES, 2_000, quiet=0.0)) == BATCHES
+    assert list(fold_progress(BATCHES, 2_000, quiet=0.0)) == BATCHES
     assert pipe.getvalue() == ""

@@ -1,16 +1,24 @@
-"""How everything stands, as one JSON value: for `upulse status` and whoever else asks."""
+"""How a home stands, computed from its settings, its state and what its daemon measures. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from pulse_core.execute.notice_batching import held_back
+from pulse_core.model.home_status import (
+    ConditionStatus,
+    DaemonStatus,
+    GuardedProcessStatus,
+    HomeStatus,
+    NoticesStatus,
+    TickStatus,
+)
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
 from pulse_core.ports import Watcher
 from pulse_core.projections import Condition, Phase, Snapshot, State
 from pulse_core.rules.survival.process_state import ProcessState, rough
-from pulse_core.rules.survival.process_state import ProcessStatus as Standing
+from pulse_core.rules.survival.process_state import ProcessStatus as ProcessCondition
 from pulse_core.rules.survival.process_status import judge, restart_key
 from pulse_core.rules.survival.silence import in_force
 from pulse_core.settings import ProcessSettings, Settings
@@ -18,26 +26,26 @@ from pulse_core.watch.watcher_costs import Cost
 
 
 @dataclass(frozen=True, slots=True)
-class TickCounts:
+class Beat:
     """The ticks so far: how many, and what the last ones took in microseconds, oldest first."""
 
     count: int = 0
     took_us: Sequence[int] = ()
 
 
-def status(
+def compute_status(
     settings: Settings,
     facts: State,
     now: Moment,
-    beat: TickCounts,
-    daemon: Mapping[str, Json],
+    beat: Beat,
+    daemon: DaemonStatus,
     vitals: Mapping[str, Mapping[str, Json]],
-) -> dict[str, Json]:
+) -> HomeStatus:
     """Daemon, processes, effects, conditions, notices, ticks and the newest samples. Pure."""
     snapshot = Snapshot(0, now, settings, {}, facts)
     control = facts.control
     return {
-        "daemon": dict(daemon),
+        "daemon": daemon,
         "paused": {"since": iso(control.paused.at), "by": control.by, "why": control.why}
         if control.paused
         else None,
@@ -50,15 +58,15 @@ def status(
         "processes": [process_status(process, snapshot) for process in settings.process],
         "effects": effect_counts(facts),
         "conditions": [condition_status(name, one) for name, one in facts.conditions.raised.items()],
-        "notices": {**notice_counts(facts), "held_back": held_back(facts, settings, now) or None},
+        "notices": notices_status(facts, settings, now),
         "tick": beat_status(beat),
         "vitals": {key: dict(data) for key, data in vitals.items()},
     }
 
 
-def process_status(process: ProcessSettings, snapshot: Snapshot) -> dict[str, Json]:
+def process_status(process: ProcessSettings, snapshot: Snapshot) -> GuardedProcessStatus:
     """One guarded process in the words of the rule that guards it."""
-    condition, history = standing(process, snapshot), snapshot.process(process.name)
+    condition, history = process_condition(process, snapshot), snapshot.process(process.name)
     since = history.up or history.down
     return {
         "name": process.name,
@@ -70,7 +78,7 @@ def process_status(process: ProcessSettings, snapshot: Snapshot) -> dict[str, Js
     }
 
 
-def standing(process: ProcessSettings, snapshot: Snapshot) -> Standing:
+def process_condition(process: ProcessSettings, snapshot: Snapshot) -> ProcessCondition:
     """How the process stands; what is due and held back by a silence is silenced."""
     condition = judge(process, snapshot)
     key = restart_key(process.name)
@@ -79,7 +87,7 @@ def standing(process: ProcessSettings, snapshot: Snapshot) -> Standing:
         return condition
     last = max(holding, key=lambda quiet: quiet.left_us)
     why = f"{condition.why}; held back by {last.whose}, for another {rough(last.left_us)}"
-    return Standing(ProcessState.SILENCED, last.left_us, why)
+    return ProcessCondition(ProcessState.SILENCED, last.left_us, why)
 
 
 def effect_counts(facts: State) -> dict[str, int]:
@@ -95,7 +103,7 @@ def effect_counts(facts: State) -> dict[str, int]:
     }
 
 
-def condition_status(name: str, condition: Condition) -> dict[str, Json]:
+def condition_status(name: str, condition: Condition) -> ConditionStatus:
     """One condition that stands."""
     return {
         "name": name,
@@ -106,14 +114,17 @@ def condition_status(name: str, condition: Condition) -> dict[str, Json]:
     }
 
 
-def notice_counts(facts: State) -> dict[str, int]:
-    """How many topics people were told of that are not over, and how many notices are not delivered yet."""
+def notices_status(facts: State, settings: Settings, now: Moment) -> NoticesStatus:
+    """How many topics people were told of that are not over, and how many notices are not delivered yet, and why."""
     notices = facts.notices
-    standing = sum(not notice.over for notice in notices.of.values())
-    return {"standing": standing, "waiting": len(notices.open)}
+    return {
+        "standing": sum(not notice.over for notice in notices.of.values()),
+        "waiting": len(notices.open),
+        "held_back": held_back(facts, settings, now) or None,
+    }
 
 
-def beat_status(beat: TickCounts) -> dict[str, Json]:
+def beat_status(beat: Beat) -> TickStatus:
     """Count, last and 99th percentile of the ticks, milliseconds."""
     took = sorted(beat.took_us)
     return {

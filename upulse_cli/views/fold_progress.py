@@ -11,7 +11,9 @@ QUIET = 1.0
 """Seconds that pass without a word."""
 
 
-def aloud(batches: Iterable[Sequence[Event]], last: int, quiet: float = QUIET) -> Iterator[Sequence[Event]]:
+def fold_progress(
+    batches: Iterable[Sequence[Event]], last: int, quiet: float = QUIET
+) -> Iterator[Sequence[Event]]:
     """The same batches of rows; on a terminal, a line that goes again tells how far they are of the last row."""
     began = time.monotonic()
     with ExitStack() as drawing:
