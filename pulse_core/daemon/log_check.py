@@ -27,3 +27,4 @@ async def check_log(log: EventLog, verify: Callable[[], Awaitable[LogVerified]])
         await log.append(Draft(found))
     except (PulseError, OSError, ValueError, KeyError) as error:
         LOG.error("the background check of the log failed: %s", error)
+    await asyncio.Event().wait()  # a loop that returns unasked ends the daemon
