@@ -6,7 +6,7 @@ import resource
 import signal
 from collections.abc import Sequence
 
-from pulse_adapters.child.becoming import become
+from pulse_adapters.workers.drop_privileges import become
 
 FILES = 256
 PROCESSES = 256
