@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.action_host import tree
 from pulse_adapters.engine_user.account import SYSUSERS, Account, make
 from pulse_adapters.engine_user.layout import place_of
 from pulse_adapters.engine_user.reach import barrier
 from pulse_adapters.sandbox.copy_tree import remove_tree
+from pulse_adapters.workers import process_tree
 
 ROOT_ALONE = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a process another user")
 _NAME = f"pulse-test-{os.getpid()}"
@@ -32,7 +32,7 @@ def throwaway() -> Iterator[Account]:
     try:
         yield account
     finally:
-        tree.end(lambda now: [pid for pid in now if uid_of(pid) == account.uid])
+        process_tree.end(lambda now: [pid for pid in now if uid_of(pid) == account.uid])
         subprocess.run(["userdel", account.name], check=True, timeout=60)
         (SYSUSERS / f"{account.name}.conf").unlink(missing_ok=True)
 

@@ -9,7 +9,7 @@ from pulse_adapters.action_host.schema import accepting
 from pulse_adapters.action_host.session import CallLost
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
 from pulse_adapters.action_host.watcher_proxy import RESTART, EngineCodeFailed, late
-from pulse_adapters.child.frames import Message
+from pulse_adapters.workers.framing import Message
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Mapping, Sequence
 
 from pulse_adapters.action_host.sparing import spare
-from pulse_adapters.child.becoming import become
+from pulse_adapters.workers.drop_privileges import become
 
 FILES = 256
 PROCESSES = 256

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from pulse_adapters.action_host.standin import Standin, path_of, words_of
 from pulse_adapters.action_host.unrun import leave_out
-from pulse_adapters.child.frames import Message
-from pulse_adapters.child.places import Places, placed, spelled
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.source_locations import Places, placed, spelled
 from pulse_core.ports.executor import Policy
 
 _FILE = "engine.py"

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic_core import to_json
 
 from pulse_adapters.action_host.bounds import MOST_BYTES
-from pulse_adapters.child.places import placed
+from pulse_adapters.workers.source_locations import placed
 from pulse_core.model.json_types import Json
 from pulse_core.ports import EngineFault, Policy, Safety
 

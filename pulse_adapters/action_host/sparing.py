@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pulse_adapters.action_host import warden
-from pulse_adapters.child import bpf
-from pulse_adapters.child.bpf import (
+from pulse_adapters.workers import seccomp_filter
+from pulse_adapters.workers.seccomp_filter import (
     ALLOW,
     ASK,
     ENOSYS,
@@ -17,7 +17,7 @@ from pulse_adapters.child.bpf import (
     if_one_of,
     when,
 )
-from pulse_adapters.child.numbers import NUMBERS
+from pulse_adapters.workers.syscall_numbers import NUMBERS
 
 _SETOWN, _SETOWN_EX = 8, 15
 _FIOSETOWN, _SIOCSPGRP = 0x8901, 0x8902
@@ -55,7 +55,7 @@ def spare(pid: int, group: int) -> Mapping[str, bool]:
 
     A filter knows the numbers of processes, not those of a daemon's threads, which come and go: those a warden knows.
     """
-    if not bpf.supported():
+    if not seccomp_filter.supported():
         return {"seccomp": False, "warden": False}
     spared, machine = Spared((pid,), (group,)), platform.machine()
     places = {_number(machine, name): place for name, place in PLACES.items()}
@@ -63,7 +63,7 @@ def spare(pid: int, group: int) -> Mapping[str, bool]:
         if warden.possible():
             with warden.begun(pid, places) as (engine_controller, entrust):
                 entrust(
-                    bpf.put(
+                    seccomp_filter.put(
                         assembled(machine, spared.plus(engine_controller, engine_controller), ASK),
                         listener=True,
                     )
@@ -72,7 +72,7 @@ def spare(pid: int, group: int) -> Mapping[str, bool]:
     except OSError:
         pass  # somebody above has a listener, and there is one at most; or no more processes
     try:
-        bpf.put(assembled(machine, spared, ALLOW))
+        seccomp_filter.put(assembled(machine, spared, ALLOW))
     except OSError:
         return {"seccomp": False, "warden": False}
     return {"seccomp": True, "warden": False}
@@ -80,7 +80,7 @@ def spare(pid: int, group: int) -> Mapping[str, bool]:
 
 def assembled(machine: str, spared: Spared, other: Instruction) -> list[Instruction]:
     """The filter. other: what becomes of a call that names no process of those that are spared."""
-    program = bpf.begin(machine)
+    program = seccomp_filter.begin(machine)
 
     def add(name: str, then: list[Instruction]) -> None:
         program.extend(when(_number(machine, name), then))
@@ -115,7 +115,7 @@ def _judged(place: int, spared: Iterable[int], other: Instruction) -> list[Instr
 
 def _if(place: int, values: tuple[int, ...], then: list[Instruction]) -> list[Instruction]:
     """Allow it unless an argument is one of these; then go on."""
-    return [argument(place), *bpf.unless_one_of(values, ALLOW), *then]
+    return [argument(place), *seccomp_filter.unless_one_of(values, ALLOW), *then]
 
 
 def _number(machine: str, name: str) -> int:

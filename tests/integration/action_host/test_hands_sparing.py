@@ -13,8 +13,8 @@ import pytest
 
 from pulse_adapters.action_host import warden
 from pulse_adapters.action_host.sparing import Spared, assembled
-from pulse_adapters.child.bpf import ASK, supported
-from pulse_adapters.child.numbers import AUDIT, NUMBERS
+from pulse_adapters.workers.seccomp_filter import ASK, supported
+from pulse_adapters.workers.syscall_numbers import AUDIT, NUMBERS
 from pulse_core.ports import CannotLoad
 from tests.integration.action_host.hands_scene import at_work, executor, is_running, until, watcher, written
 from tests.processes import child_of_test
@@ -243,7 +243,7 @@ def wardens() -> set[int]:
     for folder in Path("/proc").iterdir():
         try:
             words = (folder / "cmdline").read_bytes() if folder.name.isdigit() else b""
-            if b"hands_host/warden.py" in words:
+            if b"action_host/warden.py" in words:
                 found.add(int(folder.name))
         except OSError:
             continue

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pulse_adapters.child.run_as import RunAs
+from pulse_adapters.workers.run_as import RunAs
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect

@@ -5,8 +5,8 @@ import platform
 import struct
 from collections.abc import Iterable, Sequence
 
-from pulse_adapters.child.numbers import AUDIT
-from pulse_adapters.child.syscalls import Memory, prctl, syscall
+from pulse_adapters.workers.syscall_numbers import AUDIT
+from pulse_adapters.workers.syscalls import Memory, prctl, syscall
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NO_NEW_PRIVS, _SET_SECCOMP, _MODE_FILTER = 38, 22, 2

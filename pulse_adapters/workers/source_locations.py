@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any
 
-_DUMPED = re.compile(r'File "([^"]+)", line (\d+)')
+_DUMPED = re.compile(r'File "([^"]+)", line (\d{1,9})\b')
 
 
 class Places:

@@ -9,7 +9,7 @@ _A_SECOND = 256 * 1024
 """Bytes taken in a second; the child loses what it prints beyond, and does not wait for us either."""
 
 
-class ChildOutput:
+class Output:
     """Reads a pipe without blocking. dropped: bytes that were taken and not kept."""
 
     def __init__(self, pipe: int) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pulse_adapters.child.places import Places, roots_of_plugins
+from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 
 
 def test_a_place_is_named_by_the_words_of_its_root() -> None:
@@ -45,3 +45,8 @@ class Sample:
 def test_roots_of_plugins_are_found_without_running_them() -> None:
     found = roots_of_plugins({"one": "json.tool:main", "two": "this:that", "gone": "no_such_package:x"})
     assert sorted(found.values()) == ["json", "this.py"]
+
+
+def test_a_forged_dump_with_an_enormous_line_number_names_no_place() -> None:
+    dump = f'Current thread 0x2:\n  File "/engine/own.py", line {"9" * 5_000} in hangs\n'
+    assert Places({"/engine": ""}).of_dump(dump) == ""

@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from pulse_adapters.action_host.call_attribution import ENV
+from pulse_adapters.workers.environment import HANDS_MARK
 
 PATIENCE = 2.0
 """Seconds after which what is not dead is left: it sleeps uninterruptibly, or belongs to somebody else."""
 _PAUSE = 0.005
-_MARKED = f"{ENV}=".encode()
+_MARKED = f"{HANDS_MARK}=".encode()
 
 
 class Entry(NamedTuple):
