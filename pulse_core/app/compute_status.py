@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from pulse_core.execute.notice_batching import held_back
+from pulse_core.model.durations import rough
 from pulse_core.model.home_status import (
     ConditionStatus,
     DaemonStatus,
@@ -17,7 +18,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
 from pulse_core.ports import Watcher
 from pulse_core.projections import Condition, Phase, Snapshot, State
-from pulse_core.rules.survival.process_state import ProcessState, rough
+from pulse_core.rules.survival.process_state import ProcessState
 from pulse_core.rules.survival.process_state import ProcessStatus as ProcessCondition
 from pulse_core.rules.survival.process_status import judge, restart_key
 from pulse_core.rules.survival.silence import in_force

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.config.file import load_to_start
 from pulse_adapters.config.home import Home
+from pulse_adapters.workers.run_as import RunAs
 from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.errors import PulseError
 from pulse_core.model.vitals import Window
