@@ -1,34 +1,14 @@
-"""The daemon's log for people: its last lines, and those that come."""
+"""The file into which a daemon in the background logs: its last lines, and those that come."""
 
-import json
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
-
-from pulse_core.model.text import clean, one_line
-from upulse_cli.moments import local
-
-if TYPE_CHECKING:
-    from pulse_adapters.systemd import Unit
+from typing import BinaryIO
 
 LOOK = 0.25
 MOST = 1 << 22
 """Bytes from the end that are read at most: the file is rotated at 5 MiB."""
-
-
-def spoken(line: str) -> str:
-    """A line of JSON as the daemon's log has it, as words; any other line as it is."""
-    try:
-        told = json.loads(line)
-        words = f"{local(told['at'])} {told['message']}"
-    except (ValueError, TypeError, KeyError):
-        return one_line(line)
-    loud = told.get("level", "info") not in ("info", "debug")
-    trace = f"\n{told['traceback']}" if told.get("traceback") else ""
-    said = words.replace(" ", f" {told['level'].upper()} ", 1) if loud else words
-    return one_line(said) + clean(trace)
 
 
 def lines(path: Path, count: int, follow: bool) -> Iterator[str]:
@@ -40,7 +20,7 @@ def lines(path: Path, count: int, follow: bool) -> Iterator[str]:
 
 
 def last_lines(path: Path, count: int, after: int = 0, upto: int | None = None) -> list[str]:
-    """The last lines of a log as words, between two places in it (bytes); none if there is no file."""
+    """The last lines of a log, between two places in it (bytes); none if there is no file."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2) if upto is None else upto
@@ -50,7 +30,7 @@ def last_lines(path: Path, count: int, after: int = 0, upto: int | None = None) 
     except FileNotFoundError:
         return []
     found = content.decode("utf-8", "replace").splitlines()
-    return [spoken(line) for line in found[len(found) - min(count, len(found)) :]]
+    return found[len(found) - min(count, len(found)) :]
 
 
 def coming_lines(path: Path, place: int) -> Iterator[str]:
@@ -61,7 +41,7 @@ def coming_lines(path: Path, place: int) -> Iterator[str]:
             file = file or _opened(path, place)
             if file and (piece := file.read(MOST)):
                 *whole, rest = (rest + piece).split(b"\n")
-                yield from (spoken(line.decode("utf-8", "replace")) for line in whole)
+                yield from (line.decode("utf-8", "replace") for line in whole)
             elif file and _is_another(path, file):
                 file.close()
                 file, place = None, 0
@@ -88,20 +68,3 @@ def _is_another(path: Path, file: BinaryIO) -> bool:
     except FileNotFoundError:  # between two files
         return False
     return found.st_ino != os.fstat(file.fileno()).st_ino or found.st_size < file.tell()
-
-
-def journal(unit: "Unit", count: int, follow: bool) -> Iterator[str]:
-    """The same from the journal of a unit, the system's or this user's."""
-    import subprocess
-
-    from pulse_core.model.errors import PulseError
-
-    command = ["journalctl", "--user-unit" if unit.user else "-u", unit.name, "-o", "cat", "--no-pager"]
-    command += ["-n", str(count), *(["--follow"] if follow else [])]
-    try:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as reader:
-            yield from (spoken(line.rstrip("\n")) for line in reader.stdout or ())
-    except FileNotFoundError as error:
-        raise PulseError("there is no journalctl on this machine") from error
-    if reader.returncode:
-        raise PulseError(f"journalctl ended with exit {reader.returncode}")

@@ -1,24 +1,21 @@
-"""Children that work beside the daemon: the one that serves metrics, and the one that gives a sign of life outwards.
+"""Processes beside the daemon: one serves metrics, one gives a sign of life outwards.
 
-They are run for the settings in force: begun, changed and ended with them.
+They are run for the settings in force: started, changed and ended with them.
 """
 
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 
-from pulse_adapters.config.home import Home
 from pulse_adapters.metrics.companion import Companion, companion
-from pulse_core.daemon import CurrentSettings, RequestHandler, Service
+from pulse_core.daemon import CurrentSettings, Service
+from pulse_core.daemon.settings_service import SettingsService
 from pulse_core.model.backoff import Backoff, Restarts
-from pulse_core.model.event import Event
-from pulse_core.model.kinds import SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.settings import HeartbeatSettings, MetricsSettings
 
-T = TypeVar("T")
 Failed = Callable[[str, str], None]
 PYTHON = (sys.executable, "-P", "-m")
 BACKOFF, WELL_S = Backoff(1.0, 300.0), 60.0
@@ -28,8 +25,8 @@ FIRST_S, ANSWER_S, MARGIN_S = 1.0, 10.0, 5.0
 """A sign of life comes soon after the start; it may take so long, and then its child is given up."""
 
 
-def companions(
-    home: Home,
+def sidecars(
+    home: Path,
     current_settings: CurrentSettings,
     is_turning: Callable[[float], Awaitable[bool]],
     failed: Failed,
@@ -43,57 +40,9 @@ def companions(
         return Heartbeat(wanted, is_turning, failed).run()
 
     return {
-        "metrics": lambda request_handler, begun: _kept(
-            begun, request_handler, lambda: current_settings().metrics, metrics
-        ),
-        "heartbeat outwards": lambda request_handler, begun: _kept(
-            begun, request_handler, lambda: current_settings().heartbeat, heartbeat
-        ),
+        "metrics": SettingsService(lambda: current_settings().metrics, metrics),
+        "heartbeat outwards": SettingsService(lambda: current_settings().heartbeat, heartbeat),
     }
-
-
-async def _kept(
-    begun: Callable[[], None],
-    request_handler: RequestHandler,
-    settings: Callable[[], T],
-    work: Callable[[T], Awaitable[None]],
-) -> None:
-    begun()  # nobody has to wait for it
-    await while_settings_stay(request_handler, settings, work)
-
-
-async def while_settings_stay(
-    request_handler: RequestHandler, settings: Callable[[], T], work: Callable[[T], Awaitable[None]]
-) -> None:
-    """Do the work of a group of settings, for ever; anew, and the old one is cancelled, when they change."""
-    loaded = asyncio.Event()
-
-    def hear(events: Sequence[Event]) -> None:
-        if any(event.kind == SettingsLoaded.kind for event in events):
-            loaded.set()
-
-    request_handler.log.listen(hear)
-    try:
-        while True:
-            await _until_changed(settings, loaded, work)
-    finally:
-        request_handler.log.unlisten(hear)
-
-
-async def _until_changed(
-    settings: Callable[[], T], loaded: asyncio.Event, work: Callable[[T], Awaitable[None]]
-) -> None:
-    current = settings()
-    async with asyncio.TaskGroup() as group:
-        working = group.create_task(_awaited(work(current)), name="companion")
-        while settings() == current:
-            await loaded.wait()
-            loaded.clear()
-        working.cancel()
-
-
-async def _awaited(work: Awaitable[None]) -> None:
-    await work
 
 
 def is_wanted(metrics: MetricsSettings) -> bool:
@@ -101,15 +50,15 @@ def is_wanted(metrics: MetricsSettings) -> bool:
     return bool(metrics.listen or metrics.textfile or metrics.otlp)
 
 
-def measuring(home: Home, metrics: MetricsSettings) -> tuple[str, ...]:
+def measuring(home: Path, metrics: MetricsSettings) -> tuple[str, ...]:
     """The command that is the metrics process."""
     every = str(metrics.every / US_PER_SECOND)
     chosen = {"--listen": metrics.listen, "--textfile": metrics.textfile, "--otlp": metrics.otlp}
     words = (word for name, value in chosen.items() if value for word in (name, value))
-    return (*PYTHON, "upulse_cli.measuring", "--home", str(home.path), "--every", every, *words)
+    return (*PYTHON, "upulse_cli.metrics_process", "--home", str(home), "--every", every, *words)
 
 
-async def keep_measuring(home: Home, metrics: MetricsSettings, failed: Failed) -> None:
+async def keep_measuring(home: Path, metrics: MetricsSettings, failed: Failed) -> None:
     """Have the metrics process live, for ever; started again when it ends. Returns if there is nothing to do."""
     loop, restarts = asyncio.get_running_loop(), Restarts(BACKOFF, WELL_S)
     while is_wanted(metrics):

@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from upulse_cli.tail import coming_lines, last_lines, spoken
+from pulse_adapters.ipc.daemon_log import coming_lines, last_lines
+from upulse_cli.views.daemon_log import log_line
 
 AT = "2020-01-31T08:15:00+00:00"
 
@@ -13,19 +14,19 @@ def said(message: str, **more: str) -> str:
 
 
 def test_a_json_line_becomes_words() -> None:
-    assert spoken(said("process-up  demo")).endswith("process-up  demo")
-    assert "{" not in spoken(said("x"))
+    assert log_line(said("process-up  demo")).endswith("process-up  demo")
+    assert "{" not in log_line(said("x"))
 
 
 def test_warnings_say_so_and_tracebacks_follow() -> None:
-    text = spoken(said("it failed", level="error", traceback="Traceback: deep"))
+    text = log_line(said("it failed", level="error", traceback="Traceback: deep"))
     assert "ERROR" in text
     assert text.endswith("it failed\nTraceback: deep")
 
 
 def test_a_line_that_is_no_json_stays() -> None:
-    assert spoken("Segmentation fault") == "Segmentation fault"
-    assert spoken("[1, 2]") == "[1, 2]"
+    assert log_line("Segmentation fault") == "Segmentation fault"
+    assert log_line("[1, 2]") == "[1, 2]"
 
 
 def test_the_last_lines_come_in_order(tmp_path: Path) -> None:

@@ -2,20 +2,18 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import astuple
-from pathlib import Path
 from typing import Any
 
 from pulse_adapters.metrics.spans import EffectStep, TickSpan
 from pulse_adapters.metrics.tracing import Batch, ExportPosition
-from pulse_adapters.sqlite.event_reader import SqliteEventReader
-from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.tick import TickRecord
-from pulse_core.ports.readers import EventQuery
+from pulse_core.ports.readers import EventQuery, EventReader, VitalsReader
 
 SETTLING = ("effect-acked", "effect-failed", "effect-unknown", "effect-cancelled")
 """As `pulse_core.model.kinds` has it, without importing pydantic; a test compares them."""
@@ -24,21 +22,25 @@ RIPE_US = 3 * US_PER_SECOND
 """A tick's record may be replaced until the whole onion has seen it."""
 
 
-class Recorded:
-    """Implements `pulse_adapters.metrics.tracing.Source` on the files of a home."""
+class RecordedTraces:
+    """Implements `Source` on what a home has recorded. events, vitals: open its log and its vitals for reading."""
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
+    def __init__(
+        self,
+        events: Callable[[], AbstractContextManager[EventReader]],
+        vitals: Callable[[], AbstractContextManager[VitalsReader]],
+    ) -> None:
+        self._events, self._vitals = events, vitals
 
     def here(self) -> ExportPosition:
         """The end of everything recorded so far; the log's name is the host id of its first row."""
-        with SqliteEventReader(self._home) as log, SqliteVitalsReader(self._home) as vitals:
+        with self._events() as log, self._vitals() as vitals:
             first = next(log.events(limit=1), None)
             return ExportPosition(first.host if first else "", log.head().seq, vitals.tick_count())
 
     def after(self, place: ExportPosition, most: int) -> Batch:
         """At most so many ripe ticks, and as many settled effects."""
-        with SqliteEventReader(self._home) as log, SqliteVitalsReader(self._home) as vitals:
+        with self._events() as log, self._vitals() as vitals:
             head = log.head().seq
             wanted = EventQuery(since_seq=place.seq, kinds=SETTLING)
             settled = list(log.events(wanted, limit=most))
@@ -61,7 +63,7 @@ def layers_of(tick: TickRecord) -> Sequence[Sequence[Any]]:
     return [astuple(layer) for layer in tick.layers]
 
 
-def life_of(log: SqliteEventReader, effect: str) -> Sequence[EffectStep]:
+def life_of(log: EventReader, effect: str) -> Sequence[EffectStep]:
     """The life of an effect, its wish first; nothing if the wish cannot be found."""
     try:
         wish = log.event(effect)

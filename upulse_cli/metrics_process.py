@@ -1,4 +1,4 @@
-"""The metrics process: `python -m upulse_cli.measuring --home H …`. It reads, asks the daemon at most once a second,
+"""The metrics process: `python -m upulse_cli.metrics_process --home H …`. It reads, asks the daemon at most once a second,
 serves numbers and exports traces; it ends when its standard input does, and so with the daemon.
 """
 
@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,7 +65,7 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     """What the daemon, or a person, wants."""
-    parser = argparse.ArgumentParser(prog="upulse_cli.measuring", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="upulse_cli.metrics_process", description=main.__doc__)
     parser.add_argument("--home", required=True)
     parser.add_argument("--listen", help="address that serves /metrics")
     parser.add_argument("--textfile", help="file that is written for node_exporter")
@@ -156,10 +157,12 @@ class Exported:
     def _begun(self) -> "Tracing":
         demand("opentelemetry.exporter.otlp.proto.http", "opentelemetry-exporter-otlp-proto-http", "otel")
         from pulse_adapters.metrics.otlp import Collector
+        from pulse_adapters.metrics.recorded import RecordedTraces
         from pulse_adapters.metrics.tracing import PositionFile, Tracing
-        from upulse_cli.traced import Recorded
 
-        source = Recorded(self._home.path)
+        source = RecordedTraces(
+            partial(SqliteEventReader, self._home.path), partial(SqliteVitalsReader, self._home.path)
+        )
         collector = Collector(self._url, source.here().host, __version__)
         return Tracing(source, PositionFile(self._home.exported), collector.take)
 
