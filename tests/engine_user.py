@@ -3,6 +3,7 @@
 import os
 import shutil
 import site
+import stat
 import subprocess
 import sys
 import tempfile
@@ -102,8 +103,9 @@ def lend(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _serves(python: str) -> bool:
     """Whether anybody can start it."""
-    argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", python, "-I", "-c", ""]
-    return subprocess.run(argv, cwd="/", capture_output=True, timeout=60).returncode == 0
+    return os.path.exists(python) and all(
+        folder.stat().st_mode & stat.S_IXOTH for folder in Path(python).resolve().parents
+    )
 
 
 def _linked(source: Path, target: Path) -> None:

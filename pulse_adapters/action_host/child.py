@@ -97,13 +97,13 @@ def main() -> None:
     roots = {begin["root"]: "", **roots_of_plugins(plugins)}
     places = Places(roots)
     try:
-        held = confine(begin["memory"], begin["user"], begin["parent"], begin["group"])
+        confine(begin["memory"], begin["user"], begin["parent"])
         os.chdir(begin["root"])
         contents = load(begin["root"], plugins, places)
     except (Unlimited, ActionsNotLoadable, OSError) as error:
         host_side.send({"id": begin["id"], "error": str(error)})
         host_side.leave(1)
-    host_side.send({"id": begin["id"], "roots": roots, "sandbox": held, **contents.told})
+    host_side.send({"id": begin["id"], "roots": roots, **contents.told})
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
     host_side.leave(_served(ActionHostChild(requests, contents, places)))

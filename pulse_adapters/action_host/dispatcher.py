@@ -145,7 +145,7 @@ class CallDispatcher:
 
 
 def _params(executor: Any, params: Mapping[str, Any]) -> Any:
-    """The params as the author's own model, which knows more than its schema tells. Raises GivenUp."""
+    """The params as the author's own model. Raises GivenUp."""
     try:
         return executor.params.model_validate(params)
     except ValidationError as error:

@@ -58,7 +58,7 @@ class ChildActionHosts:
         clashes = tuple(_clashes(found, taken))
         if not (found.watchers or found.executors):
             await _ended(life)
-            return ChildActionHost(None, found.faults, found.sandbox)
+            return ChildActionHost(None, found.faults)
         left_out = {fault.whose for fault in clashes}
 
         async def again() -> ChildSession:
@@ -69,7 +69,7 @@ class ChildActionHosts:
             return life
 
         keeping = ChildSupervisor(life, again, failed)
-        hands = ChildActionHost(keeping, (*found.faults, *clashes), found.sandbox)
+        hands = ChildActionHost(keeping, (*found.faults, *clashes))
         watchers = (ChildWatcher(one, keeping, self.clock, self.windows, failed) for one in found.watchers)
         executors = (ChildExecutor(one, keeping, failed) for one in found.executors)
         hands.take(
@@ -100,7 +100,6 @@ class ChildActionHosts:
             "memory": memory * _MIB,
             "user": user,
             "parent": os.getpid(),
-            "group": os.getpgid(0),
             "plugins": self.plugins,
         }
         try:

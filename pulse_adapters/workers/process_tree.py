@@ -1,6 +1,5 @@
 """Ends processes with all that came out of them. Blocks: the daemon calls it in a thread."""
 
-import errno
 import os
 import signal
 import time
@@ -115,18 +114,9 @@ def _kill(one: Entry) -> None:
         handle = os.pidfd_open(one.pid)
         try:
             if (still := _entry(one.pid)) and still.started == one.started:
-                _end(handle, one.pid)
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
         finally:
             os.close(handle)
-
-
-def _end(handle: int, pid: int) -> None:
-    try:
-        signal.pidfd_send_signal(handle, signal.SIGKILL)
-    except OSError as error:
-        if error.errno != errno.ENOSYS:
-            raise
-        os.kill(pid, signal.SIGKILL)  # the hands themselves have numbers only
 
 
 def _entry(pid: int) -> Entry | None:

@@ -6,21 +6,17 @@ import struct
 from collections.abc import Iterable, Sequence
 
 from pulse_adapters.workers.syscall_numbers import AUDIT
-from pulse_adapters.workers.syscalls import Memory, prctl, syscall
+from pulse_adapters.workers.syscalls import Memory, prctl
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NO_NEW_PRIVS, _SET_SECCOMP, _MODE_FILTER = 38, 22, 2
-_SECCOMP = {"x86_64": 317, "aarch64": 277}
-_TO_FILTER, _WITH_LISTENER = 1, 8
-_ALLOW, _ASK, _REFUSE = 0x7FFF0000, 0x7FC00000, 0x00050000
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _X32 = 0x40000000
 
 Instruction = tuple[int, int, int, int]
 """Code, jump if true, jump if false, operand: of classic BPF."""
 
 ALLOW: Instruction = (_RETURN, 0, 0, _ALLOW)
-ASK: Instruction = (_RETURN, 0, 0, _ASK)
-"""Have whoever holds the listener judge."""
 EPERM: Instruction = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
 ENOSYS: Instruction = (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)
 """As if the kernel did not know it: programs then take another way."""
@@ -55,12 +51,6 @@ def if_one_of(values: Iterable[int], then: Instruction) -> list[Instruction]:
     return [one for value in values for one in ((_EQUAL, 0, 1, value & 0xFFFFFFFF), then)]
 
 
-def unless_one_of(values: Sequence[int], then: Instruction) -> list[Instruction]:
-    """End like this unless what is at hand is one of these; else go on."""
-    tests = [(_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
-    return [*tests, then]
-
-
 def if_bits(bits: int, then: Instruction) -> list[Instruction]:
     """End like this if what is at hand has any of these bits."""
     return [(_ANY_OF, 0, 1, bits), then]
@@ -80,15 +70,9 @@ def _small(place: int) -> list[Instruction]:
     return [argument(place, high=True), (_EQUAL, 1, 0, 0), EPERM]
 
 
-def put(program: Sequence[Instruction], listener: bool = False) -> int:
-    """Filter this thread's system calls for ever, and those of all that comes out of it. Raises OSError.
-
-    listener: a descriptor is returned on which is asked what the filter leaves to it.
-    """
+def put(program: Sequence[Instruction]) -> None:
+    """Filter this thread's system calls for ever, and those of all that comes out of it. Raises OSError."""
     code = Memory(b"".join(struct.pack("=HBBI", *one) for one in program))
     whole = Memory(struct.pack("@HP", len(program), code.address))
     prctl(_NO_NEW_PRIVS, 1)  # without it only root may filter
-    if not listener:
-        prctl(_SET_SECCOMP, _MODE_FILTER, whole.address)
-        return -1
-    return syscall(_SECCOMP[platform.machine()], _TO_FILTER, _WITH_LISTENER, whole.address)
+    prctl(_SET_SECCOMP, _MODE_FILTER, whole.address)

@@ -20,6 +20,7 @@ from pulse_adapters.workers.spawn import spawn
 from pulse_adapters.workers.worker import Program, Worker
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.errors import PulseError
+from tests.processes import child_of_test
 
 HEAD = """
 import json, os, signal, subprocess, sys, time
@@ -275,7 +276,9 @@ async def main():
         await asyncio.sleep(9876)
 asyncio.run(main())
 """
-    with subprocess.Popen((sys.executable, "-c", daemon), stdout=subprocess.PIPE, text=True) as process:
+    with child_of_test(
+        subprocess.Popen((sys.executable, "-c", daemon), stdout=subprocess.PIPE, text=True)
+    ) as process:
         assert process.stdout
         pid = int(process.stdout.readline())
         process.kill()
@@ -323,7 +326,7 @@ async def test_one_that_ends_again_and_again_is_started_ever_later() -> None:
 
 def test_a_workers_side_imports_little() -> None:
     code = "import sys\nfrom pulse_adapters.workers import child_side\nprint(*sys.modules)"
-    done = subprocess.run((sys.executable, "-S", "-c", code), capture_output=True, text=True, check=True,
+    done = subprocess.run((sys.executable, "-S", "-c", code), capture_output=True, text=True, check=True, timeout=60,
                           env={"PYTHONPATH": str(Path(__file__).parents[3])})  # fmt: skip
     heavy = {
         "pydantic",
@@ -340,5 +343,7 @@ def test_a_workers_side_imports_little() -> None:
 
 def test_the_daemons_side_imports_no_pydantic() -> None:
     code = "import json, sys\nimport pulse_adapters.workers.conversation\nprint(json.dumps('pydantic' in sys.modules))"
-    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        (sys.executable, "-c", code), capture_output=True, text=True, check=True, timeout=60
+    )
     assert json.loads(done.stdout) is False

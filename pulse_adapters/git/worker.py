@@ -1,17 +1,16 @@
-"""The program that the daemon has run for it: `HOME VERB WORD…`, one line of JSON back.
+"""The program that the daemon has run for it: it is sent a home, a verb and words, and answers once.
 
 It is a process of its own since git may hang on a bad disk, and GitPython takes as much memory as the daemon.
 """
 
-import json
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import RevisionStore
-from pulse_core.model.errors import PulseError
+from pulse_adapters.workers import child_side
+from pulse_adapters.workers.framing import Message
 
 KEPT, AGE_S = 20, 3_600.0
 """Commits of main that stay laid out, and how long every other one does: somebody may just be trying it."""
@@ -28,8 +27,8 @@ def _point_main(home: Path, commit: str, expected: str) -> dict[str, Any]:
     return Repository(home).point_main(commit, expected)._asdict()
 
 
-def _head(home: Path) -> dict[str, Any]:
-    return {"commit": Repository(home).head()}
+def _head(home: Path) -> str:
+    return Repository(home).head()
 
 
 def _going_back(home: Path, to: str, rejected: str, message: str, author: str) -> dict[str, Any]:
@@ -40,26 +39,18 @@ def _going_back(home: Path, to: str, rejected: str, message: str, author: str) -
     return {"commit": commit, "branch": branch, **_ensure(home, commit)}
 
 
-VERBS: Mapping[str, tuple[int, Callable[..., dict[str, Any]]]] = {
-    "ensure": (1, _ensure),
-    "going-back": (4, _going_back),
-    "head": (0, _head),
-    "point-main": (2, _point_main),
+VERBS: Mapping[str, Callable[..., Any]] = {
+    "ensure": _ensure,
+    "going-back": _going_back,
+    "head": _head,
+    "point-main": _point_main,
 }
 
 
-def answer(words: Sequence[str]) -> dict[str, Any]:
-    """What came of an order; `error` if it can't be done."""
-    if len(words) < 2 or words[1] not in VERBS or len(words) - 2 != VERBS[words[1]][0]:
-        return {"error": f"usage: HOME VERB WORD…, where VERB is one of {', '.join(VERBS)}"}
-    home, verb, *rest = words
-    try:
-        return VERBS[verb][1](Path(home), *rest)
-    except PulseError as error:
-        return {"error": str(error), "kind": type(error).__name__}
+def answer(request: Message) -> Any:
+    """What came of an order. Raises PulseError if it can't be done."""
+    return VERBS[request["verb"]](Path(request["home"]), *request["words"])
 
 
 if __name__ == "__main__":
-    said = answer(sys.argv[1:])
-    print(json.dumps(said))
-    sys.exit(1 if "error" in said else 0)
+    child_side.answer_once(answer)
