@@ -187,7 +187,7 @@ ATTACKS = {
         "return Verdict((Effect.model_construct(action=7, key='k'),))", says="action or key is no text", exact=False
     ),
     "answers an effect that only the daemon finds wrong": attack(
-        "return Verdict((Effect.model_construct(action='note', key='k', params=7),))",
+        "return (await inner(prev, curr)).plus(Effect.model_construct(action='note', key='k', params=7))",
         says="ValidationError: params: ", exact=False,
     ),
     "notes without end": attack("return Verdict(notes=('x',) * 10**5)", says="100,000 notes", exact=False),
