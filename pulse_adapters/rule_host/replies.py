@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from pulse_adapters.child.places import placed
+from pulse_adapters.workers.source_locations import placed
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import describe
 from pulse_core.model.tick import LayerOutcome
