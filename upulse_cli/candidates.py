@@ -84,7 +84,7 @@ def kinds(_home: Home, _begun: str) -> Iterator[Candidate]:
 
 def projections(_home: Home, _begun: str) -> Iterator[Candidate]:
     """The parts of the state."""
-    from pulse_core.capabilities import FOLD
+    from pulse_core.composition import FOLD
 
     return (Candidate(name) for name in FOLD.projections)
 

@@ -8,7 +8,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
 from pulse_adapters.sqlite.references import REDACTED, damage_in, is_damaged
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.event import Event
 from pulse_core.projections import State
@@ -20,7 +20,7 @@ BATCH = 2_000
 def facts_of(home: Home) -> State:
     """The projections at the head of the log, from the last checkpoint on if it is of this log."""
     if not home.events.exists():  # a home whose log was never opened, or is gone
-        return State()
+        return FOLD.start
     with LogReader(home.path) as log:
         head = log.head()[0]
         state = resumed(log, kept_of(home, log))

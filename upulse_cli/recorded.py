@@ -11,7 +11,7 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.sqlite.reader import LogReader, Wanted
 from pulse_adapters.sqlite.references import object_path
 from pulse_adapters.sqlite.vitals_reader import SampleRow, VitalsReader
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Head

@@ -10,8 +10,8 @@ from pulse_core.model.errors import Ambiguous, PulseError, UnknownName, hint
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.projections import Silence, State
 from pulse_core.projections.notices import PREFIX
-from pulse_core.rules.survival.silence import next_start, remaining
 from pulse_core.settings import Settings, SilenceSettings
+from pulse_core.silences.rule import next_start, remaining
 
 SHORTEST = 6
 """Characters at the end of an id that may stand for it: the beginning is shared by all of one minute."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 
+from pulse_core.composition import SURVIVAL
 from pulse_core.daemon.budget import SENSE, Budget
 from pulse_core.daemon.desk import Desk
 from pulse_core.daemon.housekeeping import Housekeeping, heartbeat, turning
@@ -27,7 +28,6 @@ from pulse_core.ports import Executor, Taken, Watcher
 from pulse_core.projections import Snapshot
 from pulse_core.projections.conditions import UNWRITTEN
 from pulse_core.record import Gate, Journal
-from pulse_core.rules.survival import SURVIVAL
 from pulse_core.tick import Folding, Inside, Sources, Stores, Ticker, in_process
 from pulse_core.watch import ProcessAlive, WatchLoop
 from pulse_core.watch.costs import Cost
@@ -72,7 +72,7 @@ class Daemon:
     def _ticker(self) -> Ticker:
         p = self.parts
         submit = Submission(self.gate, self.journal, self.executor, self.executors, p.new_id, self.reporter)
-        folding = Folding(SURVIVAL, self._inside(), submit, stopwatch)
+        folding = Folding(SURVIVAL, self._inside(), submit, stopwatch, p.rules)
         sources = Sources(p.view, lambda: self.watch.windows, p.decisions, p.clock)
         stores = Stores(p.vitals, p.objects, p.version, lambda: self.housekeeping.flush_soon())
         return Ticker(sources, folding, stores, self.reporter, lambda: self.budget.is_reflex_alone)

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
+from pulse_core.composition import holds, status_lines
 from pulse_core.execute.gathering import held_back
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
 from pulse_core.ports import Watcher
 from pulse_core.projections import Condition, Phase, Snapshot, State
 from pulse_core.rules.survival.condition import judge, restart_key
-from pulse_core.rules.survival.silence import in_force
+from pulse_core.rules.survival.holds import longest_hold
 from pulse_core.rules.survival.state import Condition as Standing
 from pulse_core.rules.survival.state import ProcessState, rough
 from pulse_core.settings import ProcessSettings, Settings
@@ -33,7 +33,7 @@ def status(
     daemon: Mapping[str, Json],
     vitals: Mapping[str, Mapping[str, Json]],
 ) -> dict[str, Json]:
-    """Daemon, processes, effects, conditions, notices, ticks and the newest samples. Pure."""
+    """Daemon, processes, effects, conditions, notices, capabilities, ticks, the newest samples. Pure."""
     snapshot = Snapshot(0, now, settings, {}, facts)
     control = facts.control
     return {
@@ -51,6 +51,7 @@ def status(
         "effects": effect_counts(facts),
         "conditions": [condition_status(name, one) for name, one in facts.conditions.raised.items()],
         "notices": {**notice_counts(facts), "held_back": held_back(facts, settings, now) or None},
+        "capabilities": status_lines(snapshot),
         "tick": beat_status(beat),
         "vitals": {key: dict(data) for key, data in vitals.items()},
     }
@@ -71,13 +72,12 @@ def process_status(process: ProcessSettings, snapshot: Snapshot) -> dict[str, Js
 
 
 def standing(process: ProcessSettings, snapshot: Snapshot) -> Standing:
-    """How the process stands; what is due and held back by a silence is silenced."""
+    """How the process stands; what is due and held back by somebody is silenced."""
     condition = judge(process, snapshot)
     key = restart_key(process.name)
-    holding = [quiet for quiet in in_force(snapshot) if fnmatchcase(key, quiet.match)]
-    if condition.state is not ProcessState.DUE or not holding:
+    last = longest_hold(key, holds(snapshot))
+    if condition.state is not ProcessState.DUE or last is None:
         return condition
-    last = max(holding, key=lambda quiet: quiet.left_us)
     why = f"{condition.why}; held back by {last.whose}, for another {rough(last.left_us)}"
     return Standing(ProcessState.SILENCED, last.left_us, why)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from pulse_core.composition import is_reserved
 from pulse_core.model.kinds import Effect
 from pulse_core.ports import Fault, Insight
 from pulse_core.projections import Snapshot
@@ -11,7 +12,6 @@ from pulse_core.projections.engine import ROLLBACK
 from pulse_core.projections.notices import ACTION as NOTIFY
 from pulse_core.projections.notices import PREFIX
 from pulse_core.projections.processes import RESTART, STOP
-from pulse_core.rules.survival.keys import is_reserved
 from pulse_core.rules.survival.telling import is_known
 from pulse_core.settings.processes import ProcessSettings
 

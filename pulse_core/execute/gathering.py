@@ -9,9 +9,9 @@ from typing import NamedTuple
 from pulse_core.execute.objection import due
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.url import host_of, is_address, is_here
 from pulse_core.projections import Notices, OpenEffect, Phase, State
 from pulse_core.projections.notices import ACTION, HOUR
-from pulse_core.rules.survival.endpoint import host_of, is_address, is_here
 from pulse_core.rules.survival.outage import DOWN, NAME
 from pulse_core.rules.survival.state import rough
 from pulse_core.settings import Settings

@@ -14,7 +14,7 @@ from pulse_adapters.memory import MemoryHosts, MemoryRevisions
 from pulse_adapters.memory.engine import MemoryRuleHost
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectCancelled
 from pulse_core.model.moment import Moment

@@ -7,8 +7,8 @@ import pytest
 import pulse_core.model.kinds  # noqa: F401  (defining the kinds is what registers them)
 from docs.generate import DOCS
 from pulse_adapters.metrics.families import OF_DISKS, OF_SYSTEM, OF_TARGETS, Seen, families
+from pulse_core.llm.endpoint import PREFIX as LLM
 from pulse_core.model.payload import KINDS
-from pulse_core.rules.survival.endpoint import PREFIX as LLM
 from pulse_core.rules.survival.keys import TOPICS
 from pulse_core.rules.survival.outage import NAME as NETWORK
 from pulse_core.watch.log_storm import PREFIX as LOG

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from pulse_core import __version__
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     ConditionCleared,

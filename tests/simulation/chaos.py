@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from pulse_adapters.memory import MemoryExecutor, MemoryStop
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import SETTLING, PromoteRequested, RollbackRequested
 from pulse_core.model.verdict import Verdict

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from pulse_adapters.memory import MemoryExecutor
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.execute import ExecutorLoop, Roster
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Draft, Event

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionRaised, Effect, Paused

@@ -34,7 +34,7 @@ def explain(
     The survival rules, and inside them plugins' and your own. Shows rule by rule who passed, added or dropped what,
     and why not: which bound, streak, silence or budget.
     """
-    from pulse_core.rules.survival import SURVIVAL
+    from pulse_core.composition import WHOLE
     from upulse_cli.access import found_home
     from upulse_cli.engine.inside import inside
     from upulse_cli.explaining import explained
@@ -44,7 +44,7 @@ def explain(
     where = found_home(home)
     snapshot, caveats = seen(where, moment(at, "--at"))
     own = inside(where, snapshot, engine)
-    told = explained(Seen(snapshot, (*caveats, *own.caveats)), SURVIVAL, own.insight).told()
+    told = explained(Seen(snapshot, (*caveats, *own.caveats)), WHOLE, own.insight).told()
     if as_json:
         return put_json(told)
     from upulse_cli.views.explain import tree

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
 from pulse_adapters.sqlite.vitals_reader import TickRow, VitalsReader
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso

@@ -11,7 +11,7 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.sqlite.reader import LogReader, Wanted
 from pulse_adapters.sqlite.vitals_reader import TickRow, VitalsReader
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import WINDOW_US, Sample, Window

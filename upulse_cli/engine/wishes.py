@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_core.composition import WHOLE
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import iso
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules import compose
-from pulse_core.rules.survival import SURVIVAL
 from pulse_core.tick.folding import tamed
 from upulse_cli.engine.past import Then
 from upulse_cli.explaining import run
@@ -50,7 +50,7 @@ def through_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequen
     async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
         return inner
 
-    whole = run(compose(SURVIVAL, heart)(prev, curr))
+    whole = run(compose(WHOLE, heart)(prev, curr))
     return tuple(effect for effect in whole.effects if id(effect) in theirs)
 
 

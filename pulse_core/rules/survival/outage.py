@@ -1,7 +1,7 @@
 """What an outage of the network explains: then nothing is restarted for it, and nobody told of it twice."""
 
+from pulse_core.model.url import host_of, is_address, is_here
 from pulse_core.projections import Condition, Snapshot
-from pulse_core.rules.survival.endpoint import host_of, is_address, is_here
 from pulse_core.rules.survival.state import rough
 
 NAME = "network"

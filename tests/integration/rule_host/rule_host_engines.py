@@ -9,7 +9,7 @@ from typing import Any
 
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.ports import History, Hosts, Insight, Kept, Revision

@@ -18,7 +18,7 @@ from pulse_adapters.child.frames import packed
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.news import News
 from pulse_adapters.rule_host.output import Output
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, ErrorReported
 from pulse_core.model.tick import LayerOutcome

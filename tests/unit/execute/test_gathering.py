@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.execute.gathering import MOST, Gathered, gathered, held_back
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (

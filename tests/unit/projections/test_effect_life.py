@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Payload
 from pulse_core.projections import Effects, Phase, State

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulse_adapters.memory import MemoryCheckpoints, MemoryLog
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.event import Draft, Event, Head
 from pulse_core.model.kinds import Effect, EffectExecuting, Paused, ProcessUp

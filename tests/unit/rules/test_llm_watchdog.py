@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from pulse_core.composition import SURVIVAL
+from pulse_core.llm.rule import Plight, attempts, llm_watchdog, quiet_for
+from pulse_core.llm.rule import story as story_of
 from pulse_core.model.kinds import (
     Effect,
     Paused,
@@ -15,9 +18,6 @@ from pulse_core.model.kinds import (
     SilenceAdded,
 )
 from pulse_core.projections import Condition, Measure
-from pulse_core.rules.survival import SURVIVAL
-from pulse_core.rules.survival.llm_watchdog import Plight, attempts, llm_watchdog, quiet_for
-from pulse_core.rules.survival.llm_watchdog import story as story_of
 from pulse_core.testing import Story, given
 
 MINUTE = 60_000_000

@@ -13,8 +13,8 @@ from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.blast_radius import blast_radius
 from pulse_core.rules.survival.process_watchdog import process_watchdog
-from pulse_core.rules.survival.silence import DAY, next_start, remaining, silence
 from pulse_core.settings import SilenceSettings
+from pulse_core.silences.rule import DAY, next_start, remaining, silence
 from pulse_core.testing import Story, given
 
 HOUR_US = 3_600_000_000
