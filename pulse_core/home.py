@@ -84,3 +84,13 @@ class HomeLayout:
     def shadow_logs(self) -> tuple[Path, Path]:
         """What a shadow did: the newest file, and the one before it."""
         return self.path / "shadow.jsonl", self.path / "shadow.jsonl.1"
+
+    @property
+    def restoring(self) -> Path:
+        """The directory in which a restore prepares itself."""
+        return self.path / "restoring"
+
+    @property
+    def restore_plan(self) -> Path:
+        """What a restore will do; while it is there, the restore is decided, and nobody may use the log."""
+        return self.restoring / "plan.json"

@@ -22,10 +22,9 @@ import psutil
 from pulse_adapters.config.file import load
 from pulse_adapters.config.home import Home
 from pulse_adapters.config.writing import show
-from pulse_adapters.sqlite.reader import LogReader
-from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core import __version__
-from upulse_cli.reading import spelled
 from upulse_cli.standing import standing
 
 EVENTS, TICKS, TAIL = 2_000, 500, 256 * 1024
@@ -108,22 +107,22 @@ def about(home: Home, why: str) -> Mapping[str, Any]:
 
 def events(home: Home) -> Iterator[str]:
     """The last events, oldest first."""
-    with LogReader(home.path) as log:
+    with SqliteEventReader(home.path) as log:
         newest = list(log.events(limit=EVENTS, newest_first=True))
-        yield from (json.dumps(spelled(row)) for row in reversed(newest))
+        yield from (json.dumps(row.spelled()) for row in reversed(newest))
 
 
 def samples(home: Home) -> Iterator[str]:
     """The last hour of every sense."""
     now = time.time_ns() // 1000
-    with VitalsReader(home.path) as vitals:
-        yield from (json.dumps(sample._asdict()) for sample in vitals.between(now - HOUR_US, now))
+    with SqliteVitalsReader(home.path) as vitals:
+        yield from (json.dumps(sample.spelled()) for sample in vitals.between(now - HOUR_US, now))
 
 
 def ticks(home: Home) -> Iterator[str]:
     """The last ticks, oldest first."""
-    with VitalsReader(home.path) as vitals:
-        yield from (json.dumps(tick._asdict()) for tick in reversed(vitals.ticks(TICKS)))
+    with SqliteVitalsReader(home.path) as vitals:
+        yield from (json.dumps(tick.spelled()) for tick in reversed(vitals.ticks(TICKS)))
 
 
 def processes() -> Iterator[str]:

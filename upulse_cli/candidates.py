@@ -8,8 +8,10 @@ from pathlib import Path
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.config.instances import BASE, instance_at
-from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
-from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.model.event import Event
+from pulse_core.ports.readers import EventQuery
 from upulse_cli.completing import Candidate, Source
 
 NEWEST = 2_000
@@ -31,9 +33,9 @@ def processes(home: Home, _begun: str = "") -> Iterator[Candidate]:
 
 def effects(home: Home, begun: str, only_open: bool = False) -> Iterator[Candidate]:
     """Keys of the newest effects, newest first; ids for whoever begins to type one."""
-    with LogReader(home.path) as log:
-        since = max(0, log.head()[0] - NEWEST)
-        rows = list(log.events(Wanted(since_seq=since, kinds=("effect", *SETTLING))))
+    with SqliteEventReader(home.path) as log:
+        since = max(0, log.head().seq - NEWEST)
+        rows = list(log.events(EventQuery(since_seq=since, kinds=("effect", *SETTLING))))
     ends = {row.subject: row.kind for row in rows if row.kind != "effect"}
     wishes = [row for row in reversed(rows) if row.kind == "effect" and not (only_open and row.id in ends)]
     yield from (Candidate(row.subject, _end(row, ends)) for row in wishes)
@@ -41,7 +43,7 @@ def effects(home: Home, begun: str, only_open: bool = False) -> Iterator[Candida
         yield from (Candidate(row.id, f"{row.subject}, {_end(row, ends)}") for row in wishes)
 
 
-def _end(wish: EventRow, ends: Mapping[str, str]) -> str:
+def _end(wish: Event, ends: Mapping[str, str]) -> str:
     return ends.get(wish.id, "effect-open").removeprefix("effect-")
 
 
@@ -68,7 +70,7 @@ def vitals(home: Home, _begun: str) -> Iterator[Candidate]:
     """Every number that was sensed last."""
     from upulse_cli.series import numbers
 
-    with VitalsReader(home.path) as reader:
+    with SqliteVitalsReader(home.path) as reader:
         for sample in reader.last_samples():
             yield from (Candidate(name, f"{value:.4g}") for name, value in numbers(sample.data, sample.key))
 

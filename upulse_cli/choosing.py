@@ -5,9 +5,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.model.errors import Ambiguous, UnknownName
+from pulse_core.model.event import Event
 from pulse_core.model.payload import KINDS
+from pulse_core.ports.readers import EventQuery
 from upulse_cli.moments import Since
 from upulse_cli.reading import ABOUT_PROCESS
 
@@ -41,7 +43,7 @@ class Choice:
         """The kinds to ask of a stream; for a subject its effects too, since they say what belongs to it."""
         return (*self.kinds, EFFECT) if self.kinds and self.subject else self.kinds
 
-    def recorded(self, log: LogReader) -> Iterator[EventRow]:
+    def recorded(self, log: SqliteEventReader) -> Iterator[Event]:
         """What is in the log, oldest first."""
         rows = self._about(log) if self.subject is not None else self._all(log)
         return iter(rows)
@@ -65,13 +67,13 @@ class Choice:
     def _keys(self) -> Sequence[str]:
         return [key.format(self.subject) for key in ABOUT_PROCESS]
 
-    def _all(self, log: LogReader) -> Iterator[EventRow] | Sequence[EventRow]:
-        wanted = Wanted(self.since.seq, self.since.at, self.kinds)
+    def _all(self, log: SqliteEventReader) -> Iterator[Event] | Sequence[Event]:
+        wanted = EventQuery(self.since.seq, self.since.at, self.kinds)
         if self.last is None:
             return log.events(wanted)
         return list(log.events(wanted, limit=self.last, newest_first=True))[::-1]
 
-    def _about(self, log: LogReader) -> Sequence[EventRow]:
+    def _about(self, log: SqliteEventReader) -> Sequence[Event]:
         """Through the index of subjects: its own events, its effects, and what became of those."""
         rows = {
             row.seq: row for subject in (self.subject or "", *self._keys()) for row in _with(log, subject)
@@ -86,16 +88,16 @@ class Choice:
         found = [rows[seq] for seq in sorted(rows) if self._fits(rows[seq])]
         return found if self.last is None else found[len(found) - min(self.last, len(found)) :]
 
-    def _fits(self, row: EventRow) -> bool:
+    def _fits(self, row: Event) -> bool:
         late = row.seq > self.since.seq and (self.since.at is None or row.at >= self.since.at)
         return late and (not self.kinds or row.kind in self.kinds)
 
 
-def _with(log: LogReader, subject: str) -> Iterator[EventRow]:
-    return log.events(Wanted(subject=subject))
+def _with(log: SqliteEventReader, subject: str) -> Iterator[Event]:
+    return log.events(EventQuery(subject=subject))
 
 
-def _own(log: LogReader, name: str) -> EventRow | None:
+def _own(log: SqliteEventReader, name: str) -> Event | None:
     """The effect of exactly this id."""
     try:
         row = log.event(name)

@@ -9,16 +9,16 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.objects import FileObjects
-from pulse_adapters.sqlite.garbage import NamedObjects, old_vitals, unnamed_by_ticks
+from pulse_adapters.sqlite.garbage import old_vitals, unnamed_by_ticks
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core import __version__
-from pulse_core.daemon.tidying import tidy
+from pulse_core.app.gc import collect_garbage
 from pulse_core.model.errors import PulseError
 from pulse_core.model.kinds import GcDone
 from upulse_cli.access import Wish, append
 from upulse_cli.facts import facts_of
 from upulse_cli.quiet import settings_if_sound
-from upulse_cli.sweeping import Broom
+from upulse_cli.wiring.gc import sweeper_of
 
 PATIENCE = 600.0
 """Seconds without a sign of life after which a daemon that tidies is given up."""
@@ -49,15 +49,14 @@ async def alone(home: Home) -> GcDone:
     settings = settings_if_sound(home)
     with HomeLock(home.lock, __version__, wait=2.0):
         async with SqliteVitals.open(home.vitals) as vitals:
-            broom = Broom(
+            sweeper = sweeper_of(
                 home,
                 FileObjects(home.objects),
-                NamedObjects(home.events),
                 vitals.unnamed,
                 lambda: settings,
                 lambda: facts_of(home).control.damage,
             )
-            return await tidy(vitals, broom, SystemClock().now().at, settings.watch)
+            return await collect_garbage(vitals, sweeper, SystemClock().now().at, settings.watch)
 
 
 def foreseen(home: Home) -> Told:
@@ -68,14 +67,13 @@ def foreseen(home: Home) -> Told:
     async def unnamed(names: Sequence[str]) -> Sequence[str]:
         return unnamed_by_ticks(home.vitals, names, minutes_before)
 
-    broom = Broom(
+    sweeper = sweeper_of(
         home,
         FileObjects(home.objects),
-        NamedObjects(home.events),
         unnamed,
         lambda: settings,
         lambda: facts_of(home).control.damage,
     )
     samples, ticks, minutes = old_vitals(home.vitals, before, minutes_before)
-    swept = asyncio.run(broom.look())
+    swept = asyncio.run(sweeper.forecast())
     return {"samples": samples, "ticks": ticks, "minutes": minutes, **swept._asdict()}

@@ -7,9 +7,10 @@ from typing import Any
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.protocol import NotAnswering
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.model.event import Event
 from pulse_core.model.kinds import SETTLING
-from upulse_cli.reading import spelled
+from pulse_core.ports.readers import EventQuery
 
 LOOK = 0.25
 """Seconds between two looks at the file."""
@@ -37,13 +38,13 @@ def follow(home: Home, seq: int, kinds: Collection[str] = (), *, brief: bool = F
 
 
 def _written(home: Home, seq: int, kinds: Collection[str]) -> Iterator[Spelled]:
-    with LogReader(home.path) as log:
-        yield from map(spelled, log.events(Wanted(since_seq=seq, kinds=tuple(kinds))))
+    with SqliteEventReader(home.path) as log:
+        yield from map(Event.spelled, log.events(EventQuery(since_seq=seq, kinds=tuple(kinds))))
 
 
 def settled(home: Home, effect: str) -> Spelled:
     """The event that settles this effect, when it has come."""
-    with LogReader(home.path) as log:
+    with SqliteEventReader(home.path) as log:
         wish = log.event(effect)
     return first(follow(home, wish.seq, SETTLING, brief=True), lambda event: event["subject"] == effect)
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
-from pulse_adapters.sqlite.references import damage_in, is_damaged
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
+from pulse_core.model.stored_data import damage_in, is_damaged
+from pulse_core.ports.readers import EventQuery
 from upulse_cli.moments import local
 
 BEGINS = {"process-died": "process", "condition-raised": "condition", "log-matched": "log", "error": "error"}
@@ -37,7 +39,7 @@ class Incident:
     subject: str
     began: Moment
     last: Moment
-    seen: EventRow
+    seen: Event
     over: bool = False
     faded: bool = False
     times: int = 1
@@ -69,7 +71,7 @@ class Measure:
     effect: str = ""
     reason: str = ""
     times: int = 0
-    end: EventRow | None = None
+    end: Event | None = None
     outcomes: Counter[str] = field(default_factory=Counter)
 
     def told(self) -> dict[str, Any]:
@@ -90,7 +92,7 @@ class Chronicle:
         self._open: dict[tuple[str, str], Incident] = {}
         self._under_way: dict[str, Measure] = {}
 
-    def hear(self, row: EventRow) -> None:
+    def hear(self, row: Event) -> None:
         """Take one event, in the order of the log."""
         if row.kind == "effect":
             self._wished(row)
@@ -110,7 +112,7 @@ class Chronicle:
                 self._fade(story)
         return self.all
 
-    def _began(self, about: str, row: EventRow) -> None:
+    def _began(self, about: str, row: Event) -> None:
         now = moment_of(row)
         before = self._open.get((about, row.subject))
         if before and self._goes_on(before, now):
@@ -141,7 +143,7 @@ class Chronicle:
             if story.about == "error":
                 self._fade(story)
 
-    def _wished(self, row: EventRow) -> None:
+    def _wished(self, row: Event) -> None:
         data = decoded(row)
         if story := self._concerned(row.subject, data.get("params", {})):
             action = str(data.get("action", ""))
@@ -153,7 +155,7 @@ class Chronicle:
                 story.last, story.over, story.faded = moment_of(row), True, False
 
     @staticmethod
-    def _settled(measure: Measure, row: EventRow) -> None:
+    def _settled(measure: Measure, row: Event) -> None:
         measure.outcomes[row.kind.removeprefix("effect-")] += 1
         measure.end = row
 
@@ -168,12 +170,12 @@ class Chronicle:
         return next((story for story in found if story), None)
 
 
-def decoded(row: EventRow) -> Mapping[str, Any]:
+def decoded(row: Event) -> Mapping[str, Any]:
     """The row's data; empty where it was redacted."""
     return json.loads(row.data) or {}
 
 
-def evidence(row: EventRow) -> str:
+def evidence(row: Event) -> str:
     """What was seen, in words."""
     if is_damaged(row.data):
         return f"(damaged: {damage_in(row.data)})"
@@ -181,18 +183,18 @@ def evidence(row: EventRow) -> str:
     return str(data.get("evidence") or data.get("message") or (data.get("lines") or [""])[0])
 
 
-def said(row: EventRow) -> str:
+def said(row: Event) -> str:
     """Why an effect ended as it did; nothing if it was done."""
     data = decoded(row)
     return str(data.get("error") or data.get("why") or "")
 
 
-def moment_of(row: EventRow) -> Moment:
+def moment_of(row: Event) -> Moment:
     """When it happened."""
-    return Moment(row.at, row.boot, row.mono)
+    return row.moment
 
 
-def incidents(log: LogReader, wanted: Wanted, now: Moment) -> Sequence[Incident]:
+def incidents(log: SqliteEventReader, wanted: EventQuery, now: Moment) -> Sequence[Incident]:
     """The incidents in these rows, oldest first, as they stand now."""
     told = Chronicle()
     for row in log.events(wanted._replace(kinds=KINDS)):
@@ -200,12 +202,12 @@ def incidents(log: LogReader, wanted: Wanted, now: Moment) -> Sequence[Incident]
     return told.heard(now)
 
 
-def rows_since(log: LogReader, at: int | None) -> Wanted:
+def rows_since(log: SqliteEventReader, at: int | None) -> EventQuery:
     """The rows from a time on, found without reading those before it."""
     if at is None:
-        return Wanted()
+        return EventQuery()
     before = log.last_before(at)
-    return Wanted(since_seq=before.seq if before else 0)
+    return EventQuery(since_seq=before.seq if before else 0)
 
 
 def lines(told: Mapping[str, Any]) -> Iterator[str]:

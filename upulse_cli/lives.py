@@ -5,27 +5,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.model.event import Event
+from pulse_core.ports.readers import EventQuery
 from pulse_core.projections.effects import MOVES, OPEN, Phase
-from upulse_cli.reading import spelled
 
 
 @dataclass(frozen=True)
 class Life:
     """An effect's own event, and the events about it in the order of the log."""
 
-    wish: EventRow
-    about: Sequence[EventRow]
+    wish: Event
+    about: Sequence[Event]
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
         """What is wished: action, key, params, reason …"""
-        data: Mapping[str, Any] = spelled(self.wish)["data"] or {}
+        data: Mapping[str, Any] = self.wish.spelled()["data"] or {}
         return data
 
     @cached_property
-    def steps(self) -> Sequence[tuple[EventRow, Phase]]:
+    def steps(self) -> Sequence[tuple[Event, Phase]]:
         """The events that moved it, each with the phase it led to; what the table doesn't allow did nothing."""
         phase, steps = Phase.PENDING, []
         for row in self.about:
@@ -45,7 +45,7 @@ class Life:
         return self.phase in OPEN
 
     @property
-    def outcome(self) -> EventRow | None:
+    def outcome(self) -> Event | None:
         """The event that settled it, or None."""
         return None if self.is_open else self.steps[-1][0]
 
@@ -61,8 +61,8 @@ class Life:
 
     def told(self) -> dict[str, Any]:
         """The effect as JSON values."""
-        outcome = spelled(self.outcome) if self.outcome else None
-        wish = spelled(self.wish)
+        outcome = self.outcome.spelled() if self.outcome else None
+        wish = self.wish.spelled()
         return {
             "id": self.wish.id,
             "seq": self.wish.seq,
@@ -83,11 +83,11 @@ class Life:
         }
 
 
-def life(log: LogReader, wish: EventRow) -> Life:
+def life(log: SqliteEventReader, wish: Event) -> Life:
     """The life of the effect that this event wished."""
-    return Life(wish, list(log.events(Wanted(subject=wish.id, since_seq=wish.seq))))
+    return Life(wish, list(log.events(EventQuery(subject=wish.id, since_seq=wish.seq))))
 
 
-def between(early: EventRow, late: EventRow) -> int:
+def between(early: Event, late: Event) -> int:
     """Microseconds from one event to a later one."""
-    return Event(*late).moment.since(Event(*early).moment)
+    return late.moment.since(early.moment)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.metrics.chores import Chore
-from pulse_adapters.sqlite.reader import LogReader
-from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core import __version__
 from pulse_core.model.errors import PulseError
 
@@ -177,9 +177,9 @@ def look(home: Home) -> "Seen":
 def left_behind(home: Home) -> dict[str, Any]:
     """What is in the files, and quickly read."""
     said: dict[str, Any] = {}
-    with suppress(PulseError, OSError), LogReader(home.path) as log:
-        said["log"] = {"rows": log.head()[0]}
-    with VitalsReader(home.path) as vitals:
+    with suppress(PulseError, OSError), SqliteEventReader(home.path) as log:
+        said["log"] = {"rows": log.head().seq}
+    with SqliteVitalsReader(home.path) as vitals:
         said["tick"] = {"count": vitals.tick_count()}
     return said
 

@@ -5,15 +5,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
-from pulse_adapters.sqlite.reader import EventRow
+from pulse_core.model.event import Event
 
 QUIET = 1.0
 """Seconds that pass without a word."""
 
 
-def aloud(
-    batches: Iterable[Sequence[EventRow]], last: int, quiet: float = QUIET
-) -> Iterator[Sequence[EventRow]]:
+def aloud(batches: Iterable[Sequence[Event]], last: int, quiet: float = QUIET) -> Iterator[Sequence[Event]]:
     """The same batches of rows; on a terminal, a line that goes again tells how far they are of the last row."""
     began = time.monotonic()
     with ExitStack() as drawing:

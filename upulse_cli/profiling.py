@@ -8,8 +8,9 @@ from typing import Any
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.protocol import NotAnswering
-from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.model.moment import iso
+from pulse_core.model.tick import LayerOutcome
 
 SOON = 2.0
 """Seconds after which a daemon counts as not answering."""
@@ -25,7 +26,7 @@ def profile(home: Home, since: int) -> Told:
     since: UTC microseconds. It bounds the recorded ticks; watchers are told over their newest looks.
     """
     asked = asked_of_daemon(home)
-    with VitalsReader(home.path) as vitals:
+    with SqliteVitalsReader(home.path) as vitals:
         ticks = list(vitals.layers_since(since))
     return {
         "since": iso(since),
@@ -47,13 +48,13 @@ def asked_of_daemon(home: Home) -> Told | None:
     return {"pid": standing["daemon"]["pid"], "watchers": watchers} if watchers is not None else None
 
 
-def rules(layers: Sequence[Sequence[Any]]) -> list[Told]:
-    """What each rule costs, the dearest first; layers: (rule, outcome, notes, its own microseconds)."""
+def rules(layers: Sequence[LayerOutcome]) -> list[Told]:
+    """What each rule costs, the dearest first."""
     took: dict[str, list[int]] = {}
     errors: dict[str, int] = {}
-    for rule, outcome, _, us in layers:
-        took.setdefault(rule, []).append(us)
-        errors[rule] = errors.get(rule, 0) + (outcome == "error")
+    for one in layers:
+        took.setdefault(one.rule, []).append(one.took_us)
+        errors[one.rule] = errors.get(one.rule, 0) + (one.outcome == "error")
     whole = sum(map(sum, took.values()))
     told = [
         {"rule": rule, **spent(each), "errors": errors[rule], "share": sum(each) / whole if whole else 0.0}

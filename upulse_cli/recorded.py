@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.references import object_path
-from pulse_adapters.sqlite.vitals_reader import SampleRow, VitalsReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.composition import FOLD
 from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.vitals import WINDOW_US, Sample, Window
+from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import Snapshot, State
 from upulse_cli.facts import facts_of, foldable, in_batches, kept_of, resumed
 from upulse_cli.patience import aloud
@@ -40,7 +41,7 @@ def seen_now(home: Home) -> Seen:
     facts = facts_of(home)
     settings, faults = decided(home, facts)
     now = SystemClock().now()
-    with VitalsReader(home.path) as vitals:
+    with SqliteVitalsReader(home.path) as vitals:
         windows = _windows(vitals.between(now.at - WINDOW_US, now.at))
         number = vitals.tick_count() + 1
     caveats = (
@@ -60,7 +61,7 @@ def seen_then(home: Home, at: int) -> Seen:
     """
     if at > SystemClock().now().at:
         raise PulseError(f"{iso(at)} has not come yet; the newest state is told without --at")
-    with LogReader(home.path) as log, VitalsReader(home.path) as vitals:
+    with SqliteEventReader(home.path) as log, SqliteVitalsReader(home.path) as vitals:
         last = log.last_before(at)
         if last is None:
             raise PulseError(f"the log begins after {iso(at)}; nothing is known of that moment")
@@ -77,10 +78,10 @@ def seen_then(home: Home, at: int) -> Seen:
     return Seen(Snapshot(tick.tick if tick else 0, moment, settings, windows, facts), caveats)
 
 
-def facts_at(log: LogReader, seq: int, *kept: Mapping[str, Checkpoint]) -> State:
+def facts_at(log: SqliteEventReader, seq: int, *kept: Mapping[str, Checkpoint]) -> State:
     """The projections at a row, folded from the nearest ones that were kept of an earlier row, or from the start."""
     state = resumed(log, *kept, upto=seq)
-    rows = log.events(Wanted(since_seq=state.seq, kinds=tuple(FOLD.kinds)))
+    rows = log.events(EventQuery(since_seq=state.seq, kinds=tuple(FOLD.kinds)))
     for batch in aloud(in_batches(takewhile(lambda row: row.seq <= seq, rows)), seq):
         state = FOLD(state, [foldable(row) for row in batch])
     return FOLD(state, (), upto=seq)
@@ -110,9 +111,8 @@ def _kept(home: Home, snapshot: str | None) -> Mapping[str, Checkpoint]:
         return {}
 
 
-def _windows(rows: Sequence[SampleRow]) -> dict[str, Window]:
+def _windows(rows: Sequence[Sample]) -> dict[str, Window]:
     windows: dict[str, Window] = {}
     for row in rows:
-        sample = Sample(row.id, row.key, Moment(row.at, row.boot, row.mono), row.data)
-        windows[row.key] = windows.get(row.key, Window()).plus(sample)
+        windows[row.key] = windows.get(row.key, Window()).plus(row)
     return windows

@@ -18,11 +18,11 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.proc import PROCESS
 from pulse_adapters.host.search import marked
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.model.errors import PulseError, UnknownName
+from pulse_core.ports.readers import EventQuery
 from upulse_cli import running
 from upulse_cli.incidents import incidents
-from upulse_cli.reading import spelled
 from upulse_cli.standing import standing
 
 PATIENCE = 30.0
@@ -197,30 +197,30 @@ def played(scene: Scene, home: Home) -> Answer:
     broken = scene.break_it(home)
     until(lambda: scene.answered(events_since(home, since)), "the answer")
     time.sleep(AFTERMATH)
-    with LogReader(home.path) as log:
-        wanted = Wanted(since_seq=since)
+    with SqliteEventReader(home.path) as log:
+        wanted = EventQuery(since_seq=since)
         stories = [one.told() for one in incidents(log, wanted, SystemClock().now())]
     return Answer(broken, events_since(home, since), stories)
 
 
 def ready(home: Home) -> bool:
     """Whether everything guarded is up, and that is on disk already: the daemon knows it a moment earlier."""
-    with LogReader(home.path) as log:
-        if not any(log.events(Wanted(kinds=("process-up",)), limit=1)):
+    with SqliteEventReader(home.path) as log:
+        if not any(log.events(EventQuery(kinds=("process-up",)), limit=1)):
             return False
     return all(one["state"] == "up" for one in standing(home)["processes"])
 
 
 def head(home: Home) -> int:
     """The last row of the log."""
-    with LogReader(home.path) as log:
-        return log.head()[0]
+    with SqliteEventReader(home.path) as log:
+        return log.head().seq
 
 
 def events_since(home: Home, seq: int) -> Sequence[Told]:
     """What was recorded after a row."""
-    with LogReader(home.path) as log:
-        return [spelled(row) for row in log.events(Wanted(since_seq=seq))]
+    with SqliteEventReader(home.path) as log:
+        return [row.spelled() for row in log.events(EventQuery(since_seq=seq))]
 
 
 def until(true: Callable[[], bool], what: str) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.sqlite.vitals_reader import SampleRow, VitalsReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.model.errors import PulseError, UnknownName
+from pulse_core.model.vitals import Sample
 
 MINUTE = 60_000_000
 POINTS = 1_000
@@ -31,33 +32,33 @@ class Series(NamedTuple):
 def all_series(home: Home, after: int, upto: int) -> list[Series]:
     """Every number of every sense in that time (UTC microseconds), by name."""
     found: dict[str, list[Point]] = {}
-    with VitalsReader(home.path) as vitals:
-        for key in vitals.senses():
+    with SqliteVitalsReader(home.path) as vitals:
+        for key in vitals.sample_keys():
             for name, point in rolled_up(vitals, key, after, upto):
                 found.setdefault(name, []).append(point)
         for sample in vitals.between(after, upto):
             for name, value in numbers(sample.data, sample.key):
-                found.setdefault(name, []).append(Point(sample.at, value, value, value))
+                found.setdefault(name, []).append(Point(sample.moment.at, value, value, value))
     return [Series(name, points) for name, points in sorted(found.items())]
 
 
-def rolled_up(vitals: VitalsReader, key: str, after: int, upto: int) -> Iterator[tuple[str, Point]]:
+def rolled_up(vitals: SqliteVitalsReader, key: str, after: int, upto: int) -> Iterator[tuple[str, Point]]:
     """What is left of older samples of a sense."""
     step = (upto - after) // (POINTS * MINUTE)
-    for row in vitals.course(key, after, upto, step):
+    for row in vitals.minute_ranges(key, after, upto, step):
         yield f"{key}.{row.field}", Point(row.at, row.mean, row.low, row.high)
 
 
 def series(home: Home, name: str, after: int, upto: int) -> Series:
     """One number over time. Raises UnknownName with the nearest there is, or says that nothing was sensed."""
-    with VitalsReader(home.path) as vitals:
-        key = next((key for key in vitals.senses() if name == key or name.startswith(f"{key}.")), None)
+    with SqliteVitalsReader(home.path) as vitals:
+        key = next((key for key in vitals.sample_keys() if name == key or name.startswith(f"{key}.")), None)
         older = (
             [point for field, point in rolled_up(vitals, key, after, upto) if field == name] if key else []
         )
-        rows: Sequence[SampleRow] = vitals.between(after, upto, key) if key else ()
+        rows: Sequence[Sample] = vitals.between(after, upto, key) if key else ()
     points = older + [
-        Point(row.at, value, value, value)
+        Point(row.moment.at, value, value, value)
         for row in rows
         for field, value in numbers(row.data, row.key)
         if field == name

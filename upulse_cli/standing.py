@@ -67,18 +67,18 @@ def silent(held: Holder | None, stopped: str) -> Mapping[str, Any]:
 def from_files(home: Home, held: Holder | None) -> Standing:
     """Everything but the daemon's own word: the projections folded anew, the last samples and ticks."""
     from pulse_adapters.host.clock import SystemClock
-    from pulse_adapters.sqlite.vitals_reader import VitalsReader
+    from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
     from pulse_core.daemon.status import Beat, status
     from upulse_cli.facts import facts_of
 
     facts = facts_of(home)
     settings, faults = decided(home, facts)
     control = facts.control
-    with VitalsReader(home.path) as vitals:
+    with SqliteVitalsReader(home.path) as vitals:
         took = [tick.took_us for tick in reversed(vitals.ticks(LAST_TICKS))]
         beat = Beat(vitals.tick_count(), took)
         samples = vitals.last_samples()
-        signs = [*(tick.at for tick in vitals.ticks(1)), *(sample.at for sample in samples)]
+        signs = [*(tick.moment.at for tick in vitals.ticks(1)), *(sample.moment.at for sample in samples)]
     newest = {sample.key: sample.data for sample in samples}
     died = held is None and control.started is not None and control.stopped is None
     daemon = {**silent(held, last_seen(home, control, signs)), **({"died": True} if died else {})}
@@ -95,9 +95,9 @@ def last_seen(home: Home, control: "Control", signs: Sequence[int]) -> str:
         return iso(control.stopped.at)
     if not control.started:
         return ""
-    from pulse_adapters.sqlite.reader import LogReader
+    from pulse_adapters.sqlite.event_reader import SqliteEventReader
 
-    with LogReader(home.path) as log:
+    with SqliteEventReader(home.path) as log:
         event = next((row.at for row in log.events(newest_first=True) if row.actor == DAEMON), 0)
     last = max(event, *signs, 0)
     return iso(last) if last else ""

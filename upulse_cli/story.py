@@ -1,18 +1,21 @@
 """Why an effect came about and what became of it, gathered from the log, the vitals and the objects."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.references import object_path
-from pulse_adapters.sqlite.vitals_reader import SampleRow, TickRow, VitalsReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
+from pulse_core.model.tick import TickRecord
+from pulse_core.model.vitals import Sample
+from pulse_core.ports.readers import EventQuery
 from pulse_core.projections.effects import Phase
 from upulse_cli.lives import Life, life
-from upulse_cli.reading import effect_explained, spelled
+from upulse_cli.reading import effect_explained
 
 NEWS = ("process-died", "process-up", "process-stopped", "process-stop-requested", "process-start-requested")
 """What a rule may have seen of a process."""
@@ -27,19 +30,19 @@ class Story:
 
     life: Life
     process: str | None
-    samples: Sequence[SampleRow]
-    seen: EventRow | None
-    tick: TickRow | None
+    samples: Sequence[Sample]
+    seen: Event | None
+    tick: TickRecord | None
     snapshot_kept: bool
-    origin: EventRow | None
-    followed: EventRow | None
+    origin: Event | None
+    followed: Event | None
 
     @property
     def began(self) -> Moment:
         """The first moment in it, which all times are told relative to."""
-        moments = [Moment(*sample[2:5]) for sample in self.samples]
+        moments = [sample.moment for sample in self.samples]
         rows = [row for row in (self.seen, self.life.wish) if row]
-        return min((*moments, *(Event(*row).moment for row in rows)), key=lambda moment: moment.at)
+        return min((*moments, *(row.moment for row in rows)), key=lambda moment: moment.at)
 
     def told(self) -> Told:
         """The story as nested JSON, in the order in which it happened; `ms` counts from its beginning."""
@@ -59,37 +62,35 @@ class Story:
     def _ms(self, moment: Moment) -> float:
         return moment.since(self.began) / 1000
 
-    def _event(self, row: EventRow) -> Told:
-        return {**spelled(row), "ms": self._ms(Event(*row).moment)}
+    def _event(self, row: Event) -> Told:
+        return {**row.spelled(), "ms": self._ms(row.moment)}
 
-    def _sample(self, sample: SampleRow) -> Told:
+    def _sample(self, sample: Sample) -> Told:
         data = sample.data.get(self.process, {}) if self.process else sample.data
-        moment = Moment(sample.at, sample.boot, sample.mono)
         return {
             "id": sample.id,
             "key": sample.key,
-            "at": iso(sample.at),
+            "at": iso(sample.moment.at),
             "data": data,
-            "ms": self._ms(moment),
+            "ms": self._ms(sample.moment),
         }
 
-    def _tick(self, tick: TickRow) -> Told:
-        names = ("rule", "outcome", "notes", "took_us")
+    def _tick(self, tick: TickRecord) -> Told:
         return {
             "number": tick.tick,
-            "at": iso(tick.at),
-            "ms": self._ms(Moment(tick.at, tick.boot, tick.mono)),
+            "at": iso(tick.moment.at),
+            "ms": self._ms(tick.moment),
             "woken_by": tick.woken_by,
             "took_ms": tick.took_us / 1000,
-            "seq": tick.seq,
-            "layers": [dict(zip(names, layer, strict=True)) for layer in tick.layers],
+            "seq": tick.head.seq,
+            "layers": [asdict(layer) for layer in tick.layers],
             "snapshot": tick.snapshot,
             "snapshot_kept": self.snapshot_kept,
         }
 
     def _attempts(self) -> Iterator[Told]:
         """Each attempt from its beginning to its end."""
-        begun: EventRow | None = None
+        begun: Event | None = None
         for row, phase in self.life.steps:
             if phase is Phase.EXECUTING:
                 begun = row
@@ -99,9 +100,9 @@ class Story:
         if begun:
             yield self._attempt(begun, None)
 
-    def _attempt(self, begun: EventRow, ended: EventRow | None) -> Told:
-        start = Event(*begun).moment
-        took = Event(*ended).moment.since(start) / 1000 if ended else None
+    def _attempt(self, begun: Event, ended: Event | None) -> Told:
+        start = begun.moment
+        took = ended.moment.since(start) / 1000 if ended else None
         return {"ms": self._ms(start), "took_ms": took, "end": self._event(ended) if ended else None}
 
     def _missing(self) -> Iterator[str]:
@@ -118,7 +119,7 @@ class Story:
 
 def story(home: Home, name: str | None) -> Story:
     """The story of the effect that this id, key or process means; without a name, of the last effect."""
-    with LogReader(home.path) as log, VitalsReader(home.path) as vitals:
+    with SqliteEventReader(home.path) as log, SqliteVitalsReader(home.path) as vitals:
         one = life(log, effect_explained(log, name))
         process = one.data.get("params", {}).get("process")
         tick = _tick_of(vitals, one.data.get("tick"))
@@ -130,18 +131,20 @@ def story(home: Home, name: str | None) -> Story:
         return Story(one, process, samples, seen, tick, kept, origin, after)
 
 
-def _tick_of(vitals: VitalsReader, number: int | None) -> TickRow | None:
+def _tick_of(vitals: SqliteVitalsReader, number: int | None) -> TickRecord | None:
     return vitals.tick(number) if number is not None else None
 
 
-def _before(log: LogReader, process: str, wish: EventRow) -> EventRow | None:
+def _before(log: SqliteEventReader, process: str, wish: Event) -> Event | None:
     """The last news of the process before the wish."""
-    rows = log.events(Wanted(subject=process, kinds=NEWS), newest_first=True)
+    rows = log.events(EventQuery(subject=process, kinds=NEWS), newest_first=True)
     return next((row for row in rows if row.seq < wish.seq), None)
 
 
-def _after(log: LogReader, process: str, one: Life) -> EventRow | None:
+def _after(log: SqliteEventReader, process: str, one: Life) -> Event | None:
     """The first news of the process after the outcome."""
     if one.outcome is None:
         return None
-    return next(log.events(Wanted(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq), limit=1), None)
+    return next(
+        log.events(EventQuery(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq), limit=1), None
+    )

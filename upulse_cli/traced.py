@@ -3,14 +3,19 @@
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
+from typing import Any
 
 from pulse_adapters.metrics.spans import Step, Tick
 from pulse_adapters.metrics.tracing import Batch, Place
-from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
-from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.model.errors import PulseError
-from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.event import Event
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.tick import TickRecord
+from pulse_core.ports.readers import EventQuery
 
 SETTLING = ("effect-acked", "effect-failed", "effect-unknown", "effect-cancelled")
 """As `pulse_core.model.kinds` has it, without importing pydantic; a test compares them."""
@@ -27,29 +32,34 @@ class Recorded:
 
     def here(self) -> Place:
         """The end of everything recorded so far; the log's name is the host id of its first row."""
-        with LogReader(self._home) as log, VitalsReader(self._home) as vitals:
+        with SqliteEventReader(self._home) as log, SqliteVitalsReader(self._home) as vitals:
             first = next(log.events(limit=1), None)
-            return Place(first.host if first else "", log.head()[0], vitals.tick_count())
+            return Place(first.host if first else "", log.head().seq, vitals.tick_count())
 
     def after(self, place: Place, most: int) -> Batch:
         """At most so many ripe ticks, and as many settled effects."""
-        with LogReader(self._home) as log, VitalsReader(self._home) as vitals:
-            head = log.head()[0]
-            wanted = Wanted(since_seq=place.seq, kinds=SETTLING)
+        with SqliteEventReader(self._home) as log, SqliteVitalsReader(self._home) as vitals:
+            head = log.head().seq
+            wanted = EventQuery(since_seq=place.seq, kinds=SETTLING)
             settled = list(log.events(wanted, limit=most))
             lives = [life for one in settled if (life := life_of(log, one.subject))]
             ripe = time.time_ns() // 1_000 - RIPE_US
-            ticks = [tick for tick in vitals.ticks_after(place.tick, most) if tick.at <= ripe]
+            ticks = [tick for tick in vitals.ticks_after(place.tick, most) if tick.moment.at <= ripe]
         seq = settled[-1].seq if len(settled) == most else max(head, place.seq)
         last = ticks[-1].tick if ticks else place.tick
         made = [
-            Tick(one.tick, one.at, one.took_us, one.woken_by, one.version, one.effects, one.layers)
+            Tick(one.tick, one.moment.at, one.took_us, one.woken_by, one.version, one.effects, layers_of(one))
             for one in ticks
         ]
         return Batch(Place(place.host, seq, last), made, lives)
 
 
-def life_of(log: LogReader, effect: str) -> Sequence[Step]:
+def layers_of(tick: TickRecord) -> Sequence[Sequence[Any]]:
+    """Its layers as those who export them take them."""
+    return [astuple(layer) for layer in tick.layers]
+
+
+def life_of(log: SqliteEventReader, effect: str) -> Sequence[Step]:
     """The life of an effect, its wish first; nothing if the wish cannot be found."""
     try:
         wish = log.event(effect)
@@ -57,11 +67,11 @@ def life_of(log: LogReader, effect: str) -> Sequence[Step]:
         return ()
     if wish.id != effect:
         return ()
-    return [step_of(row) for row in (wish, *log.events(Wanted(subject=effect, since_seq=wish.seq)))]
+    return [step_of(row) for row in (wish, *log.events(EventQuery(subject=effect, since_seq=wish.seq)))]
 
 
-def step_of(row: EventRow) -> Step:
+def step_of(row: Event) -> Step:
     """The row, decoded; a payload that was redacted or lost is empty."""
     data = json.loads(row.data)
     known = data if isinstance(data, dict) else {}
-    return Step(row.id, row.kind, Moment(row.at, row.boot, row.mono), row.subject, row.actor, known)
+    return Step(row.id, row.kind, row.moment, row.subject, row.actor, known)

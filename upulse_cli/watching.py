@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.sqlite.reader import LogReader
-from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from upulse_cli.lives import life
 from upulse_cli.reading import last_effects
 from upulse_cli.speech import console
@@ -42,9 +42,9 @@ def show(home: Home, live: bool) -> None:
 
 def gathered(home: Home) -> dict[str, Any]:
     """How everything stands, the newest effects and the last ticks, newest first."""
-    with LogReader(home.path) as log, VitalsReader(home.path) as vitals:
+    with SqliteEventReader(home.path) as log, SqliteVitalsReader(home.path) as vitals:
         effects = [life(log, wish).told() for wish in last_effects(log, SHOWN)]
-        ticks = [tick._asdict() for tick in vitals.ticks(SHOWN)]
+        ticks = [tick.spelled() for tick in vitals.ticks(SHOWN)]
         now = time.time_ns() // 1000
         samples = [sample.data for sample in vitals.between(now - COURSE_US, now, "system-resource")]
     return {**standing(home), "recent": effects, "ticks": ticks, "courses": courses(samples)}

@@ -19,19 +19,19 @@ from pulse_adapters.sqlite.backup.known_rows import (
     last_checkpoint_row,
 )
 from pulse_adapters.sqlite.backup.restore import finish_decided
-from pulse_adapters.sqlite.backup.swap import is_decided
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, is_open_elsewhere, refuse_damage
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.faults import translated
 from pulse_adapters.sqlite.opening import TAIL, check_tail
 from pulse_adapters.sqlite.payloads import lost_payloads
-from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
-from pulse_adapters.sqlite.unfinished import RESTORING
 from pulse_adapters.sqlite.verify import verify
 from pulse_core.app.doctor import DAMAGE_REMEDY, FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
+from pulse_core.model.event import Event
+from pulse_core.ports.readers import EventQuery
 
 WAL_RESET_FIXED = (3, 51, 3)
 OLDEST_SQLITE = (3, 38, 0)
@@ -93,7 +93,7 @@ class StoreChecks:
 
     def restore(self) -> Iterator[Finding]:
         """Whether a restore was broken off."""
-        if is_decided(self.home):
+        if self.home.restore_plan.exists():
             words = (
                 "a restore was broken off in its last step, and nobody may use the home until it is finished"
             )
@@ -104,7 +104,7 @@ class StoreChecks:
                 "upulse doctor --repair, or upulse restore again",
                 self._finish_restore,
             )
-        elif (self.home.path / RESTORING).exists() and not self.is_held():
+        elif self.home.restoring.exists() and not self.is_held():
             words = "a restore was broken off before it changed anything; do it again if it is wanted"
             yield Finding("restore", WARN, words)
 
@@ -265,11 +265,11 @@ def _shm(home: HomeLayout) -> Path:
     return home.events.with_name(f"{home.events.name}-shm")
 
 
-def newest_event(home: HomeLayout, kind: str) -> EventRow | None:
+def newest_event(home: HomeLayout, kind: str) -> Event | None:
     """The newest event of this kind; None if there is none, or the log can't be read, which is said of the log itself."""
     try:
-        with LogReader(home.path) as reader:
-            return next(reader.events(Wanted(kinds=(kind,)), limit=1, newest_first=True), None)
+        with SqliteEventReader(home.path) as reader:
+            return next(reader.events(EventQuery(kinds=(kind,)), limit=1, newest_first=True), None)
     except PulseError:
         return None
 

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from pulse_adapters.sqlite.payloads import Lost
-from pulse_adapters.sqlite.references import REDACTED, object_path, referred
+from pulse_adapters.sqlite.references import object_path, referred
 from pulse_core.model.errors import Damaged
+from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports import Objects
 
 LOG = logging.getLogger("pulse.log")

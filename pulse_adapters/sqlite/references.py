@@ -9,10 +9,6 @@ LARGE = 32 * 1024
 MARK = '{"$object":'
 """How a reference begins."""
 
-_DAMAGED = "$damaged"
-REDACTED = "null"
-"""What stands for data that was redacted."""
-
 
 def reference(name: str, size: int) -> str:
     """What the row says instead of the payload."""
@@ -22,21 +18,6 @@ def reference(name: str, size: int) -> str:
 def is_reference(data: str | None) -> bool:
     """Whether this text is a reference and not a payload; no field's name begins with a dollar."""
     return data is not None and data.startswith(MARK)
-
-
-def damaged(words: str) -> str:
-    """What a reader says instead of a payload that is lost."""
-    return json.dumps({_DAMAGED: words})
-
-
-def is_damaged(data: str) -> bool:
-    """Whether this text stands for a payload that is lost."""
-    return data.startswith(f'{{"{_DAMAGED}":')
-
-
-def damage_in(data: str) -> str:
-    """The words in the text that stands for a lost payload."""
-    return str(json.loads(data)[_DAMAGED])
 
 
 def all_plain(texts: list[str | None]) -> bool:

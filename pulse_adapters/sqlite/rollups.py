@@ -57,7 +57,7 @@ MINUTES = """
 """
 """The columns of a `Minute`, but that `at` is in minutes."""
 
-COURSE = """
+MINUTE_RANGES = """
     SELECT field, min(minute), min(low), sum(coalesce(mean, low) * count) / sum(count), max(coalesce(high, low))
     FROM series JOIN minute ON minute.series = series.id
     WHERE key = ?1 AND minute >= ?2 AND minute < ?3 GROUP BY series, minute / ?4 ORDER BY series, minute

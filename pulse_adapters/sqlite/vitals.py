@@ -23,8 +23,8 @@ from pulse_adapters.sqlite.rollups import (
     begun,
 )
 from pulse_adapters.sqlite.threads import connected
-from pulse_adapters.sqlite.tick_rows import SAMPLE_COLUMNS, TICK_COLUMNS, tick_of, tick_row
-from pulse_adapters.sqlite.vitals_file import open_vitals
+from pulse_adapters.sqlite.vitals_file import SAMPLE_COLUMNS, TICK_COLUMNS, open_vitals
+from pulse_adapters.sqlite.vitals_rows import sample_of, sample_row, tick_of, tick_row
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
@@ -84,7 +84,7 @@ class SqliteVitals:
         async with self._writing:
             samples = [self._samples.popleft() for _ in range(len(self._samples))]
             ticks = [self._ticks.popleft() for _ in range(len(self._ticks))]
-            await self._write("sample", SAMPLE_COLUMNS, [_sample_row(sample) for sample in samples])
+            await self._write("sample", SAMPLE_COLUMNS, [sample_row(sample) for sample in samples])
             await self._write("tick", TICK_COLUMNS, [tick_row(tick) for tick in ticks])
 
     def forget(self) -> None:
@@ -93,18 +93,18 @@ class SqliteVitals:
 
     async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:
         where = "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
-        return list(map(_sample, await self._read("sample", SAMPLE_COLUMNS, where, json.dumps(list(ids)))))
+        return list(map(sample_of, await self._read("sample", SAMPLE_COLUMNS, where, json.dumps(list(ids)))))
 
     async def recent(self, after: int) -> Sequence[Sample]:
         return list(
-            map(_sample, await self._read("sample", SAMPLE_COLUMNS, "WHERE at > ? ORDER BY id", after))
+            map(sample_of, await self._read("sample", SAMPLE_COLUMNS, "WHERE at > ? ORDER BY id", after))
         )
 
     async def newest(self, key: str, field: str) -> Sample | None:
         has = "EXISTS (SELECT 1 FROM json_each(data) AS field WHERE field.key = json_extract(?1, '$[1]'))"
         where = f"WHERE sample.key = json_extract(?1, '$[0]') AND {has} ORDER BY id DESC LIMIT 1"
         rows = await self._read("sample", SAMPLE_COLUMNS, where, json.dumps([key, field]))
-        return _sample(rows[0]) if rows else None
+        return sample_of(rows[0]) if rows else None
 
     async def ticks(self, last: int) -> Sequence[TickRecord]:
         rows = await self._read("tick", TICK_COLUMNS, "ORDER BY tick DESC LIMIT ?", last)
@@ -217,14 +217,6 @@ class SqliteVitals:
             return list(await self._connection.execute_fetchall(sql, values))
         except sqlite3.Error:
             return None
-
-
-def _sample_row(sample: Sample) -> tuple[Any, ...]:
-    return (sample.id, sample.key, *sample.moment, json.dumps(dict(sample.data), default=repr))
-
-
-def _sample(row: tuple[Any, ...]) -> Sample:
-    return Sample(row[0], row[1], Moment(*row[2:5]), json.loads(row[5]))
 
 
 def _minute(row: tuple[Any, ...]) -> Minute:

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from pulse_core.app.gc import collect_garbage
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import GcDone, GcRequested
 from pulse_core.ports import Clock, Sweep, Vitals
 from pulse_core.record import Journal
-from pulse_core.settings import Settings, WatchSettings
+from pulse_core.settings import Settings
 
 FIRST = 300.0
 """Seconds after the start: other things are more urgent then."""
@@ -47,7 +48,7 @@ class Tidying:
         while True:
             request = await self._asked_within(rest)
             rest = HOUR
-            done = await tidy(self.vitals, self.sweep, self.clock.now().at, self.settings().watch)
+            done = await collect_garbage(self.vitals, self.sweep, self.clock.now().at, self.settings().watch)
             if done.fault:
                 self.failed("gc", done.fault)
             if request:
@@ -65,17 +66,3 @@ class Tidying:
             await self.journal.append_or_suppose(Draft(done, cause=request.id))
         except PulseError as error:
             self.failed("gc", f"its answer could not be recorded: {error}")
-
-
-async def tidy(vitals: Vitals, sweep: Sweep, now: int, watch: WatchSettings) -> GcDone:
-    """Do it now (UTC microseconds); what went, and what could not be done."""
-    began = asyncio.get_running_loop().time()
-    trimmed = await vitals.trim(now - watch.keep, now - watch.keep_minutes)
-    done = GcDone(**trimmed._asdict())
-    try:
-        done = done.model_copy(update=(await sweep())._asdict())
-    except Exception as error:  # noqa: BLE001  a home that is not swept must not end what keeps the machine alive
-        told = str(error) if isinstance(error, PulseError | OSError) else f"{type(error).__name__}: {error}"
-        done = done.model_copy(update={"fault": told})
-    took = asyncio.get_running_loop().time() - began
-    return done.model_copy(update={"took_ms": round(took * 1000)})

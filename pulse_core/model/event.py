@@ -1,6 +1,5 @@
 """What happened (`Event`), and what somebody would like to be recorded (`Draft`)."""
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
+from pulse_core.model.stored_data import read_data
 
 if TYPE_CHECKING:
     from pulse_core.model.payload import Payload
@@ -83,14 +83,5 @@ class Event(NamedTuple):
             "actor": self.actor,
             "host": self.host,
             "cause": self.cause,
-            "data": said(self.data),
+            "data": read_data(self.data),
         }
-
-
-def said(data: str) -> Json:
-    """The data decoded; what was altered on the disk says so in its place, and the other events are told."""
-    try:
-        decoded: Json = json.loads(data)
-        return decoded
-    except ValueError:
-        return {"$damaged": "what it said can't be read, it was altered on the disk; see upulse verify"}

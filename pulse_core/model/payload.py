@@ -9,6 +9,7 @@ from pydantic_core import from_json
 
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.json_types import Json
+from pulse_core.model.stored_data import REDACTED
 
 
 class Role(IntEnum):
@@ -44,7 +45,6 @@ class Payload(BaseModel):
         cls.kind, cls.by, cls.wakes = kind, by, wakes
 
 
-REDACTED = "null"
 KINDS: dict[str, type[Payload]] = {}
 """The registered kinds; all of them once `pulse_core.composition` was imported."""
 _is_complete = False

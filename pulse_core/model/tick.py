@@ -1,8 +1,9 @@
 """What is kept of a tick: enough to fold it again."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from pulse_core.model.event import Head
+from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 
 NOBODY = "-"
@@ -39,3 +40,22 @@ class TickRecord:
     engine: str | None = None
     """The commit whose rules were asked, NOBODY if the onion was folded without any, nothing if only the reflex was
     (the rest was busy with an older tick, or there is no engine); None in records of before this was written down."""
+
+    def spelled(self) -> dict[str, Json]:
+        """The record as JSON values: the chain value in hex, layers as (rule, outcome, notes, microseconds)."""
+        return {
+            "tick": self.tick,
+            **self.moment._asdict(),
+            "woken_by": self.woken_by,
+            "seq": self.head.seq,
+            "chain": self.head.chain.hex(),
+            "samples": self.samples,
+            "settings": self.settings,
+            "version": self.version,
+            "layers": [astuple(layer) for layer in self.layers],
+            "effects": self.effects,
+            "tick_ms": self.tick_ms,
+            "took_us": self.took_us,
+            "snapshot": self.snapshot,
+            "engine": self.engine,
+        }

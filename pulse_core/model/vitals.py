@@ -27,6 +27,10 @@ class Sample(NamedTuple):
     moment: Moment
     data: Mapping[str, Json]
 
+    def spelled(self) -> dict[str, Json]:
+        """The sample as JSON values."""
+        return {"id": self.id, "key": self.key, **self.moment._asdict(), "data": self.data}
+
 
 class Minute(NamedTuple):
     """What is kept of one number of a key's samples over a minute.
@@ -43,6 +47,16 @@ class Minute(NamedTuple):
     mean: float
     high: float
     last: float
+
+
+class MinuteRange(NamedTuple):
+    """One number of a key over some minutes; `at` is when they began, UTC microseconds."""
+
+    field: str
+    at: int
+    low: float
+    mean: float
+    high: float
 
 
 class Trimmed(NamedTuple):

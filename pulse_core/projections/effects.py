@@ -22,7 +22,8 @@ from pulse_core.model.kinds import (
     EffectUnknown,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import REDACTED, plain
+from pulse_core.model.payload import plain
+from pulse_core.model.stored_data import REDACTED
 
 REMEMBERED = 1_000
 MINUTE = 60 * US_PER_SECOND

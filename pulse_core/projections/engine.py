@@ -19,7 +19,8 @@ from pulse_core.model.kinds import (
     RuleQuarantined,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import REDACTED, plain
+from pulse_core.model.payload import plain
+from pulse_core.model.stored_data import REDACTED
 from pulse_core.projections.effects import plain_wish
 
 FAILURES = EARLIER = 100

@@ -9,7 +9,8 @@ from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import LogMatched
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import REDACTED, plain
+from pulse_core.model.payload import plain
+from pulse_core.model.stored_data import REDACTED
 
 SOURCES = 1_000
 SEEN = 20

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
-from pulse_core.model.payload import REDACTED, plain
+from pulse_core.model.payload import plain
+from pulse_core.model.stored_data import REDACTED
 from pulse_core.projections import Projection
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.sqlite.reader import LogReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.verify import verify
 from tests.acceptance.conftest import Served
 
@@ -90,7 +90,7 @@ class Load:
 
 
 def ids(home: Path) -> list[str]:
-    with LogReader(home) as log:
+    with SqliteEventReader(home) as log:
         return [event.id for event in log.events()]
 
 

@@ -18,13 +18,13 @@ import pytest
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import Revisions
 from pulse_adapters.git.template import shipped
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.model.errors import PulseError
+from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import HEAD, rule
 from upulse_cli.engine.promoting import Plan, promote, rollback
-from upulse_cli.reading import spelled
 
 ADA = "Ada Lovelace <ada@example.org>"
 CONFIG = """
@@ -85,8 +85,8 @@ class Engine:
         self.served.eventually(self.in_force, "the first commit is in force")
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
-        with LogReader(self.home.path) as log:
-            return [dict(spelled(row)) for row in log.events(Wanted(kinds=kinds))]
+        with SqliteEventReader(self.home.path) as log:
+            return [dict(row.spelled()) for row in log.events(EventQuery(kinds=kinds))]
 
     def errors_of(self, subject: str, after: int) -> bool:
         """Whether one is told of it among the errors after so many."""
@@ -107,8 +107,8 @@ class Engine:
         pid = self.served.pid_when_up("victim")
         os.kill(pid, signal.SIGKILL)
         self.served.pid_when_up("victim", other_than=pid)
-        with LogReader(self.home.path) as log:
-            rows = list(log.events(Wanted(kinds=("process-died", "effect-executing"))))
+        with SqliteEventReader(self.home.path) as log:
+            rows = list(log.events(EventQuery(kinds=("process-died", "effect-executing"))))
         died = max(place for place, row in enumerate(rows) if row.kind == "process-died")
         return next(row.at for row in rows[died:] if row.kind == "effect-executing") - rows[died].at
 

@@ -14,7 +14,7 @@ from pulse_adapters.engine_user.account import Account
 from pulse_adapters.engine_user.quarters import place_of
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.template import shipped
-from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from tests.acceptance.conftest import Served
 from tests.engine_user import ROOT_ALONE, cleared, open_folder, readable_python, throwaway, uid_of
 
@@ -224,7 +224,7 @@ def test_what_the_kernel_refuses_its_hands_needs_no_sandbox(housed: Served, acco
     data: dict[str, Any] = {}
 
     def looked() -> bool:
-        with VitalsReader(housed.home.path) as vitals:
+        with SqliteVitalsReader(housed.home.path) as vitals:
             data.update({one.key: one.data for one in vitals.last_samples()}.get("attacker", {}))
         return bool(data)
 

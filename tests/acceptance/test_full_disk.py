@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.verify import verify
 from pulse_core.model.errors import LogUnavailable
+from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 
 VICTIM = """
@@ -94,10 +95,10 @@ def test_a_victim_is_replaced_on_a_full_disk_and_the_log_tells_it_later(small: P
         assert served.process("victim")["restarts"] >= 3
         served.eventually(lambda: "unwritten" not in conditions(served), "it is over")
         assert served.stop() == 0
-        with LogReader(served.home.path) as log:
+        with SqliteEventReader(served.home.path) as log:
             told = [
                 row
-                for row in log.events(Wanted(kinds=("effect",)))
+                for row in log.events(EventQuery(kinds=("effect",)))
                 if row.subject == "notify:resource:unwritten"
             ]
         assert len(told) >= 1

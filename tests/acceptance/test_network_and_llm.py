@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 from tests.acceptance.test_real_processes import argv, free_port
 
@@ -40,8 +41,8 @@ def process(name: str, program: str, port: int) -> str:
 
 def events(served: Served, kind: str) -> list[tuple[str, dict[str, Any]]]:
     """Subject and data of every event of this kind."""
-    with LogReader(served.home.path) as log:
-        return [(row.subject, json.loads(row.data)) for row in log.events(Wanted(kinds=(kind,)))]
+    with SqliteEventReader(served.home.path) as log:
+        return [(row.subject, json.loads(row.data)) for row in log.events(EventQuery(kinds=(kind,)))]
 
 
 def conditions(served: Served) -> list[tuple[str, object]]:

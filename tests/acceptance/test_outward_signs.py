@@ -15,7 +15,8 @@ from typing import Any
 
 import psutil
 
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 from tests.acceptance.test_real_processes import NO_LIMITS, free_port
 
@@ -43,8 +44,8 @@ def children(served: Served, module: str) -> list[int]:
 
 
 def errors(served: Served, whose: str) -> list[str]:
-    with LogReader(served.home.path) as log:
-        return [row.data for row in log.events(Wanted(subject=whose, kinds=("error",)))]
+    with SqliteEventReader(served.home.path) as log:
+        return [row.data for row in log.events(EventQuery(subject=whose, kinds=("error",)))]
 
 
 @contextmanager
@@ -78,8 +79,8 @@ def reflexes(served: Served, count: int) -> list[float]:
         pid = served.pid_when_up("victim")
         os.kill(pid, signal.SIGKILL)
         served.pid_when_up("victim", other_than=pid)
-    with LogReader(served.home.path) as log:
-        rows = list(log.events(Wanted(kinds=("process-died", "effect-acked"))))
+    with SqliteEventReader(served.home.path) as log:
+        rows = list(log.events(EventQuery(kinds=("process-died", "effect-acked"))))
     return [(after.mono - died.mono) / 1e6 for died, after in pairwise(rows) if died.kind == "process-died"][
         -count:
     ]

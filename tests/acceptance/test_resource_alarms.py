@@ -16,7 +16,8 @@ from typing import Any
 import psutil
 import pytest
 
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 from tests.processes import child_of_test
 
@@ -63,14 +64,14 @@ patience = "1s"
 
 def news(served: Served) -> list[str]:
     """What was concluded of conditions, in order."""
-    with LogReader(served.home.path) as log:
-        rows = log.events(Wanted(kinds=("condition-raised", "condition-cleared")))
+    with SqliteEventReader(served.home.path) as log:
+        rows = log.events(EventQuery(kinds=("condition-raised", "condition-cleared")))
         return [f"{row.kind.removeprefix('condition-')} {row.subject}" for row in rows]
 
 
 def wishes(served: Served, action: str) -> list[dict[str, Any]]:
-    with LogReader(served.home.path) as log:
-        told = [json.loads(row.data) for row in log.events(Wanted(kinds=("effect",)))]
+    with SqliteEventReader(served.home.path) as log:
+        told = [json.loads(row.data) for row in log.events(EventQuery(kinds=("effect",)))]
         return [wish for wish in told if wish["action"] == action]
 
 
@@ -79,8 +80,10 @@ def titles(served: Served) -> list[str]:
 
 
 def results(served: Served) -> list[dict[str, Any]]:
-    with LogReader(served.home.path) as log:
-        return [json.loads(row.data).get("result", {}) for row in log.events(Wanted(kinds=("effect-acked",)))]
+    with SqliteEventReader(served.home.path) as log:
+        return [
+            json.loads(row.data).get("result", {}) for row in log.events(EventQuery(kinds=("effect-acked",)))
+        ]
 
 
 def fill(directory: Path, leave: int = 0) -> None:

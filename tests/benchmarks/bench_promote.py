@@ -11,12 +11,13 @@ from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.template import shipped
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
 from pulse_core.ports import Revision
+from pulse_core.ports.readers import EventQuery
 from tests.benchmarks.bench_idle import GUARDED, SETTLE, config, cost, memory
 from tests.benchmarks.ground import children_of, compiled, daemon, directory, made_home
 from tests.benchmarks.table import Row
@@ -122,8 +123,8 @@ def turns(home: Home) -> list[Row]:
     took = time.perf_counter() - began
     gates = ", ".join(f"{gate.name} {gate.took:.2f}" for gate in done.gates)
     rows.append(Row(f"promote with gates, {RULES} rules", "<= 10 s", f"{took:.2f} s", gates))
-    with LogReader(home.path) as log:
-        told = {row.kind: row for row in log.events(Wanted(kinds=("promote-requested", "promote")))}
+    with SqliteEventReader(home.path) as log:
+        told = {row.kind: row for row in log.events(EventQuery(kinds=("promote-requested", "promote")))}
     live = (told["promote"].at - told["promote-requested"].at) / 1000
     rows.append(Row("- asked for -> new rules live", "<= 500 ms", f"{live:.0f} ms"))
     began = time.perf_counter()

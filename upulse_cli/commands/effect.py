@@ -34,18 +34,18 @@ def list_(
     home: HomeDir = None,
 ) -> None:
     """List open effects, or the newest of all."""
-    from pulse_adapters.sqlite.reader import EventRow, LogReader
+    from pulse_adapters.sqlite.event_reader import SqliteEventReader
     from upulse_cli.access import found_home
     from upulse_cli.facts import facts_of
     from upulse_cli.lives import life
     from upulse_cli.reading import last_effects
 
     where = found_home(home)
-    with LogReader(where.path) as log:
+    with SqliteEventReader(where.path) as log:
         if everything:
             wishes = list(reversed(last_effects(log, last)))
         else:
-            wishes = [EventRow(*effect.event) for effect in facts_of(where).effects.open.values()]
+            wishes = [effect.event for effect in facts_of(where).effects.open.values()]
         effects = [life(log, wish).told() for wish in wishes]
     if as_json:
         return put_json(effects)
@@ -59,10 +59,9 @@ def list_(
 @app.command()
 def show(effect: EffectId, as_json: AsJson = False, home: HomeDir = None) -> None:
     """Show an effect and its events."""
-    from upulse_cli.reading import spelled
 
     one = find(home, effect)
-    events = [spelled(row) for row in (one.wish, *one.about)]
+    events = [row.spelled() for row in (one.wish, *one.about)]
     told = {**one.told(), "held_back": held_back(home, one) or None}
     if as_json:
         return put_json({**told, "events": events})
@@ -145,12 +144,12 @@ def retry(
 
 def find(option: str | None, name: str) -> "Life":
     """The effect of this id in the home that is meant."""
-    from pulse_adapters.sqlite.reader import LogReader
+    from pulse_adapters.sqlite.event_reader import SqliteEventReader
     from upulse_cli.access import found_home
     from upulse_cli.lives import life
     from upulse_cli.reading import effect_meant
 
-    with LogReader(found_home(option).path) as log:
+    with SqliteEventReader(found_home(option).path) as log:
         return life(log, effect_meant(log, name))
 
 

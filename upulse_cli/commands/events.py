@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pulse_core.model.event import Event
 from upulse_cli.options import AsJson, HomeDir
 from upulse_cli.speech import one_line, put, put_line
 
@@ -61,13 +62,12 @@ def events(
 
 def chosen(home: "Home", choice: "Choice", follow: bool) -> Iterator[Mapping[str, Any]]:
     """The events that are there, and then those that come, if they are wanted too."""
-    from pulse_adapters.sqlite.reader import LogReader
+    from pulse_adapters.sqlite.event_reader import SqliteEventReader
     from upulse_cli import following
-    from upulse_cli.reading import spelled
 
-    with LogReader(home.path) as log:
-        head = log.head()[0]
-        yield from map(spelled, choice.recorded(log))
+    with SqliteEventReader(home.path) as log:
+        head = log.head().seq
+        yield from map(Event.spelled, choice.recorded(log))
     if follow:
         coming = following.follow(home, max(head, choice.since.seq), choice.streamed)
         yield from filter(choice.concerns, coming)

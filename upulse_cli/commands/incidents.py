@@ -25,12 +25,12 @@ def incidents(
     One story an episode: what was seen, what Pulse did about it, and whether it helped.
     """
     from pulse_adapters.host.clock import SystemClock
-    from pulse_adapters.sqlite.reader import LogReader
+    from pulse_adapters.sqlite.event_reader import SqliteEventReader
     from upulse_cli import incidents as chronicle
     from upulse_cli.access import found_home
     from upulse_cli.moments import moment
 
-    with LogReader(found_home(home).path) as log:
+    with SqliteEventReader(found_home(home).path) as log:
         wanted = chronicle.rows_since(log, moment(since, "--since"))
         told = [one.told() for one in chronicle.incidents(log, wanted, SystemClock().now())]
     if as_json:

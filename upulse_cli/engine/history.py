@@ -5,8 +5,9 @@ from typing import Any
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     EngineLoaded,
     EnginePromoted,
@@ -14,7 +15,7 @@ from pulse_core.model.kinds import (
     ErrorReported,
     RuleQuarantined,
 )
-from upulse_cli.reading import spelled
+from pulse_core.ports.readers import EventQuery
 
 TURNS = (EnginePromoted.kind, EngineRolledBack.kind)
 KINDS = (*TURNS, ErrorReported.kind, RuleQuarantined.kind, EngineLoaded.kind)
@@ -24,8 +25,8 @@ Told = Mapping[str, Any]
 def turns(home: Home, limit: int) -> Sequence[Told]:
     """The newest promotes and rollbacks with what happened until the next one, newest first."""
     found: list[dict[str, Any]] = []
-    with LogReader(home.path) as log:
-        for event in map(spelled, log.events(Wanted(kinds=KINDS))):
+    with SqliteEventReader(home.path) as log:
+        for event in map(Event.spelled, log.events(EventQuery(kinds=KINDS))):
             if event["kind"] in TURNS:
                 found.append(begun(event))
             elif found:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
-from pulse_adapters.sqlite.reader import LogReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.engine.apart import apart
 from pulse_core.engine.own_checkpoints import FORMAT, PREFIX
 from pulse_core.model.errors import PulseError
@@ -64,7 +64,7 @@ def kept_of(home: Home) -> Mapping[str, Kept]:
     names = [name for name, one in found.items() if name.startswith(PREFIX) and one.version == FORMAT]
     if not names or not home.events.exists():
         return {}
-    with LogReader(home.path) as log:
+    with SqliteEventReader(home.path) as log:
         sound = [name for name in names if log.chain_at(found[name].head.seq) == found[name].head.chain]
     return {
         name.removeprefix(PREFIX): Kept(version, found[name].head.seq, state)

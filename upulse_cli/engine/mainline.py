@@ -9,13 +9,14 @@ from pulse_adapters.git.glance import main_of
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Event
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import Engine
 from pulse_core.projections.engine import ANSWERS
 from upulse_cli.engine.asking import Spelled, engine_of
-from upulse_cli.reading import spelled
 
 PATIENCE, LOOK = 30.0, 0.1
 """Seconds to wait for what is under way, and between two looks."""
@@ -86,11 +87,11 @@ def _answer(home: Home, waited: Mapping[str, int]) -> Mapping[str, Any] | None:
     """The last answer to these requests."""
     if not waited:
         return None
-    with LogReader(home.path) as log:
+    with SqliteEventReader(home.path) as log:
         answers = _spelled(log, min(waited.values()), waited)
     return answers[-1] if answers else None
 
 
-def _spelled(log: LogReader, seq: int, causes: Collection[str]) -> list[Spelled]:
-    events = map(spelled, log.events(Wanted(since_seq=seq, kinds=tuple(ANSWERS))))
+def _spelled(log: SqliteEventReader, seq: int, causes: Collection[str]) -> list[Spelled]:
+    events = map(Event.spelled, log.events(EventQuery(since_seq=seq, kinds=tuple(ANSWERS))))
     return [event for event in events if event["cause"] in causes]

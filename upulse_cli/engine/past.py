@@ -6,14 +6,15 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.sqlite.reader import EventRow, LogReader, Wanted
-from pulse_adapters.sqlite.vitals_reader import TickRow, VitalsReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.composition import FOLD
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
-from pulse_core.model.moment import Moment, iso
-from pulse_core.model.tick import NOBODY
+from pulse_core.model.moment import iso
+from pulse_core.model.tick import NOBODY, TickRecord
 from pulse_core.model.vitals import WINDOW_US, Window
+from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 from upulse_cli.engine.kept import kept_windows
@@ -55,16 +56,16 @@ class Past:
         self._open = ExitStack()
 
     def __enter__(self) -> "Past":
-        self._log = self._open.enter_context(LogReader(self.home.path))
-        self._vitals = self._open.enter_context(VitalsReader(self.home.path))
+        self._log = self._open.enter_context(SqliteEventReader(self.home.path))
+        self._vitals = self._open.enter_context(SqliteVitalsReader(self.home.path))
         self.rows = self._vitals.ticks_since(self.since)
         if not self.rows:
             raise PulseError(
                 f"no tick was recorded since {iso(self.since)}; vitals are kept for [watch] keep"
             )
-        self.facts = facts_at(self._log, self.rows[0].seq, kept_of(self.home, self._log))
+        self.facts = facts_at(self._log, self.rows[0].head.seq, kept_of(self.home, self._log))
         self.settings, faults = decided(self.home, self.facts)
-        self.reach = self._vitals.oldest_sample() or self.rows[-1].at + 1
+        self.reach = self._vitals.oldest_sample() or self.rows[-1].moment.at + 1
         self.caveats += [f"the settings are faulty: {fault}" for fault in faults[:1]]
         self.caveats += self._of_settings() + self._of_reach() + self._of_revisions()
         return self
@@ -74,7 +75,7 @@ class Past:
 
     def _of_settings(self) -> list[str]:
         """What is to be said if others were in force; there are none in a record that names none."""
-        other = [row.at for row in self.rows if row.settings != self.settings.digest]
+        other = [row.moment.at for row in self.rows if row.settings != self.settings.digest]
         if not other:
             return []
         return [
@@ -91,8 +92,8 @@ class Past:
             " what rules would have wished between them is not seen"
         ]
 
-    def _is_coarse(self, row: TickRow) -> bool:
-        return bool(row.samples) and row.at < self.reach
+    def _is_coarse(self, row: TickRecord) -> bool:
+        return bool(row.samples) and row.moment.at < self.reach
 
     def _of_revisions(self) -> list[str]:
         """Which were in force, if there were several."""
@@ -104,7 +105,7 @@ class Past:
 
     def of_what_is_not_said(self) -> list[str]:
         """What is to be said to whom it matters which revision was asked."""
-        unsaid = [row.at for row in self.rows if row.engine is None]
+        unsaid = [row.moment.at for row in self.rows if row.engine is None]
         if not unsaid:
             return []
         return [
@@ -129,42 +130,42 @@ class Past:
 
     async def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
         """All events after a row, in batches: what authors' projections remember of the time before."""
-        with LogReader(self.home.path) as log:
-            for batch in in_batches(log.events(Wanted(since_seq=seq))):
+        with SqliteEventReader(self.home.path) as log:
+            for batch in in_batches(log.events(EventQuery(since_seq=seq))):
                 yield [foldable(row) for row in batch]
 
     def ticks(self) -> Iterator[Then]:
         """Each tick in turn."""
-        log, state = News(self._log.events(Wanted(since_seq=self.facts.seq))), self.facts
+        log, state = News(self._log.events(EventQuery(since_seq=self.facts.seq))), self.facts
         senses = self._senses()
         for row in self.rows:
-            news = log.upto(row.seq)
-            state = FOLD(state, news, row.seq) if news else state
+            news = log.upto(row.head.seq)
+            state = FOLD(state, news, row.head.seq) if news else state
             windows = senses.at(row) if not self._is_coarse(row) else self._kept(row)
             asked = state.engine.commit if row.engine is None else row.engine
-            layers = frozenset(rule for rule, *_ in row.layers)
+            layers = frozenset(layer.rule for layer in row.layers)
             yield Then(snapshot(row, self.settings, windows, state), news, row.effects, asked, layers)
 
-    def _kept(self, row: TickRow) -> dict[str, Window]:
+    def _kept(self, row: TickRecord) -> dict[str, Window]:
         return kept_windows(self.home.objects, row.snapshot) or {}
 
     def _senses(self) -> Senses:
         """The samples from the first tick on of which there are any left."""
         first = next((row for row in self.rows if not self._is_coarse(row)), self.rows[-1])
-        begin = first.at - WINDOW_US
-        before = [row for row in self._vitals.samples(first.samples) if row.at <= begin]
-        return Senses(iter(self._vitals.between(begin, self.rows[-1].at)), before)
+        begin = first.moment.at - WINDOW_US
+        before = [row for row in self._vitals.samples(first.samples) if row.moment.at <= begin]
+        return Senses(iter(self._vitals.between(begin, self.rows[-1].moment.at)), before)
 
 
-def snapshot(row: TickRow, settings: Settings, windows: Mapping[str, Window], state: State) -> Snapshot:
+def snapshot(row: TickRecord, settings: Settings, windows: Mapping[str, Window], state: State) -> Snapshot:
     """The snapshot of a recorded tick."""
-    return Snapshot(row.tick, Moment(row.at, row.boot, row.mono), settings, windows, state)
+    return Snapshot(row.tick, row.moment, settings, windows, state)
 
 
 class News:
     """Events that are taken row by row."""
 
-    def __init__(self, rows: Iterator[EventRow]) -> None:
+    def __init__(self, rows: Iterator[Event]) -> None:
         self._rows = rows
         self._next = next(rows, None)
 

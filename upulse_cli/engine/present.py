@@ -9,13 +9,14 @@ from typing import Protocol
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.sqlite.reader import LogReader, Wanted
-from pulse_adapters.sqlite.vitals_reader import TickRow, VitalsReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
-from pulse_core.model.moment import Moment
+from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import WINDOW_US, Sample, Window
 from pulse_core.ports import Watcher
+from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 from upulse_cli.engine.past import Then, snapshot
@@ -53,8 +54,8 @@ async def history_of(home: Home, seq: int) -> AsyncIterator[Sequence[Event]]:
     """All events after a row, in batches; none where there is no log yet."""
     if not home.events.exists():
         return
-    with LogReader(home.path) as log:
-        for batch in in_batches(log.events(Wanted(since_seq=seq))):
+    with SqliteEventReader(home.path) as log:
+        for batch in in_batches(log.events(EventQuery(since_seq=seq))):
             yield [foldable(row) for row in batch]
 
 
@@ -65,8 +66,8 @@ class Beside:
         self.home, self.is_patient = home, is_patient
         self.words = "beside the daemon, on its ticks"
         self._open = ExitStack()
-        self._log = self._open.enter_context(LogReader(home.path))
-        self._vitals = self._open.enter_context(VitalsReader(home.path))
+        self._log = self._open.enter_context(SqliteEventReader(home.path))
+        self._vitals = self._open.enter_context(SqliteVitalsReader(home.path))
         self._state, self._number = State(), 0
         self._settings, self._digest = Settings(), ""
         self._windows: dict[str, Window] = {}
@@ -86,7 +87,7 @@ class Beside:
         while True:
             count = 0
             for row in self._vitals.ticks_after(self._number, AT_ONCE):
-                if row.seq > self._log.head()[0]:
+                if row.head.seq > self._log.head().seq:
                     break  # it has seen what is not recorded yet
                 count += 1
                 yield self._then(row)
@@ -101,13 +102,13 @@ class Beside:
             first = replace(seen_now(self.home).snapshot, tick=0)
             self._state, self._settings, self._windows = first.state, first.settings, dict(first.windows)
             return first
-        self._state = facts_at(self._log, rows[0].seq, kept_of(self.home, self._log))
+        self._state = facts_at(self._log, rows[0].head.seq, kept_of(self.home, self._log))
         return self._then(rows[0]).snapshot
 
-    def _then(self, row: TickRow) -> Then:
-        news = self._news(row.seq)
+    def _then(self, row: TickRecord) -> Then:
+        news = self._news(row.head.seq)
         self._number = row.tick
-        self._state = FOLD(self._state, news, row.seq) if news else self._state
+        self._state = FOLD(self._state, news, row.head.seq) if news else self._state
         if row.settings != self._digest:
             self._digest = row.settings
             self._settings = decided(self.home, self._state)[0]
@@ -117,17 +118,16 @@ class Beside:
     def _news(self, upto: int) -> list[Event]:
         if upto <= self._state.seq:
             return []
-        rows = self._log.events(Wanted(since_seq=self._state.seq), limit=upto - self._state.seq)
+        rows = self._log.events(EventQuery(since_seq=self._state.seq), limit=upto - self._state.seq)
         return [foldable(row) for row in rows]
 
-    def _sense(self, row: TickRow) -> None:
+    def _sense(self, row: TickRecord) -> None:
         if (upto := max(row.samples, default=0)) <= self._sample:
             return
         moved = dict(self._windows)
-        for one in self._vitals.between(row.at - WINDOW_US, row.at):
+        for one in self._vitals.between(row.moment.at - WINDOW_US, row.moment.at):
             if self._sample < one.id <= upto:
-                sample = Sample(one.id, one.key, Moment(one.at, one.boot, one.mono), one.data)
-                moved[one.key] = moved.get(one.key, Window()).plus(sample)
+                moved[one.key] = moved.get(one.key, Window()).plus(one)
         self._windows, self._sample = moved, upto
 
 

@@ -2,22 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 
-from pulse_adapters.sqlite.vitals_reader import SampleRow, TickRow
-from pulse_core.model.moment import Moment
+from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Sample, Window
 
 
 class Senses:
     """Windows that move on with the samples. before: older ones that windows still held, of senses that speak seldom."""
 
-    def __init__(self, rows: Iterator[SampleRow], before: Sequence[SampleRow] = ()) -> None:
+    def __init__(self, rows: Iterator[Sample], before: Sequence[Sample] = ()) -> None:
         self._rows = rows
         self._next = next(rows, None)
         self._windows: dict[str, Window] = {}
         for row in before:
-            self._windows[row.key] = Window((sample_of(row),))
+            self._windows[row.key] = Window((row,))
 
-    def at(self, tick: TickRow) -> dict[str, Window]:
+    def at(self, tick: TickRecord) -> dict[str, Window]:
         """The windows that this tick saw: of the senses that it names, up to the newest samples that it names."""
         windows = self._upto(max(tick.samples, default=0))
         named = set(tick.samples)
@@ -31,12 +30,7 @@ class Senses:
             return self._windows
         moved = dict(self._windows)
         while (row := self._next) and row.id <= id_:
-            moved[row.key] = moved.get(row.key, Window()).plus(sample_of(row))
+            moved[row.key] = moved.get(row.key, Window()).plus(row)
             self._next = next(self._rows, None)
         self._windows = moved
         return moved
-
-
-def sample_of(row: SampleRow) -> Sample:
-    """The sample that a row holds."""
-    return Sample(row.id, row.key, Moment(row.at, row.boot, row.mono), row.data)

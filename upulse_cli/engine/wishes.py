@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.composition import WHOLE
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import iso
 from pulse_core.model.verdict import Verdict
+from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import Snapshot
 from pulse_core.rules import compose
 from pulse_core.tick.folding import tamed
@@ -56,8 +57,8 @@ def through_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequen
 
 def emitted(home: Home, at: int, first: int, last: int) -> Iterator[Wished]:
     """What the engine's rules wished in these ticks and was recorded, later than a moment, as the log tells it."""
-    with LogReader(home.path) as log:
-        for row in log.events(Wanted(since_at=at, kinds=(Effect.kind,))):
+    with SqliteEventReader(home.path) as log:
+        for row in log.events(EventQuery(since_at=at, kinds=(Effect.kind,))):
             try:
                 data = json.loads(row.data)
             except ValueError:  # its payload is lost

@@ -5,16 +5,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.host.own_files import HomeFiles
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_adapters.network.prober import ChildProber
 from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.daemon import Daemon, Service
+from pulse_core.daemon.disk_quota import keep_quota
 from pulse_core.model.event import Draft
 from pulse_core.model.vitals import Window
 from upulse_cli.companions import companions
-from upulse_cli.room import keep_room
 from upulse_cli.wiring.acting import hands
 from upulse_cli.wiring.engine import engine_of
 from upulse_cli.wiring.ground import ground_of
@@ -47,11 +49,14 @@ async def real_daemon(
         parts = parts_of(ground, acting, log, vitals)
         stack.callback((logs := FollowedLogs(failed)).close)
         stack.callback((prober := ChildProber()).close)
+        own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
         services: Mapping[str, Service] = {
             **services_of(ground, log, acting.spawner, lock, failed),
             **companions(home, ground.decisions, lambda seconds: daemon.is_turning(seconds), failed),
             **knowing(ground, logs),
-            "room": lambda desk, begun: later(begun, keep_room(home, vitals, ground.decisions, failed)),
+            "room": lambda desk, begun: later(
+                begun, keep_quota(own_files, vitals.yield_oldest, ground.decisions, failed)
+            ),
         }
         daemon = Daemon(
             replace(

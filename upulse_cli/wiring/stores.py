@@ -7,7 +7,6 @@ from random import Random
 
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog, new_id
-from pulse_adapters.sqlite.garbage import NamedObjects
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_adapters.systemd.notify import Notifier
@@ -17,8 +16,8 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
 from upulse_cli.damage import refuse_lost_rows
 from upulse_cli.logs import Narrator
-from upulse_cli.sweeping import Broom
 from upulse_cli.wiring.acting import Hands
+from upulse_cli.wiring.gc import sweeper_of
 from upulse_cli.wiring.ground import Ground
 
 
@@ -56,18 +55,14 @@ def parts_of(ground: Ground, acting: Hands, log: SqliteEventLog, vitals: SqliteV
         dice=Random(),
         pid=os.getpid(),
         version=__version__,
-        sweep=broom_of(ground, vitals),
+        sweep=sweeper_of(
+            ground.home,
+            ground.objects,
+            vitals.unnamed,
+            ground.decisions,
+            lambda: ground.view().control.damage,
+        ),
     )
-
-
-def broom_of(ground: Ground, vitals: SqliteVitals) -> Broom:
-    """What sweeps the home beside the loops."""
-    named = NamedObjects(ground.home.events)
-
-    def damage() -> str:
-        return ground.view().control.damage
-
-    return Broom(ground.home, ground.objects, named, vitals.unnamed, ground.decisions, damage)
 
 
 def torn(log: SqliteEventLog) -> Sequence[Draft]:

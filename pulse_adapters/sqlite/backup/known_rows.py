@@ -12,9 +12,10 @@ from typing import NamedTuple
 from pulse_adapters.sqlite.backup.files import write_synced
 from pulse_adapters.sqlite.backup.manifest import Manifest
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
-from pulse_adapters.sqlite.reader import LogReader, Wanted
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
+from pulse_core.ports.readers import EventQuery
 
 LAST_BACKUP = "last-backup.json"
 NEW_BEGINNINGS = ("damage-accepted", "log-restored")
@@ -34,9 +35,9 @@ def compared(home: HomeLayout, row: tuple[int, bytes], who: str, since: int | No
     since: when he learned of it (UTC microseconds), if that may have been before the log had a new beginning.
     """
     seq, chain = row
-    with LogReader(home.path) as log:
-        there, head = log.chain_at(seq), log.head()[0]
-        begun = next(log.events(Wanted(kinds=NEW_BEGINNINGS), newest_first=True), None)
+    with SqliteEventReader(home.path) as log:
+        there, head = log.chain_at(seq), log.head().seq
+        begun = next(log.events(EventQuery(kinds=NEW_BEGINNINGS), newest_first=True), None)
     if there == chain:
         return LogComparison(True)
     if begun and since is not None and begun.at > since:
@@ -55,8 +56,8 @@ def last_checkpoint_row(home: HomeLayout) -> tuple[int, bytes] | None:
     if not heads:
         return None
     try:
-        with LogReader(home.path) as log:
-            accepted = next(log.events(Wanted(kinds=("damage-accepted",)), newest_first=True), None)
+        with SqliteEventReader(home.path) as log:
+            accepted = next(log.events(EventQuery(kinds=("damage-accepted",)), newest_first=True), None)
     except PulseError:  # it will be said in full
         return None
     return None if accepted and accepted.seq <= max(heads).seq else max(heads)

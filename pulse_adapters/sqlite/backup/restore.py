@@ -28,7 +28,6 @@ from pulse_adapters.sqlite.backup.swap import (
     finish,
     link_or_copy,
     new_aside,
-    staging,
 )
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
@@ -56,7 +55,7 @@ class HomeRestore:
         self.home, self.backup, self.clock, self.objects = home, backup, clock, objects
         self.progress = progress
         self.manifest = checked_manifest(backup, progress)
-        self.staging = staging(home)
+        self.staging = home.restoring
         self.aside: Path | None = None
         self.notes: list[str] = []
 

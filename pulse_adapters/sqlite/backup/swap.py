@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 from pulse_adapters.sqlite.backup.files import PRIVATE, sync_directory, write_synced
-from pulse_adapters.sqlite.unfinished import PLAN, RESTORING
 from pulse_core.app.backup import Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
@@ -16,16 +15,6 @@ STORES = ("vitals.db", "events.db")
 
 ADDED = ("config.toml", "engine", "staging")
 """What is put there only if there is none."""
-
-
-def staging(home: HomeLayout) -> Path:
-    """The directory in which a restore prepares itself."""
-    return home.path / RESTORING
-
-
-def is_decided(home: HomeLayout) -> bool:
-    """Whether a restore was broken off so late that it must be finished."""
-    return (staging(home) / PLAN).exists()
 
 
 def new_aside(home: HomeLayout) -> Path:
@@ -44,7 +33,7 @@ def anything_in(home: HomeLayout) -> bool:
 
 def decide(home: HomeLayout, restored: Restored) -> None:
     """From here on it can only be finished. restored: what is said at its end; `kept_at`: where the old goes."""
-    write_synced(staging(home) / PLAN, json.dumps(restored._asdict()) + "\n")
+    write_synced(home.restore_plan, json.dumps(restored._asdict()) + "\n")
 
 
 def finish(home: HomeLayout) -> Restored | None:
@@ -52,27 +41,27 @@ def finish(home: HomeLayout) -> Restored | None:
 
     The caller holds the home's lock.
     """
-    if not is_decided(home):
+    if not home.restore_plan.exists():
         return None
     plan = _plan(home)
-    aside = Path(plan.kept_at or staging(home))  # there is nothing to be kept where no place is named
+    aside = Path(plan.kept_at or home.restoring)  # there is nothing to be kept where no place is named
     _move_aside(home.path, aside, f"{home.state.name}*")
     for name in STORES:
-        if (staging(home) / name).exists():
-            _exchange(home.path, name, staging(home) / name, aside)
+        if (home.restoring / name).exists():
+            _exchange(home.path, name, home.restoring / name, aside)
     for name in (*ADDED, *(log.name for log in home.shadow_logs)):
-        if (staging(home) / name).exists() and not (home.path / name).exists():
-            os.rename(staging(home) / name, home.path / name)
+        if (home.restoring / name).exists() and not (home.path / name).exists():
+            os.rename(home.restoring / name, home.path / name)
     for directory in (aside, home.path):
         sync_directory(directory)
-    (staging(home) / PLAN).unlink()
-    sync_directory(staging(home))
-    shutil.rmtree(staging(home), ignore_errors=True)
+    home.restore_plan.unlink()
+    sync_directory(home.restoring)
+    shutil.rmtree(home.restoring, ignore_errors=True)
     return plan
 
 
 def _plan(home: HomeLayout) -> Restored:
-    path = staging(home) / PLAN
+    path = home.restore_plan
     try:
         return Restored(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError) as error:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.sqlite.reader import LogReader
-from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.model.moment import iso
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually, sleeper
 
@@ -63,9 +63,13 @@ def test_a_killed_daemon_has_died_and_counts_as_stopped_since_its_last_sign_of_l
 
 def kept_later_than_told(home: CliHome) -> int:
     """When the daemon kept its newest sample or tick, if that is later than its newest event; else 0."""
-    with VitalsReader(home.path) as vitals, LogReader(home.path) as log:
+    with SqliteVitalsReader(home.path) as vitals, SqliteEventReader(home.path) as log:
         kept = max(
-            (*(tick.at for tick in vitals.ticks(1)), *(one.at for one in vitals.last_samples())), default=0
+            (
+                *(tick.moment.at for tick in vitals.ticks(1)),
+                *(one.moment.at for one in vitals.last_samples()),
+            ),
+            default=0,
         )
         told = next(row.at for row in log.events(newest_first=True) if row.actor == "pulse")
     return kept if kept > told else 0

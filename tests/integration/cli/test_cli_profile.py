@@ -96,8 +96,8 @@ async def test_since_says_which_ticks_count(quiet: Inside) -> None:
 
 
 def test_a_rule_is_told_with_its_own_time() -> None:
-    layers: list[tuple[str, str, list[str], int]] = [("a", "passed", [], us) for us in range(100)]
-    layers.append(("b", "error", ["ValueError"], 4_950))
+    layers = [LayerOutcome("a", "passed", (), us) for us in range(100)]
+    layers.append(LayerOutcome("b", "error", ("ValueError",), 4_950))
     dear, cheap = rules(layers)
     assert (dear["rule"], dear["calls"], dear["errors"], dear["share"]) == ("a", 100, 0, 0.5)
     assert (dear["p50_us"], dear["p99_us"], dear["total_us"]) == (50, 99, 4_950)
@@ -107,7 +107,7 @@ def test_a_rule_is_told_with_its_own_time() -> None:
 
 
 def test_rules_that_took_no_time_have_no_share() -> None:
-    assert [one["share"] for one in rules([("a", "passed", [], 0)])] == [0.0]
+    assert [one["share"] for one in rules([LayerOutcome("a", "passed")])] == [0.0]
 
 
 def test_helpers_are_children_that_run_our_modules(tmp_path: Path) -> None:

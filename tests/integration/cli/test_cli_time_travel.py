@@ -14,7 +14,7 @@ import pytest
 from pulse_adapters.config.home import Home
 from pulse_adapters.objects import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
-from pulse_adapters.sqlite.reader import LogReader
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Head
@@ -116,7 +116,7 @@ async def test_an_altered_snapshot_is_not_used(paused: Inside) -> None:
 
 
 async def checkpointed(home: Inside, name: str, seq: int) -> None:
-    with LogReader(home.path) as log:
+    with SqliteEventReader(home.path) as log:
         head = Head(seq, log.chain_at(seq) or b"")
     state = saying(name, seq)
     parts = FOLD.checkpoints(state, head)

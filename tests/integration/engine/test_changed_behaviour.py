@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.model.moment import iso
 from pulse_core.ports import Revision
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
@@ -74,7 +74,7 @@ def served(tmp_path: Path) -> Iterator[CliHome]:
 
 
 def test_what_a_promote_says_stays_with_it_and_a_replay_ends_with_a_code(served: CliHome) -> None:
-    with VitalsReader(served.path) as vitals:
+    with SqliteVitalsReader(served.path) as vitals:
         eventually(lambda: any("my:wish" in tick.effects for tick in vitals.ticks_since(0)), "a wish")
     save(served, OTHER)
     said = served.upulse("promote", "--gate", "loads", "--gate", "replay", "-m", "Another one").err

@@ -5,13 +5,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.rule_host.plugins import GROUP, entries
-from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.model.tick import LayerOutcome
 from tests.integration.cli.cli_home import UPULSE, CliHome, Said, eventually
 from tests.integration.engine.engine_home import CALM, WISHING, new_home
 from tests.integration.engine.plugin_site import install, made
@@ -112,12 +114,12 @@ def test_a_daemon_folds_a_plugins_rules(site: Path, tmp_path: Path) -> None:
         layers = eventually(lambda: of_a_whole_tick(home), "a tick with the rules inside")
     finally:
         os.kill(home.status()["daemon"]["pid"], signal.SIGKILL)
-    assert [layer[0] for layer in layers][:3] == ["calm", "sample_counts", "error_escalate"]
-    assert layers[1][2] == ["0 effects from inside"]
+    assert [layer.rule for layer in layers][:3] == ["calm", "sample_counts", "error_escalate"]
+    assert layers[1].notes == ("0 effects from inside",)
 
 
-def of_a_whole_tick(home: CliHome) -> list[list[object]]:
+def of_a_whole_tick(home: CliHome) -> Sequence[LayerOutcome]:
     """The layers, innermost first, of the newest tick that a rule host has folded too."""
-    with VitalsReader(home.path) as vitals:
-        wholes = (tick.layers for tick in vitals.ticks(10) if tick.layers[0][0] == "calm")
-        return next(wholes, [])
+    with SqliteVitalsReader(home.path) as vitals:
+        wholes = (tick.layers for tick in vitals.ticks(10) if tick.layers[0].rule == "calm")
+        return next(wholes, ())

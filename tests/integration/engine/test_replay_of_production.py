@@ -11,8 +11,8 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.vitals import SqliteVitals
-from pulse_adapters.sqlite.vitals_reader import TickRow, VitalsReader
-from pulse_core.model.tick import NOBODY
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.model.tick import NOBODY, TickRecord
 from pulse_core.model.vitals import MINUTE_US
 from pulse_core.projections import Snapshot
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
@@ -103,8 +103,8 @@ def served(tmp_path: Path) -> Iterator[CliHome]:
         home.end_everything()
 
 
-def records(home: CliHome) -> list[TickRow]:
-    with VitalsReader(home.path) as vitals:
+def records(home: CliHome) -> list[TickRecord]:
+    with SqliteVitalsReader(home.path) as vitals:
         return vitals.ticks_since(0)
 
 
@@ -155,7 +155,7 @@ def test_a_replay_of_what_was_in_force_says_exactly_what_was_emitted(served: Cli
     assert only >= {("old", "my:third"), ("new", "your:third")}
 
     before = seen_at(served, {row.tick for row in rows if row.effects})
-    asyncio.run(trimmed(served, rows[-1].at + MINUTE_US))
+    asyncio.run(trimmed(served, rows[-1].moment.at + MINUTE_US))
     assert seen_at(served, set(before)) == before
     coarse = replayed(served, "--engine", "in-force", "--against", "recorded", code=3)
     assert coarse["engine"]["ticks"] < told["engine"]["ticks"]

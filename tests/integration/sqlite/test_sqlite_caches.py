@@ -13,7 +13,7 @@ from pulse_adapters.objects import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.rollups import KEPT
 from pulse_adapters.sqlite.vitals import QUEUED, SqliteVitals
-from pulse_adapters.sqlite.vitals_reader import VitalsReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
@@ -78,9 +78,11 @@ async def test_vitals_of_before_there_were_minutes_are_kept_and_rolled_up(tmp_pa
         assert [sample.id for sample in await vitals.samples([7])] == [7]
         assert (await vitals.trim(at(60).at)).samples == 1
         assert [minute.last for minute in await vitals.minutes("k", -1)] == [3]
-        with VitalsReader(tmp_path) as reader:
-            assert [*map(tuple, reader.minutes("k", -1))] == [*map(tuple, await vitals.minutes("k", -1))]
-            assert reader.minutes("k", 0) == reader.minutes("other", -1) == []
+        with SqliteVitalsReader(tmp_path) as reader:
+            assert [(one.field, one.at, one.mean) for one in reader.minute_ranges("k", -1, 60_000_000)] == [
+                ("x", 0, 3)
+            ]
+            assert reader.minute_ranges("other", -1, 60_000_000) == []
 
 
 async def test_a_trim_that_is_cancelled_leaves_every_sample_either_there_or_rolled_up(tmp_path: Path) -> None:
@@ -125,17 +127,17 @@ async def test_a_file_of_before_ticks_named_the_engine_is_read_and_gone_on_with(
     row = "(1, 5000000, 'boot', 5, 'timer', 3, '', '[7]', 'd', '0.1', '[]', '[\"k\"]', 100, 20, NULL)"
     with closing(sqlite3.connect(tmp_path / "vitals.db")) as old:
         old.executescript(f"{SCHEMA_OF_OLD} INSERT INTO tick VALUES {row};")
-    with VitalsReader(tmp_path) as reader:  # no daemon of this version has opened it yet
-        assert [(one.tick, one.effects, one.engine) for one in reader.ticks(9)] == [(1, ["k"], None)]
+    with SqliteVitalsReader(tmp_path) as reader:  # no daemon of this version has opened it yet
+        assert [(one.tick, one.effects, one.engine) for one in reader.ticks(9)] == [(1, ("k",), None)]
     async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
         vitals.record(replace(tick(2), engine="abc"))
         assert [one.engine for one in await vitals.ticks(9)] == [None, "abc"]
-        with VitalsReader(tmp_path) as reader:
+        with SqliteVitalsReader(tmp_path) as reader:
             assert [one.engine for one in reader.ticks(9)] == ["abc", None]
 
 
 async def test_the_reader_sees_what_was_flushed(tmp_path: Path) -> None:
-    with VitalsReader(tmp_path) as empty:
+    with SqliteVitalsReader(tmp_path) as empty:
         assert (empty.last_samples(), empty.ticks(5), empty.tick_count()) == ([], [], 0)
     async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
         vitals.sample("system", at(1), {"cpu": 1})
@@ -143,16 +145,16 @@ async def test_the_reader_sees_what_was_flushed(tmp_path: Path) -> None:
             vitals.record(tick(number))
         newest = [vitals.sample(key, at(2), {"cpu": 2}) for key in ("system", "processes")]
         await vitals.flush()
-        with VitalsReader(tmp_path) as reader:
+        with SqliteVitalsReader(tmp_path) as reader:
             assert [(row.key, row.data, row.id) for row in reader.last_samples()] == [
                 ("processes", {"cpu": 2}, newest[1].id),
                 ("system", {"cpu": 2}, newest[0].id),
             ]
-            assert [row.at for row in reader.samples([newest[0].id])] == [at(2).at]
+            assert [row.moment.at for row in reader.samples([newest[0].id])] == [at(2).at]
             assert [row.tick for row in reader.ticks(2)] == [2, 1]
             one = reader.tick(1)
             assert one
-            assert (one.effects, one.samples, one.layers, one.took_us) == (["e"], [3], [], 20)
+            assert (one.effects, one.samples, one.layers, one.took_us) == (("e",), (3,), (), 20)
             assert reader.tick(9) is None
             assert reader.tick_count() == 2
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.opening import Opening, open_writer
-from pulse_adapters.sqlite.reader import LogReader
 from pulse_adapters.sqlite.verify import verify
 from pulse_adapters.sqlite.wal import HEADER, examine, scan, set_aside
 from pulse_core.model.errors import Damaged, LogUnavailable, NewerFormat
@@ -45,7 +45,7 @@ def outcome(home: Path) -> str:
 
 
 def everything_is_there(home: Path, acknowledged: set[str]) -> bool:
-    with LogReader(home) as log:
+    with SqliteEventReader(home) as log:
         return acknowledged <= {event.id for event in log.events()}
 
 

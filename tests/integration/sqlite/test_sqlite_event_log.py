@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.migrate import MIGRATIONS, format_of, steps
 from pulse_adapters.sqlite.opening import Opening
-from pulse_adapters.sqlite.reader import LogReader, Wanted
 from pulse_adapters.sqlite.reserve import SIZE
 from pulse_adapters.sqlite.verify import verify
 from pulse_core.model.errors import Ambiguous, Damaged, LogUnavailable, NewerFormat, NoHome, UnknownName
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DaemonStarted, DamageAccepted, Paused, Resumed, SettingsLoaded
+from pulse_core.ports.readers import EventQuery
 
 Open = Callable[..., AbstractAsyncContextManager[SqliteEventLog]]
 LARGE = Draft(SettingsLoaded(digest="d", processes=tuple(f"process-{n:06}" for n in range(6_000))))
@@ -121,7 +122,7 @@ async def test_large_payloads_lie_in_the_objects_and_are_verified(tmp_path: Path
         await log.append(Draft(Paused()))
         assert verify(tmp_path / "events.db", tmp_path / "objects").fault == ""
     (stored,) = [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
-    with LogReader(tmp_path) as reader:
+    with SqliteEventReader(tmp_path) as reader:
         assert next(reader.events()).data == event.data
         stored.write_bytes(stored.read_bytes() + b" ")
         verdict = verify(tmp_path / "events.db", tmp_path / "objects")
@@ -187,16 +188,16 @@ async def test_accepted_damage_does_not_stop_the_next_start(tmp_path: Path, open
 
 async def test_the_reader_picks_events(tmp_path: Path, open_log: Open) -> None:
     with pytest.raises(NoHome):
-        LogReader(tmp_path)
+        SqliteEventReader(tmp_path)
     async with open_log() as log:
         events = await log.append(
             Draft(Paused(), subject="a", id="aa1"), Draft(Resumed(), subject="b", id="aa2"),
             Draft(Paused(), subject="b", id="ab"), Draft(DaemonStarted(pid=1, version="1"), id="abc"),
         )  # fmt: skip
-        with LogReader(tmp_path) as reader:
+        with SqliteEventReader(tmp_path) as reader:
 
             def seqs(**wanted: object) -> list[int]:
-                return [event.seq for event in reader.events(Wanted(**wanted))]  # type: ignore[arg-type]
+                return [event.seq for event in reader.events(EventQuery(**wanted))]  # type: ignore[arg-type]
 
             assert [tuple(event) for event in reader.events()] == [tuple(event) for event in events]
             assert seqs(since_seq=2) == [3, 4]

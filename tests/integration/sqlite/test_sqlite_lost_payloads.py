@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.payloads import lost_payloads
-from pulse_adapters.sqlite.reader import LogReader
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DamageAccepted, Paused, SettingsLoaded
@@ -118,7 +118,7 @@ async def test_every_lost_payload_is_found_and_readers_see_the_other_rows(
     found = list(lost_payloads(tmp_path / "events.db", tmp_path / "objects"))
     assert {kind for _, kind, _ in found} == {"settings-loaded"}
     assert sorted(why.count(words) for _, _, why in found for words in (gone, odd)) == [0, 0, 1, 1]
-    with LogReader(tmp_path) as reader:
+    with SqliteEventReader(tmp_path) as reader:
         damaged = {event.seq for event in reader.events() if "$damaged" in event.data}
     assert damaged == {seq for seq, _, _ in found}
     assert len(damaged) == 2

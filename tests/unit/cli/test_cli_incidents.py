@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pulse_adapters.sqlite.reader import EventRow
-from pulse_adapters.sqlite.references import damaged
 from pulse_core.model.kinds import (
     ConditionCleared,
     ConditionRaised,
@@ -17,6 +15,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
+from pulse_core.model.stored_data import damaged
 from tests.events import SECOND, event
 from upulse_cli.incidents import Chronicle, lines
 
@@ -30,7 +29,7 @@ STARTED = DaemonStarted(version="1", pid=1)
 def told(now: int, *said: tuple[int, Payload, str]) -> Sequence[dict[str, Any]]:
     chronicle = Chronicle()
     for seq, (at, payload, subject) in enumerate(said, 1):
-        chronicle.hear(EventRow(*event(seq, payload, subject, at=at)))
+        chronicle.hear(event(seq, payload, subject, at=at))
     return [one.told() for one in chronicle.heard(Moment(10**15 + now, "boot", now))]
 
 
@@ -80,7 +79,7 @@ def test_a_storm_is_told_by_a_line_of_it_though_most_are_only_counted() -> None:
 
 def test_evidence_that_was_altered_on_the_disk_is_said_to_be() -> None:
     chronicle = Chronicle()
-    row = EventRow(*event(1, LINES, LOG))
+    row = event(1, LINES, LOG)
     chronicle.hear(row._replace(data=damaged("it was altered")))
     assert chronicle.all[0].told()["evidence"] == "(damaged: it was altered)"
 

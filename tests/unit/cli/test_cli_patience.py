@@ -8,12 +8,12 @@ from io import StringIO
 
 import pytest
 
-from pulse_adapters.sqlite.reader import EventRow
+from pulse_core.model.event import Event
 from upulse_cli.patience import aloud
 
 
-def batch(seq: int) -> list[EventRow]:
-    return [EventRow(seq, "id", 1, "boot", 1, "paused", "", "ada", "here", None, "{}")]
+def batch(seq: int) -> list[Event]:
+    return [Event(seq, "id", 1, "boot", 1, "paused", "", "ada", "here", None, "{}")]
 
 
 BATCHES = [batch(seq) for seq in (1_000, 2_000)]

@@ -5,7 +5,8 @@ from pulse_core.engine.requests import refusal, target_of
 from pulse_core.engine.tally import MOST, Tally
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, PromoteRequested, RollbackRequested
-from pulse_core.model.payload import REDACTED, Payload, encode
+from pulse_core.model.payload import Payload, encode
+from pulse_core.model.stored_data import REDACTED
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.ports import Fault
 from pulse_core.projections import Engine

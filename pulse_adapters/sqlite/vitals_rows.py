@@ -1,14 +1,22 @@
-"""Tick records as rows of vitals.db, and back."""
+"""Samples and tick records as rows of vitals.db, and back."""
 
 import json
 from typing import Any
 
-from pulse_adapters.sqlite.vitals_file import SAMPLE_COLUMNS, TICK_COLUMNS
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
+from pulse_core.model.vitals import Sample
 
-__all__ = ["SAMPLE_COLUMNS", "TICK_COLUMNS", "tick_of", "tick_row"]
+
+def sample_row(sample: Sample) -> tuple[Any, ...]:
+    """The sample in the order of SAMPLE_COLUMNS."""
+    return (sample.id, sample.key, *sample.moment, json.dumps(dict(sample.data), default=repr))
+
+
+def sample_of(row: tuple[Any, ...]) -> Sample:
+    """The sample that such a row holds."""
+    return Sample(row[0], row[1], Moment(*row[2:5]), json.loads(row[5]))
 
 
 def tick_row(tick: TickRecord) -> tuple[Any, ...]:
@@ -34,9 +42,6 @@ def tick_row(tick: TickRecord) -> tuple[Any, ...]:
 
 def tick_of(row: tuple[Any, ...]) -> TickRecord:
     """The record that such a row holds."""
-    layers = (
-        LayerOutcome(rule, outcome, tuple(notes), us) for rule, outcome, notes, us in json.loads(row[10])
-    )
     return TickRecord(
         tick=row[0],
         moment=Moment(*row[1:4]),
@@ -45,10 +50,15 @@ def tick_of(row: tuple[Any, ...]) -> TickRecord:
         samples=tuple(json.loads(row[7])),
         settings=row[8],
         version=row[9],
-        layers=tuple(layers),
+        layers=layers_of(row[10]),
         effects=tuple(json.loads(row[11])),
         tick_ms=row[12],
         took_us=row[13],
         snapshot=row[14],
         engine=row[15],
     )
+
+
+def layers_of(text: str) -> tuple[LayerOutcome, ...]:
+    """What each rule did, out of a row's JSON."""
+    return tuple(LayerOutcome(rule, said, tuple(notes), us) for rule, said, notes, us in json.loads(text))

@@ -1,18 +1,21 @@
-"""The event log for the command line: synchronous, read-only, quick to import, good beside a running daemon."""
+"""Reads events.db beside a running daemon or without one: synchronous, read-only, quick to import."""
 
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from pulse_adapters.sqlite.chain import COLUMNS, START
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.faults import corrupt, translated
 from pulse_adapters.sqlite.payloads import Lost, payload_in
-from pulse_adapters.sqlite.references import REDACTED, damaged, is_reference
+from pulse_adapters.sqlite.references import is_reference
 from pulse_core.model.errors import Ambiguous, LogUnavailable, NoHome, PulseError, UnknownName
+from pulse_core.model.event import Event, Head
+from pulse_core.model.stored_data import REDACTED, damaged
+from pulse_core.ports.readers import ALL_EVENTS, EventQuery
 
 _BATCH = 1_000
 _ROW = f"{COLUMNS}, json_valid(data)"
@@ -21,51 +24,24 @@ _ALTERED = (
 )
 
 
-class EventRow(NamedTuple):
-    """An event as `pulse_core.model.event.Event` has it, field by field, without importing pydantic."""
-
-    seq: int
-    id: str
-    at: int
-    boot: str
-    mono: int
-    kind: str
-    subject: str
-    actor: str
-    host: str
-    cause: str | None
-    data: str
-
-
-class Wanted(NamedTuple):
-    """Which events: after a row, not before a time (UTC microseconds), of these kinds, about this subject."""
-
-    since_seq: int = 0
-    since_at: int | None = None
-    kinds: Sequence[str] = ()
-    subject: str | None = None
-
-    def condition(self) -> tuple[str, list[Any]]:
-        """The same as SQL; kinds never choose an index, which would be slower than the scan."""
-        parts: list[str] = []
-        values: list[Any] = []
-        if self.since_at is not None:
-            parts.append("at >= ?")
-            values.append(self.since_at)
-        if self.kinds:
-            parts.append(f"+kind IN ({','.join('?' * len(self.kinds))})")
-            values += self.kinds
-        if self.subject is not None:
-            parts.append("subject = ?")
-            values.append(self.subject)
-        return "".join(f" AND {part}" for part in parts), values
+def condition(query: EventQuery) -> tuple[str, list[Any]]:
+    """The query as SQL; kinds never choose an index, which would be slower than the scan."""
+    parts: list[str] = []
+    values: list[Any] = []
+    if query.since_at is not None:
+        parts.append("at >= ?")
+        values.append(query.since_at)
+    if query.kinds:
+        parts.append(f"+kind IN ({','.join('?' * len(query.kinds))})")
+        values += query.kinds
+    if query.subject is not None:
+        parts.append("subject = ?")
+        values.append(query.subject)
+    return "".join(f" AND {part}" for part in parts), values
 
 
-ALL = Wanted()
-
-
-class LogReader:
-    """Reads `events.db` and `objects/` of a home. `with` closes it; raises NoHome if there is no log."""
+class SqliteEventReader:
+    """`EventReader` on `events.db` and `objects/` of a home. `with` closes it; raises NoHome if there is no log."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / "events.db"
@@ -78,7 +54,7 @@ class LogReader:
         except sqlite3.Error as error:
             raise unreadable(error, self._path) from error
 
-    def __enter__(self) -> "LogReader":
+    def __enter__(self) -> "SqliteEventReader":
         return self
 
     def __exit__(
@@ -90,24 +66,22 @@ class LogReader:
         """Let go of the file."""
         self._connection.close()
 
-    def head(self) -> tuple[int, bytes]:
-        """The last row's number and chain value; 0 and zeros for an empty log."""
+    def head(self) -> Head:
         rows = self._rows("SELECT seq, chain FROM event ORDER BY seq DESC LIMIT 1", ())
-        return rows[0] if rows else (0, START)
+        return Head(*rows[0]) if rows else Head()
 
     def chain_at(self, seq: int) -> bytes | None:
-        """The chain value of one row (of row 0: zeros), or None if there is no such row."""
         rows = self._rows("SELECT chain FROM event WHERE seq = ?", (seq,)) if seq else [(START,)]
         return rows[0][0] if rows else None
 
     def events(
-        self, wanted: Wanted = ALL, *, limit: int | None = None, newest_first: bool = False
-    ) -> Iterator[EventRow]:
-        """The wanted events. Reads in batches that hold no snapshot, so a reader that pauses delays nobody."""
-        condition, values = wanted.condition()
+        self, query: EventQuery = ALL_EVENTS, *, limit: int | None = None, newest_first: bool = False
+    ) -> Iterator[Event]:
+        """Reads in batches that hold no snapshot of the file between them."""
+        where, values = condition(query)
         order = "DESC" if newest_first else "ASC"
-        low, high = wanted.since_seq, (1 << 63) - 1
-        sql = f"SELECT {_ROW} FROM event WHERE seq > ? AND seq < ?{condition} ORDER BY seq {order} LIMIT ?"
+        low, high = query.since_seq, (1 << 63) - 1
+        sql = f"SELECT {_ROW} FROM event WHERE seq > ? AND seq < ?{where} ORDER BY seq {order} LIMIT ?"
         left = limit if limit is not None else high
         while left > 0:
             count = min(left, _BATCH)
@@ -118,12 +92,9 @@ class LogReader:
             left -= count
             low, high = (low, rows[-1][0]) if newest_first else (rows[-1][0], high)
 
-    def last_before(self, at: int) -> EventRow | None:
-        """The last event not later than `at` (UTC microseconds), or None.
-
-        Found by bisection, as time goes on with the rows; where the clock was set back, it is one that fits.
-        """
-        low, high = 0, self.head()[0]
+    def last_before(self, at: int) -> Event | None:
+        """Found by bisection, as time goes on with the rows; where the clock was set back, it is one that fits."""
+        low, high = 0, self.head().seq
         while low < high:
             middle = (low + high + 1) // 2
             rows = self._rows("SELECT at FROM event WHERE seq = ?", (middle,))
@@ -131,10 +102,9 @@ class LogReader:
                 low = middle
             else:
                 high = middle - 1
-        return next(self.events(Wanted(since_seq=low - 1), limit=1), None) if low else None
+        return next(self.events(EventQuery(since_seq=low - 1), limit=1), None) if low else None
 
-    def event(self, name: str) -> EventRow:
-        """The event of this id, or of the only id that begins so. Raises UnknownName or Ambiguous."""
+    def event(self, name: str) -> Event:
         sql = f"SELECT {_ROW} FROM event WHERE id >= ? AND id < ? ORDER BY id LIMIT 4"
         rows = self._rows(sql, (name, name + "\x7f")) if name else []
         exact = [row for row in rows if row[1] == name]
@@ -153,8 +123,8 @@ class LogReader:
                 return self._rows(sql, values)
             raise unreadable(error, self._path) from error
 
-    def _whole(self, row: tuple[Any, ...]) -> EventRow:
-        event = EventRow._make(row[:11])
+    def _whole(self, row: tuple[Any, ...]) -> Event:
+        event = Event._make(row[:11])
         if row[10] is None:
             return event._replace(data=REDACTED)
         is_doubtful = not row[11] or self._connection.text_factory is not str
@@ -162,7 +132,7 @@ class LogReader:
             return event._replace(data=damaged(_ALTERED))
         return event._replace(data=self._large(event)) if is_reference(event.data) else event
 
-    def _large(self, event: EventRow) -> str:
+    def _large(self, event: Event) -> str:
         """The payload from its object; if that is lost or altered, the row says so and the others are read."""
         try:
             return payload_in(self._objects, event.data)

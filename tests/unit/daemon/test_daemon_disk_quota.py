@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_core.daemon.room import Cut, Output, Plan, plan
+from pulse_core.daemon.disk_quota import Cut, Output, Plan, plan
 
 MIB = 1 << 20
 

@@ -5,26 +5,22 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.config.home import Home, expanded
 from pulse_adapters.host.disks import Mounts
 from pulse_adapters.host.outputs import ROTATE_AT
 from pulse_adapters.host.rotation import KEPT, cut
-from pulse_adapters.objects import shards
-from pulse_adapters.sqlite.unfinished import PLAN, RESTORING
+from pulse_core.app.gc import MINIMUM_AGE
+from pulse_core.home import HomeLayout
 from pulse_core.settings import SessionsSettings, Settings
-
-AGE = 3_600.0
-"""Seconds: what is younger may be somebody's work."""
 
 OLD_LOG = 7 * 86_400.0
 """Seconds after which a log that was put aside at a rotation goes."""
-
 
 ARCHIVE = re.compile(r"sessions-(\d{8}T\d{6}Z)-(.+)-\d+\.tar\.gz")
 """As `pulse_adapters.files.archiver` has it, which is too large to import where nothing is archived."""
@@ -38,26 +34,47 @@ class Leftover(NamedTuple):
     is_log: bool = False
 
 
-def leftovers(home: Home, settings: Settings) -> Iterator[Leftover]:
-    """All of them, each looked at only when it is asked for."""
-    now = time.time()
-    for shard in shards(home.objects, now - AGE):
-        yield from (Leftover(path, size) for path, size in shard.leftovers.items())
-    restoring = home.path / RESTORING
-    if restoring.is_dir() and not (restoring / PLAN).exists():
-        yield Leftover(restoring, 0)  # who takes away holds the home's lock, as who restores would
-    for pattern in ("*.unfinished", "logs/*.unfinished", ".*.unfinished"):
-        yield from _older(home.path.glob(pattern), now - AGE)
-    yield from _older(home.path.glob(f"{home.vitals.name}.unusable*"), now - settings.watch.keep / 1e6)
-    yield from _older(home.outputs.glob("*.log.1"), now - OLD_LOG)
-    for path in home.outputs.glob("*.log"):
-        if (size := _size(path)) > ROTATE_AT:
-            yield Leftover(path, size - KEPT, is_log=True)
-    if settings.resources.sessions:
-        yield from _expired(home, settings.resources.sessions, now)
+@dataclass(frozen=True)
+class HomeLeftovers:
+    """Implements `LeftoverFiles`. broken_off: what broken-off writes left among the objects, with their bytes.
+
+    expand: the absolute path that a setting names.
+    """
+
+    home: HomeLayout
+    settings: Callable[[], Settings]
+    broken_off: Callable[[], Iterable[Mapping[Path, int]]]
+    expand: Callable[[str], Path]
+
+    def sizes(self) -> list[int]:
+        """The bytes that each would give back."""
+        return [one.bytes for one in self._all()]
+
+    def remove(self) -> list[int]:
+        """Take each away; the bytes that this gave back."""
+        gone = [_remove(one) for one in self._all()]
+        return [size for size in gone if size is not None]
+
+    def _all(self) -> Iterator[Leftover]:
+        """Each is looked at only when it is asked for."""
+        home, settings, now = self.home, self.settings(), time.time()
+        for files in self.broken_off():
+            yield from (Leftover(path, size) for path, size in files.items())
+        if home.restoring.is_dir() and not home.restore_plan.exists():
+            yield Leftover(home.restoring, 0)  # who takes away holds the home's lock, as who restores would
+        for pattern in ("*.unfinished", "logs/*.unfinished", ".*.unfinished"):
+            yield from _older(home.path.glob(pattern), now - MINIMUM_AGE)
+        yield from _older(home.path.glob(f"{home.vitals.name}.unusable*"), now - settings.watch.keep / 1e6)
+        yield from _older(home.outputs.glob("*.log.1"), now - OLD_LOG)
+        for path in home.outputs.glob("*.log"):
+            if (size := _size(path)) > ROTATE_AT:
+                yield Leftover(path, size - KEPT, is_log=True)
+        if sessions := settings.resources.sessions:
+            archive = self.expand(sessions.archive) if sessions.archive else home.path / "archive"
+            yield from _expired(archive, sessions, now)
 
 
-def removed(leftover: Leftover) -> int | None:
+def _remove(leftover: Leftover) -> int | None:
     """Take it away; the bytes that this gave back, None if it could not be done."""
     if leftover.is_log:
         return cut(leftover.path) or None
@@ -85,9 +102,8 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _expired(home: Home, sessions: SessionsSettings, now: float) -> Iterator[Leftover]:
+def _expired(directory: Path, sessions: SessionsSettings, now: float) -> Iterator[Leftover]:
     """Archives of sessions that need not be kept any longer; a far directory is left to who archives there."""
-    directory = expanded(sessions.archive) if sessions.archive else home.path / "archive"
     if not _is_near(directory) or not directory.is_dir() or _is_in_use(directory):
         return
     before = now - sessions.retain / 1e6

@@ -14,14 +14,16 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.files import archiver
+from pulse_adapters.host import leftovers
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.outputs import ROTATE_AT, open_output
 from pulse_adapters.objects import FileObjects
 from pulse_adapters.objects.files import LATEST
 from pulse_adapters.sqlite.events import SqliteEventLog
-from pulse_adapters.sqlite.garbage import NamedObjects, unnamed_by_ticks
+from pulse_adapters.sqlite.garbage import unnamed_by_ticks
 from pulse_adapters.sqlite.references import LARGE
 from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_core.app.gc import Sweeper
 from pulse_core.model.errors import Damaged, LogUnavailable
 from pulse_core.model.event import Draft, Head
 from pulse_core.model.kinds import ErrorReported, SettingsRefused
@@ -29,8 +31,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
 from pulse_core.ports import Swept
 from pulse_core.settings import Settings
-from upulse_cli import leftovers
-from upulse_cli.sweeping import Broom
+from upulse_cli.wiring.gc import sweeper_of
 
 LONG_AGO = time.time() - 2 * 86_400
 SESSIONS = {"resources": {"sessions": {"root": "/nowhere/sessions", "retain": "1d"}}}
@@ -58,13 +59,11 @@ def age(objects: FileObjects, *names: str) -> None:
         os.utime(objects.path(name), (LONG_AGO, LONG_AGO))
 
 
-def broom(home: Home, objects: FileObjects, settings: Settings | None = None, damage: str = "") -> Broom:
+def sweeper(home: Home, objects: FileObjects, settings: Settings | None = None, damage: str = "") -> Sweeper:
     async def unnamed(names: Sequence[str]) -> Sequence[str]:
         return unnamed_by_ticks(home.vitals, names)
 
-    return Broom(
-        home, objects, NamedObjects(home.events), unnamed, lambda: settings or Settings(), lambda: damage
-    )
+    return sweeper_of(home, objects, unnamed, lambda: settings or Settings(), lambda: damage)
 
 
 async def test_only_old_objects_that_nothing_names_go(home: Home) -> None:
@@ -75,8 +74,8 @@ async def test_only_old_objects_that_nothing_names_go(home: Home) -> None:
         tick = TickRecord(1, Moment(1, "b", 1), "timer", Head(), (), "d", "0", (), (), 1, 1, snapshot)
         vitals.record(tick)
         age(writing, named, orphan, snapshot)
-        sweep = replace(broom(home, objects := FileObjects(home.objects)), unnamed=vitals.unnamed)
-        assert await sweep.look() == await sweep() == Swept(1, 0, 6)
+        sweep = replace(sweeper(home, objects := FileObjects(home.objects)), unnamed_by_ticks=vitals.unnamed)
+        assert await sweep.forecast() == await sweep() == Swept(1, 0, 6)
         assert await objects.get(orphan) is None
         assert None not in [await objects.get(name) for name in (named, young, snapshot)]
         await vitals.trim(60_000_000, 60_000_000)
@@ -87,7 +86,7 @@ async def test_only_old_objects_that_nothing_names_go(home: Home) -> None:
 
 async def test_rows_that_came_since_the_last_sweep_are_known_to_the_next(home: Home) -> None:
     objects = FileObjects(home.objects)
-    sweep = broom(home, FileObjects(home.objects))
+    sweep = sweeper(home, FileObjects(home.objects))
     age(objects, await large_event(home, objects, "x"))
     assert await sweep() == Swept()
     age(objects, await large_event(home, objects, "y"))
@@ -100,11 +99,11 @@ async def test_an_object_that_is_put_again_stays_for_the_event_that_will_name_it
     again, latest = await objects.put(b"again"), await objects.put(b"latest")
     age(objects, again, latest)
     assert await objects.put(b"again") == again  # now it is young
-    assert await broom(home, objects)() == Swept()  # and the other was put by this process just now
+    assert await sweeper(home, objects)() == Swept()  # and the other was put by this process just now
     for number in range(LATEST):
         await objects.put(str(number % 3).encode())
     age(objects, again)
-    assert (await broom(home, objects)()).objects == 2  # nobody can be about to name them any more
+    assert (await sweeper(home, objects)()).objects == 2  # nobody can be about to name them any more
 
 
 async def test_putting_and_sweeping_at_the_same_time_lose_nothing(home: Home) -> None:
@@ -114,7 +113,7 @@ async def test_putting_and_sweeping_at_the_same_time_lose_nothing(home: Home) ->
     names = [await objects.put(blob) for blob in blobs]
     age(objects, *names)
     objects = FileObjects(home.objects)  # a new process, which remembers no puts
-    sweeping = asyncio.ensure_future(broom(home, objects)())
+    sweeping = asyncio.ensure_future(sweeper(home, objects)())
     assert await asyncio.gather(*map(objects.put, blobs)) == names
     await sweeping
     assert [await objects.get(name) for name in names] == blobs
@@ -129,7 +128,7 @@ async def test_nothing_goes_while_the_log_is_damaged_or_copies_of_damage_are_kep
     age(writing, await writing.put(b"orphan"))
     if why == "copies":
         (home.damaged / "1").mkdir(parents=True)
-    sweep = broom(home, FileObjects(home.objects), damage="row 3 was altered" if why == "damage" else "")
+    sweep = sweeper(home, FileObjects(home.objects), damage="row 3 was altered" if why == "damage" else "")
     assert await sweep() == Swept()
 
 
@@ -142,7 +141,7 @@ async def test_a_reference_that_was_altered_stops_the_sweep(home: Home) -> None:
         forger.commit()
     age(objects, named)
     with pytest.raises(Damaged, match="row 2 was altered"):
-        await broom(home, FileObjects(home.objects))()
+        await sweeper(home, FileObjects(home.objects))()
     assert await objects.get(named)
 
 
@@ -157,7 +156,7 @@ async def test_nothing_goes_while_it_cannot_be_known_what_is_named(home: Home, w
     if which == "vitals":
         home.vitals.write_bytes(b"no database" * 1_000)
     with pytest.raises(LogUnavailable, match=r"read|not there"):
-        await broom(home, FileObjects(home.objects))()
+        await sweeper(home, FileObjects(home.objects))()
     assert await objects.get(orphan)
 
 
@@ -185,8 +184,8 @@ async def test_what_was_broken_off_and_old_logs_go(home: Home) -> None:
         home.objects / "ab" / ".new-y",
     ]
     staying[-1].write_bytes(b"young")
-    sweep = broom(home, FileObjects(home.objects))
-    assert await sweep.look() == await sweep() == Swept(0, 4, 16)
+    sweep = sweeper(home, FileObjects(home.objects))
+    assert await sweep.forecast() == await sweep() == Swept(0, 4, 16)
     assert [path for path in going if path.exists()] == []
     assert [path for path in staying if not path.exists()] == []
 
@@ -198,8 +197,8 @@ async def test_archives_go_when_their_time_is_over(home: Home) -> None:
     renewed.write_bytes(b"young")
     staying = [renewed, old_file(going.with_name("sessions-20990101T000000Z-abc-1.tar.gz")),
                old_file(going.with_name("mine.tar.gz"))]  # fmt: skip
-    assert (await broom(home, FileObjects(home.objects))()).files == 0  # without settings nobody archives
-    sweep = broom(home, FileObjects(home.objects), Settings.model_validate(SESSIONS))
+    assert (await sweeper(home, FileObjects(home.objects))()).files == 0  # without settings nobody archives
+    sweep = sweeper(home, FileObjects(home.objects), Settings.model_validate(SESSIONS))
     assert (await sweep()).files == 1
     assert not going.exists()
     assert all(path.exists() for path in staying)
@@ -219,7 +218,7 @@ async def test_a_log_that_is_written_is_cut_to_its_end_and_its_writer_goes_on(ho
     writer = open_output(log)
     lines = [b"%08d\n" % number for number in range(ROTATE_AT // 9 + 1_000)]
     os.write(writer, b"".join(lines))
-    swept = await broom(home, FileObjects(home.objects))()
+    swept = await sweeper(home, FileObjects(home.objects))()
     assert swept.files == 1
     assert 0 < swept.bytes < 100_000
     os.write(writer, b"and on\n")
@@ -228,7 +227,7 @@ async def test_a_log_that_is_written_is_cut_to_its_end_and_its_writer_goes_on(ho
     kept = (home.outputs / "gateway.log.1").read_bytes()
     assert len(kept) == ROTATE_AT
     assert kept.endswith(b"".join(lines[-1_000:]))
-    assert (await broom(home, FileObjects(home.objects))()).files == 0
+    assert (await sweeper(home, FileObjects(home.objects))()).files == 0
 
 
 async def test_a_link_among_the_logs_is_not_followed(home: Home, tmp_path: Path) -> None:
@@ -238,5 +237,5 @@ async def test_a_link_among_the_logs_is_not_followed(home: Home, tmp_path: Path)
     home.outputs.mkdir()
     (home.outputs / "gateway.log").symlink_to(precious)
     (home.path / "x.unfinished").symlink_to(precious)
-    assert (await broom(home, FileObjects(home.objects))()).files == 0
+    assert (await sweeper(home, FileObjects(home.objects))()).files == 0
     assert precious.stat().st_size > ROTATE_AT

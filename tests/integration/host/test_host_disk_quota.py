@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.host.own_files import HomeFiles, cut_all, cut_one, outputs_in, taken
 from pulse_adapters.sqlite.connect import connect_readonly
-from pulse_adapters.sqlite.reserve import SIZE
+from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
-from pulse_core.daemon.room import Cut
+from pulse_core.daemon import disk_quota
+from pulse_core.daemon.disk_quota import Cut, keep_quota
 from pulse_core.model.moment import Moment
 from pulse_core.settings import Settings
-from upulse_cli import room
-from upulse_cli.room import cut_all, cut_one, keep_room, looked, outputs_in, taken
 
 MIB = 1 << 20
 
@@ -31,6 +31,16 @@ def home(tmp_path: Path) -> Home:
     home.create()
     home.outputs.mkdir()
     return home
+
+
+def own_files(home: Home) -> HomeFiles:
+    return HomeFiles(home, SIZE, Reserve(home.reserve).make)
+
+
+def whole(home: Home) -> int:
+    """The bytes of all that is bounded."""
+    vitals, outputs = own_files(home).sizes()
+    return vitals + sum(output.whole for output in outputs)
 
 
 def lines(first: int, last: int) -> bytes:
@@ -180,19 +190,24 @@ async def test_a_file_of_before_there_were_slices_gets_smaller_too(home: Home) -
 async def test_what_takes_too_much_is_cut_and_that_is_said(
     home: Home, vitals: SqliteVitals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "LOOK_S", 0.01)
+    monkeypatch.setattr(disk_quota, "LOOK_S", 0.01)
     (home.outputs / "loud.log").write_bytes(lines(0, 2 * MIB))
     (home.outputs / "quiet.log").write_bytes(b"little\n")
     await filled(vitals, 700)
     said: list[str] = []
     settings = Settings.model_validate({"self": {"disk_mb": 16}})
     keeping = asyncio.create_task(
-        keep_room(home, vitals, lambda: settings, lambda whose, words: said.append(f"{whose}: {words}"))
+        keep_quota(
+            own_files(home),
+            vitals.yield_oldest,
+            lambda: settings,
+            lambda whose, words: said.append(f"{whose}: {words}"),
+        )
     )
     async with asyncio.timeout(30):
         while not said:
             await asyncio.sleep(0.01)
-        while looked(home, 16 * MIB)[0] > 16 * MIB:
+        while whole(home) > 16 * MIB:
             await asyncio.sleep(0.01)
     keeping.cancel()
     await asyncio.wait([keeping])
@@ -205,7 +220,7 @@ async def test_what_takes_too_much_is_cut_and_that_is_said(
 async def test_within_the_bound_nothing_is_touched_or_said(
     home: Home, vitals: SqliteVitals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "LOOK_S", 0.01)
+    monkeypatch.setattr(disk_quota, "LOOK_S", 0.01)
     (home.outputs / "a.log").write_bytes(lines(0, 1_000))
     said: list[str] = []
     looks: list[int] = []
@@ -214,7 +229,9 @@ async def test_within_the_bound_nothing_is_touched_or_said(
         looks.append(1)
         return Settings()
 
-    keeping = asyncio.create_task(keep_room(home, vitals, settings, lambda *words: said.append(words[1])))
+    keeping = asyncio.create_task(
+        keep_quota(own_files(home), vitals.yield_oldest, settings, lambda *words: said.append(words[1]))
+    )
     async with asyncio.timeout(10):
         while len(looks) < 5:
             await asyncio.sleep(0.01)
@@ -227,9 +244,11 @@ async def test_within_the_bound_nothing_is_touched_or_said(
 async def test_what_was_given_up_on_a_full_disk_is_held_back_again(
     home: Home, vitals: SqliteVitals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "LOOK_S", 0.01)
+    monkeypatch.setattr(disk_quota, "LOOK_S", 0.01)
     assert not home.reserve.exists()
-    keeping = asyncio.create_task(keep_room(home, vitals, Settings, lambda *words: None))
+    keeping = asyncio.create_task(
+        keep_quota(own_files(home), vitals.yield_oldest, Settings, lambda *words: None)
+    )
     async with asyncio.timeout(10):
         while not (home.reserve.exists() and home.reserve.stat().st_blocks * 512 >= SIZE):
             await asyncio.sleep(0.01)

@@ -1,0 +1,75 @@
+"""What Pulse itself writes beside its log: how much there is, and cutting it down."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pulse_adapters.host.rotation import cut
+from pulse_core.daemon.disk_quota import Cut, Output
+from pulse_core.home import HomeLayout
+from pulse_core.model.sizes import spell_size
+
+OLDER = ".1"
+
+
+@dataclass(frozen=True)
+class HomeFiles:
+    """Implements `OwnFiles`. reserve_size: bytes that `make_reserve` holds back for a full disk."""
+
+    home: HomeLayout
+    reserve_size: int
+    make_reserve: Callable[[], object]
+
+    def sizes(self) -> tuple[int, Sequence[Output]]:
+        """The bytes of vitals.db with its -wal, and every output."""
+        vitals = sum(taken(Path(f"{self.home.vitals}{part}")) for part in ("", "-wal"))
+        return vitals, list(outputs_in(self.home.outputs))
+
+    def cut(self, cuts: Sequence[Cut]) -> list[str]:
+        """Cut the outputs; what was done, in words."""
+        return cut_all(self.home.outputs, cuts)
+
+    def hold_back(self) -> None:
+        """Make the reserve for a full disk anew, once it was given up and there is room for it."""
+        if self.home.reserve.exists():
+            return
+        file_system = os.statvfs(self.home.run)
+        if file_system.f_bavail * file_system.f_frsize >= 2 * self.reserve_size:
+            self.make_reserve()
+
+
+def outputs_in(directory: Path) -> Iterator[Output]:
+    """Every output in logs/ that is a plain file."""
+    try:
+        names = sorted(os.listdir(directory))
+    except FileNotFoundError:
+        return
+    for name in names:
+        if name.endswith(".log"):
+            yield Output(name, taken(directory / name), taken(directory / f"{name}{OLDER}"))
+        elif name.endswith(f".log{OLDER}") and name.removesuffix(OLDER) not in names:
+            yield Output(name.removesuffix(OLDER), 0, taken(directory / name))
+
+
+def taken(path: Path) -> int:
+    """Bytes that a plain file takes on the disk, of what it holds; 0 for anything else."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return 0
+    return min(found.st_size, found.st_blocks * 512) if stat.S_ISREG(found.st_mode) else 0
+
+
+def cut_all(directory: Path, cuts: Sequence[Cut]) -> list[str]:
+    """Cut the outputs; what was done, in words."""
+    return [cut_one(directory / one.name, one.kept) for one in cuts]
+
+
+def cut_one(path: Path, kept: int) -> str:
+    """Make the end of an output the older one, which goes first: it takes the room. What was done, in words."""
+    older = path.with_name(path.name + OLDER)
+    before = taken(older)
+    older.unlink(missing_ok=True)
+    return f"{path.name} gives back {spell_size(before + cut(path, kept))}"

@@ -1,0 +1,96 @@
+"""Garbage of a home: old vitals, objects that nothing names, and files that are of no use any more.
+
+An object is on disk before the event that names it, so one that nothing names may be about to be named. That is why
+what was touched within the hour stays, what was put last stays whatever the clock says, and only the process that
+writes the log deletes: the daemon, or whoever holds the home's lock. In doubt nothing goes.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pulse_core.model.errors import PulseError
+from pulse_core.model.kinds import GcDone
+from pulse_core.ports import Sweep, Swept, Vitals
+from pulse_core.settings import WatchSettings
+
+MINIMUM_AGE = 3_600.0
+"""Seconds: what is younger may be somebody's work."""
+
+
+class References(Protocol):
+    """The objects that rows of the log name; both are for a thread."""
+
+    def __contains__(self, name: str) -> bool: ...
+
+    def advance(self) -> None:
+        """Go on to the head of the log. Raises Damaged if a reference is not what was recorded."""
+        ...
+
+
+class LeftoverFiles(Protocol):
+    """Files of a home that are of no use any more; both are for a thread."""
+
+    def sizes(self) -> Sequence[int]:
+        """The bytes that each of them would give back."""
+        ...
+
+    def remove(self) -> Sequence[int]:
+        """Take them away; the bytes that each gave back."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sweeper:
+    """A `Sweep` of a home.
+
+    old_objects: those that are older than MINIMUM_AGE with their bytes, many at a time; discard: deletes those of them
+    that nobody has put since; unnamed_by_ticks: those of the given objects that no tick names; is_in_doubt: whether
+    the log is damaged, or copies of damaged stores are kept, whose rows may name objects, too.
+    """
+
+    old_objects: Callable[[], Iterable[Mapping[str, int]]]
+    discard: Callable[[Iterable[str]], Sequence[int]]
+    references: References
+    unnamed_by_ticks: Callable[[Sequence[str]], Awaitable[Sequence[str]]]
+    leftovers: LeftoverFiles
+    is_in_doubt: Callable[[], bool]
+
+    async def __call__(self) -> Swept:
+        """Sweep; what was taken away."""
+        orphans = await self._orphans()
+        objects = await asyncio.to_thread(self.discard, orphans)
+        files = await asyncio.to_thread(self.leftovers.remove)
+        return Swept(len(objects), len(files), sum(objects) + sum(files))
+
+    async def forecast(self) -> Swept:
+        """What would be taken away."""
+        orphans = await self._orphans()
+        files = await asyncio.to_thread(self.leftovers.sizes)
+        return Swept(len(orphans), len(files), sum(orphans.values()) + sum(files))
+
+    async def _orphans(self) -> Mapping[str, int]:
+        """Old objects that neither a row of the log nor a tick names, with their bytes."""
+        if self.is_in_doubt():
+            return {}
+        await asyncio.to_thread(self.references.advance)
+        orphans: dict[str, int] = {}
+        for objects in await asyncio.to_thread(lambda: list(self.old_objects())):
+            if unknown := [name for name in objects if name not in self.references]:
+                orphans |= {name: objects[name] for name in await self.unnamed_by_ticks(unknown)}
+        return orphans
+
+
+async def collect_garbage(vitals: Vitals, sweep: Sweep, now: int, watch: WatchSettings) -> GcDone:
+    """Take away what is of no use now (UTC microseconds); what went, and what could not be done."""
+    began = asyncio.get_running_loop().time()
+    trimmed = await vitals.trim(now - watch.keep, now - watch.keep_minutes)
+    done = GcDone(**trimmed._asdict())
+    try:
+        done = done.model_copy(update=(await sweep())._asdict())
+    except Exception as error:  # noqa: BLE001  a home that is not swept must not end what keeps the machine alive
+        told = str(error) if isinstance(error, PulseError | OSError) else f"{type(error).__name__}: {error}"
+        done = done.model_copy(update={"fault": told})
+    took = asyncio.get_running_loop().time() - began
+    return done.model_copy(update={"took_ms": round(took * 1000)})

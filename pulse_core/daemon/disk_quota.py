@@ -1,0 +1,110 @@
+"""Keeps vitals.db and logs/ within `[self] disk_mb`: a look every ten seconds, and the oldest goes.
+
+It also holds blocks back again for a full disk, when those of before were given up.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from pulse_core.model.sizes import spell_size
+from pulse_core.settings import Settings
+
+LOOK_S = 10.0
+
+LEAST = 0.25
+MOST = 0.9
+"""The shares of the time covered by vitals that go at once."""
+
+
+class Output(NamedTuple):
+    """What a guarded process prints: the file's name, its bytes, and those of the older one beside it (`.1`)."""
+
+    name: str
+    size: int
+    old: int = 0
+
+    @property
+    def whole(self) -> int:
+        """Bytes of both."""
+        return self.size + self.old
+
+
+class Cut(NamedTuple):
+    """An output whose last `kept` bytes become the older file, and which begins anew."""
+
+    name: str
+    kept: int
+
+
+class Plan(NamedTuple):
+    """Outputs to cut, and the oldest share of the vitals to forget."""
+
+    cuts: tuple[Cut, ...] = ()
+    forget: float = 0.0
+
+
+def plan(vitals: int, outputs: Sequence[Output], bound: int) -> Plan:
+    """What goes if all together is over the bound: each of the two may have half of it.
+
+    Of the outputs the largest are cut first, each to its part of a quarter of the bound.
+    """
+    printed = sum(output.whole for output in outputs)
+    if vitals + printed <= bound:
+        return Plan()
+    half = bound // 2
+    forget = min(max(1 - half / vitals, LEAST), MOST) if vitals > half else 0.0
+    cuts: list[Cut] = []
+    kept = half // 2 // max(1, len(outputs))
+    for output in sorted(outputs, key=lambda one: -one.whole):
+        if printed <= half or output.whole <= kept:
+            break
+        cuts.append(Cut(output.name, min(kept, output.size)))
+        printed -= output.whole - min(kept, output.size)
+    return Plan(tuple(cuts), forget)
+
+
+class OwnFiles(Protocol):
+    """What Pulse itself writes beside its log; all of it is for a thread, and raises OSError."""
+
+    def sizes(self) -> tuple[int, Sequence[Output]]:
+        """The bytes of the vitals, and every output."""
+        ...
+
+    def cut(self, cuts: Sequence[Cut]) -> list[str]:
+        """Cut these outputs; what was done, in words."""
+        ...
+
+    def hold_back(self) -> None:
+        """Take the blocks for a full disk again, if they were given up and there is room for them."""
+        ...
+
+
+async def keep_quota(
+    files: OwnFiles,
+    forget_oldest: Callable[[float], Awaitable[None]],
+    settings: Callable[[], Settings],
+    failed: Callable[[str, str], None],
+) -> None:
+    """Look for ever, and make room; what went, and what could not, is said.
+
+    forget_oldest: forgets this share of the vitals.
+    """
+    while True:
+        await asyncio.sleep(LOOK_S)
+        bound = settings().self_.disk_mb << 20
+        try:
+            await asyncio.to_thread(files.hold_back)
+            vitals, outputs = await asyncio.to_thread(files.sizes)
+            if (due := plan(vitals, outputs, bound)) == Plan():
+                continue
+            words = await asyncio.to_thread(files.cut, due.cuts)
+            if due.forget:
+                await forget_oldest(due.forget)
+                words.append(f"the oldest {due.forget:.0%} of vitals.db are forgotten")
+        except OSError as error:
+            failed("disk", f"{error.filename or 'the home'}: {error.strerror}; nothing was made room for")
+            continue
+        taken = spell_size(vitals + sum(output.whole for output in outputs))
+        over = f"vitals.db and logs/ took {taken}, {spell_size(bound)} are allowed ([self] disk_mb)"
+        failed("disk", f"{over}: {'; '.join(words)}")
