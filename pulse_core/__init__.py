@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pulse_core.engine.authored import Plugin, Projection
+    from pulse_core.engine.plugin import Plugin, Projection
     from pulse_core.model.errors import PulseError
     from pulse_core.model.event import Event
     from pulse_core.model.kinds import Effect
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "engine.authored": ("Plugin", "Projection"),
+    "engine.plugin": ("Plugin", "Projection"),
     "model.errors": ("PulseError",),
     "model.event": ("Event",),
     "model.kinds": ("Effect",),

@@ -18,8 +18,8 @@ from pulse_core.rules import Rule
 from pulse_core.rules.onion import name_of
 from pulse_core.rules.survival import survival_rules
 from pulse_core.rules.survival.holds import Hold
-from pulse_core.rules.survival.keys import is_reserved_by
 from pulse_core.rules.survival.log_causes import EXPLAINS
+from pulse_core.rules.survival.reserved_keys import is_reserved_by
 from pulse_core.settings import Settings as Settings  # the root, complete once this module is imported
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.action_host import tree
 from pulse_adapters.engine_user.account import SYSUSERS, Account, make
-from pulse_adapters.engine_user.quarters import place_of
+from pulse_adapters.engine_user.layout import place_of
 from pulse_adapters.engine_user.reach import barrier
-from pulse_adapters.hands_host import tree
 from pulse_adapters.sandbox.copy_tree import remove_tree
 
 ROOT_ALONE = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a process another user")

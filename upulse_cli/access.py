@@ -80,7 +80,7 @@ def _asked(home: Home, draft: Mapping[str, Any]) -> Answer:
 def _alone(home: Home, draft: Mapping[str, Any]) -> Answer:
     import asyncio  # all of this is slow to import, and only needed while no daemon runs
 
-    from pulse_core.daemon.desk import draft_in
+    from pulse_core.daemon.request_handler import draft_in
     from upulse_cli.quiet import append_quietly
 
     recorded = asyncio.run(append_quietly(home, draft_in(draft)))

@@ -13,7 +13,7 @@ from pulse_adapters.config.file import OWNER_ALONE
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.peer import Peer, group_id
 from pulse_adapters.ipc.server import serve
-from pulse_core.daemon import Caller, Decisions, Desk
+from pulse_core.daemon import Caller, CurrentSettings, RequestHandler
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.model.json_types import Json
 from pulse_core.settings import SocketSettings
@@ -25,16 +25,16 @@ PLACE_LOOK = 3.0
 class Served(NamedTuple):
     """What the socket's server answers with, whom it tells that it serves, and that it could not."""
 
-    desk: Desk
+    request_handler: RequestHandler
     begun: Callable[[], None]
     failed: Callable[[str, str], None]
 
 
-async def answer(home: Home, decisions: Decisions, served: Served) -> None:
+async def answer(home: Home, current_settings: CurrentSettings, served: Served) -> None:
     """Serve the socket until cancelled; if that cannot be done, say so and try again: survival never needs it."""
     while True:
         try:
-            async with serve_socket(home, decisions().socket, served):
+            async with serve_socket(home, current_settings().socket, served):
                 served.begun()
                 while home.socket.exists():  # noqa: ASYNC110 - a file that is removed tells nobody
                     await asyncio.sleep(PLACE_LOOK)
@@ -49,7 +49,7 @@ def serve_socket(home: Home, settings: SocketSettings, served: Served) -> Abstra
     """The socket where the settings want it, answering."""
 
     def asked(peer: Peer, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
-        return served.desk.answer(Caller(peer.role, named(peer.uid)), request)
+        return served.request_handler.answer(Caller(peer.role, named(peer.uid)), request)
 
     def failing(error: Exception) -> None:
         served.failed("socket", f"{type(error).__name__}: {error}")
@@ -71,10 +71,14 @@ def group_here(name: str | None, failed: Callable[[str, str], None]) -> str | No
     return name
 
 
-def with_faults(desk: Desk, faults: Sequence[str]) -> Desk:
+def with_faults(request_handler: RequestHandler, faults: Sequence[str]) -> RequestHandler:
     """The desk, whose status also tells the faults that the settings had at the start."""
     told = list(faults)
-    return replace(desk, report=lambda: {**desk.report(), "settings_faults": told}) if told else desk
+    return (
+        replace(request_handler, report=lambda: {**request_handler.report(), "settings_faults": told})
+        if told
+        else request_handler
+    )
 
 
 def named(uid: int) -> str:

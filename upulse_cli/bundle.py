@@ -21,7 +21,7 @@ import psutil
 
 from pulse_adapters.config.file import load
 from pulse_adapters.config.home import Home
-from pulse_adapters.config.writing import show
+from pulse_adapters.config.toml_writer import show
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core import __version__

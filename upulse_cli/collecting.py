@@ -9,7 +9,7 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.objects import FileObjects
-from pulse_adapters.sqlite.garbage import old_vitals, unnamed_by_ticks
+from pulse_adapters.sqlite.named_objects import old_vitals, unnamed_by_ticks
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core import __version__
 from pulse_core.app.gc import collect_garbage

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.metrics.companion import Companion, companion
-from pulse_core.daemon import Decisions, Desk, Service
+from pulse_core.daemon import CurrentSettings, RequestHandler, Service
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import SettingsLoaded
@@ -29,7 +29,10 @@ FIRST_S, ANSWER_S, MARGIN_S = 1.0, 10.0, 5.0
 
 
 def companions(
-    home: Home, decisions: Decisions, is_turning: Callable[[float], Awaitable[bool]], failed: Failed
+    home: Home,
+    current_settings: CurrentSettings,
+    is_turning: Callable[[float], Awaitable[bool]],
+    failed: Failed,
 ) -> Mapping[str, Service]:
     """The services that keep them. is_turning: whether the loops turn within so many seconds."""
 
@@ -40,22 +43,27 @@ def companions(
         return Heartbeat(wanted, is_turning, failed).run()
 
     return {
-        "metrics": lambda desk, begun: _kept(begun, desk, lambda: decisions().metrics, metrics),
-        "heartbeat outwards": lambda desk, begun: _kept(
-            begun, desk, lambda: decisions().heartbeat, heartbeat
+        "metrics": lambda request_handler, begun: _kept(
+            begun, request_handler, lambda: current_settings().metrics, metrics
+        ),
+        "heartbeat outwards": lambda request_handler, begun: _kept(
+            begun, request_handler, lambda: current_settings().heartbeat, heartbeat
         ),
     }
 
 
 async def _kept(
-    begun: Callable[[], None], desk: Desk, settings: Callable[[], T], work: Callable[[T], Awaitable[None]]
+    begun: Callable[[], None],
+    request_handler: RequestHandler,
+    settings: Callable[[], T],
+    work: Callable[[T], Awaitable[None]],
 ) -> None:
     begun()  # nobody has to wait for it
-    await while_settings_stay(desk, settings, work)
+    await while_settings_stay(request_handler, settings, work)
 
 
 async def while_settings_stay(
-    desk: Desk, settings: Callable[[], T], work: Callable[[T], Awaitable[None]]
+    request_handler: RequestHandler, settings: Callable[[], T], work: Callable[[T], Awaitable[None]]
 ) -> None:
     """Do the work of a group of settings, for ever; anew, and the old one is cancelled, when they change."""
     loaded = asyncio.Event()
@@ -64,12 +72,12 @@ async def while_settings_stay(
         if any(event.kind == SettingsLoaded.kind for event in events):
             loaded.set()
 
-    desk.log.listen(hear)
+    request_handler.log.listen(hear)
     try:
         while True:
             await _until_changed(settings, loaded, work)
     finally:
-        desk.log.unlisten(hear)
+        request_handler.log.unlisten(hear)
 
 
 async def _until_changed(
@@ -152,7 +160,7 @@ class Heartbeat:
         wait = min(FIRST_S, self._every)
         while True:
             try:
-                async with companion(*PYTHON, "pulse_adapters.metrics.beat") as child:
+                async with companion(*PYTHON, "pulse_adapters.metrics.heartbeat") as child:
                     wait = await self._life(child, wait)
             except OSError as error:
                 self._say(f"the process that sends it cannot be started ({error.strerror})")

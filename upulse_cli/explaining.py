@@ -8,11 +8,11 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import iso
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import Insight
+from pulse_core.ports import FoldResult
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import at_once
-from pulse_core.tick.folding import tamed
+from pulse_core.tick.rule_folds import tamed
 from upulse_cli.recorded import Seen
 
 
@@ -56,13 +56,13 @@ class Explained(NamedTuple):
         }
 
 
-def explained(seen: Seen, rules: Sequence[Rule], inside: Insight | None = None) -> Explained:
+def explained(seen: Seen, rules: Sequence[Rule], inside: FoldResult | None = None) -> Explained:
     """Fold the snapshot; `prev` is the same one, so that only what stands is answered, not what has changed.
 
     inside: what those said that are inside these rules, the user's own.
     """
     trace: list[LayerOutcome] = []
-    insight = inside or Insight()
+    insight = inside or FoldResult()
     inner = tamed(insight.verdict)
 
     async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pulse_core.daemon.desk import Desk
+from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 
@@ -136,11 +136,11 @@ def details(kind: str, data: Mapping[str, Json]) -> str:
             return "  ".join(f"{name}={value}" for name, value in data.items() if value not in ("", [], None))
 
 
-async def sense_aloud(desk: Desk) -> None:
+async def sense_aloud(request_handler: RequestHandler) -> None:
     """Log a line of vitals every few seconds, for whoever watches a terminal."""
     while True:
         await asyncio.sleep(ALOUD_EVERY)
-        if vitals := desk.report()["vitals"].get("system-resource"):
+        if vitals := request_handler.report()["vitals"].get("system-resource"):
             LOG.info("%s", sensed(vitals))
 
 

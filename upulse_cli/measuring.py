@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.metrics.chores import Chore
+from pulse_adapters.metrics.periodic_tasks import PeriodicTask
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core import __version__
 from pulse_core.model.errors import PulseError
 
 if TYPE_CHECKING:
-    from pulse_adapters.metrics.families import Seen
+    from pulse_adapters.metrics.families import MetricsInput
     from pulse_adapters.metrics.page import Page
     from pulse_adapters.metrics.tracing import Tracing
 
@@ -44,13 +44,15 @@ def main() -> int:
     home = Home(Path(options.home))
     page = Shown(home)
     if options.listen:
-        Chore(lambda: page.serve(options.listen), RETRY_S, complain, RETRY_S).begin("web")
+        PeriodicTask(lambda: page.serve(options.listen), RETRY_S, complain, RETRY_S).begin("web")
     if options.textfile:
-        writing = Chore(lambda: page.write(Path(options.textfile)), options.every, complain, options.every)
+        writing = PeriodicTask(
+            lambda: page.write(Path(options.textfile)), options.every, complain, options.every
+        )
         writing.begin("textfile")
     exported = Exported(home, options.otlp) if options.otlp else None
     if exported:
-        Chore(exported.round, EXPORT_S, complain).begin("traces")
+        PeriodicTask(exported.round, EXPORT_S, complain).begin("traces")
     sys.stdin.buffer.read()
     if exported:
         exported.rest()
@@ -154,24 +156,24 @@ class Exported:
     def _begun(self) -> "Tracing":
         demand("opentelemetry.exporter.otlp.proto.http", "opentelemetry-exporter-otlp-proto-http", "otel")
         from pulse_adapters.metrics.otlp import Collector
-        from pulse_adapters.metrics.tracing import Kept, Tracing
+        from pulse_adapters.metrics.tracing import PositionFile, Tracing
         from upulse_cli.traced import Recorded
 
         source = Recorded(self._home.path)
         collector = Collector(self._url, source.here().host, __version__)
-        return Tracing(source, Kept(self._home.exported), collector.take)
+        return Tracing(source, PositionFile(self._home.exported), collector.take)
 
 
-def look(home: Home) -> "Seen":
+def look(home: Home) -> "MetricsInput":
     """How everything stands: the daemon's own words, or the little that the files say while it does not answer."""
-    from pulse_adapters.metrics.families import Seen
+    from pulse_adapters.metrics.families import MetricsInput
 
     sizes = sizes_of(home)
     try:
         with Client(home.socket, PATIENCE_S) as client:
-            return Seen(True, client.ask("status"), sizes)
+            return MetricsInput(True, client.ask("status"), sizes)
     except (PulseError, OSError):
-        return Seen(False, left_behind(home), sizes)
+        return MetricsInput(False, left_behind(home), sizes)
 
 
 def left_behind(home: Home) -> dict[str, Any]:

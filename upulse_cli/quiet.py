@@ -13,11 +13,11 @@ from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
 from pulse_core import __version__
-from pulse_core.daemon import Decisions
+from pulse_core.daemon import CurrentSettings
 from pulse_core.model.errors import SettingsRefused
 from pulse_core.model.event import Draft
 from pulse_core.model.payload import Role
-from pulse_core.record import Gate, Recorded
+from pulse_core.record import Gate, RecordedDraft
 from pulse_core.record.view import View, advanced, restored
 from pulse_core.settings import Settings
 from upulse_cli.answering import named
@@ -29,7 +29,7 @@ from upulse_cli.wiring.acting import hands
 async def quiet_gate(home: Home) -> AsyncIterator[Gate]:
     """The gate of a home whose daemon is down. The caller holds the home's lock."""
     view = View()
-    decisions = Decisions(lambda: settings_if_sound(home))
+    current_settings = CurrentSettings(lambda: settings_if_sound(home))
     opened = SqliteEventLog.open(
         home.events,
         clock=SystemClock(),
@@ -42,7 +42,7 @@ async def quiet_gate(home: Home) -> AsyncIterator[Gate]:
         state = await restored(log, await SqliteCheckpoints(home.state).load())
         view.stand_at(await advanced(log, state, log.head.seq))
         log.listen(view.hear)
-        yield Gate(log, view, decisions, hands(home, decisions, view).executors)
+        yield Gate(log, view, current_settings, hands(home, current_settings, view).executors)
 
 
 def settings_if_sound(home: Home) -> Settings:
@@ -53,7 +53,7 @@ def settings_if_sound(home: Home) -> Settings:
         return Settings()
 
 
-async def append_quietly(home: Home, draft: Draft) -> Recorded:
+async def append_quietly(home: Home, draft: Draft) -> RecordedDraft:
     """Record what a person asks for while no daemon runs; raises HomeBusy if one does."""
     with HomeLock(home.lock, __version__, wait=2.0):
         async with quiet_gate(home) as gate:

@@ -68,7 +68,7 @@ def from_files(home: Home, held: Holder | None) -> Standing:
     """Everything but the daemon's own word: the projections folded anew, the last samples and ticks."""
     from pulse_adapters.host.clock import SystemClock
     from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
-    from pulse_core.daemon.status import Beat, status
+    from pulse_core.daemon.status import TickCounts, status
     from upulse_cli.facts import facts_of
 
     facts = facts_of(home)
@@ -76,7 +76,7 @@ def from_files(home: Home, held: Holder | None) -> Standing:
     control = facts.control
     with SqliteVitalsReader(home.path) as vitals:
         took = [tick.took_us for tick in reversed(vitals.ticks(LAST_TICKS))]
-        beat = Beat(vitals.tick_count(), took)
+        beat = TickCounts(vitals.tick_count(), took)
         samples = vitals.last_samples()
         signs = [*(tick.moment.at for tick in vitals.ticks(1)), *(sample.moment.at for sample in samples)]
     newest = {sample.key: sample.data for sample in samples}

@@ -7,8 +7,8 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.metrics.spans import Step, Tick
-from pulse_adapters.metrics.tracing import Batch, Place
+from pulse_adapters.metrics.spans import EffectStep, TickSpan
+from pulse_adapters.metrics.tracing import Batch, ExportPosition
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.model.errors import PulseError
@@ -30,13 +30,13 @@ class Recorded:
     def __init__(self, home: Path) -> None:
         self._home = home
 
-    def here(self) -> Place:
+    def here(self) -> ExportPosition:
         """The end of everything recorded so far; the log's name is the host id of its first row."""
         with SqliteEventReader(self._home) as log, SqliteVitalsReader(self._home) as vitals:
             first = next(log.events(limit=1), None)
-            return Place(first.host if first else "", log.head().seq, vitals.tick_count())
+            return ExportPosition(first.host if first else "", log.head().seq, vitals.tick_count())
 
-    def after(self, place: Place, most: int) -> Batch:
+    def after(self, place: ExportPosition, most: int) -> Batch:
         """At most so many ripe ticks, and as many settled effects."""
         with SqliteEventReader(self._home) as log, SqliteVitalsReader(self._home) as vitals:
             head = log.head().seq
@@ -48,10 +48,12 @@ class Recorded:
         seq = settled[-1].seq if len(settled) == most else max(head, place.seq)
         last = ticks[-1].tick if ticks else place.tick
         made = [
-            Tick(one.tick, one.moment.at, one.took_us, one.woken_by, one.version, one.effects, layers_of(one))
+            TickSpan(
+                one.tick, one.moment.at, one.took_us, one.woken_by, one.version, one.effects, layers_of(one)
+            )
             for one in ticks
         ]
-        return Batch(Place(place.host, seq, last), made, lives)
+        return Batch(ExportPosition(place.host, seq, last), made, lives)
 
 
 def layers_of(tick: TickRecord) -> Sequence[Sequence[Any]]:
@@ -59,7 +61,7 @@ def layers_of(tick: TickRecord) -> Sequence[Sequence[Any]]:
     return [astuple(layer) for layer in tick.layers]
 
 
-def life_of(log: SqliteEventReader, effect: str) -> Sequence[Step]:
+def life_of(log: SqliteEventReader, effect: str) -> Sequence[EffectStep]:
     """The life of an effect, its wish first; nothing if the wish cannot be found."""
     try:
         wish = log.event(effect)
@@ -70,8 +72,8 @@ def life_of(log: SqliteEventReader, effect: str) -> Sequence[Step]:
     return [step_of(row) for row in (wish, *log.events(EventQuery(subject=effect, since_seq=wish.seq)))]
 
 
-def step_of(row: Event) -> Step:
+def step_of(row: Event) -> EffectStep:
     """The row, decoded; a payload that was redacted or lost is empty."""
     data = json.loads(row.data)
     known = data if isinstance(data, dict) else {}
-    return Step(row.id, row.kind, row.moment, row.subject, row.actor, known)
+    return EffectStep(row.id, row.kind, row.moment, row.subject, row.actor, known)

@@ -207,9 +207,9 @@ def pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
     return _own(read, reader), _own(write, writer)
 
 
-def _own(descriptor: int, keeper: ExitStack) -> int:
+def _own(descriptor: int, engine_controller: ExitStack) -> int:
     """The same descriptor above those of the child, closed by its keeper."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
     os.close(descriptor)
-    keeper.callback(os.close, moved)
+    engine_controller.callback(os.close, moved)
     return moved

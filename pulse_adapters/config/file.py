@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pulse_adapters.config.checking import validate
-from pulse_adapters.config.faults import faults
+from pulse_adapters.config.errors import faults
+from pulse_adapters.config.settings_check import validate
 from pulse_core.composition import Settings
 from pulse_core.model.errors import NoHome, SettingsRefused
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from pulse_adapters.config.catalogue import Setting, find, groups, settings_of
 from pulse_adapters.config.template import about, headed, header
-from pulse_adapters.config.writing import spell
+from pulse_adapters.config.toml_writer import spell
 
 HEAD = "| key | type | default | meaning |\n|---|---|---|---|"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 
 from pulse_adapters.config.catalogue import Setting, find, groups, settings_of
-from pulse_adapters.config.writing import key, spell
+from pulse_adapters.config.toml_writer import key, spell
 
 _TOP = """\
 # What Pulse guards here, and how. Every setting is listed with its default, commented out: take the '#' away

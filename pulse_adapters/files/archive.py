@@ -11,11 +11,11 @@ from pulse_adapters.files import errand
 from pulse_adapters.files.archiver import Archiver
 from pulse_adapters.files.errand import CannotGo, OutOfTime, Watch, why
 from pulse_adapters.files.in_use import in_use
-from pulse_adapters.files.places import Place, enter, forbidden, is_near
-from pulse_adapters.files.sessions import Reader
+from pulse_adapters.files.safe_directory import SafeDirectory, enter, forbidden, is_near
+from pulse_adapters.files.sessions import SessionReader
 
 
-def places(order: Mapping[str, Any], stack: ExitStack) -> tuple[Place, Place]:
+def places(order: Mapping[str, Any], stack: ExitStack) -> tuple[SafeDirectory, SafeDirectory]:
     """The root and the directory for archives, which is made if need be, and locked against another run."""
     try:
         root = enter(os.path.expanduser(order["root"]))
@@ -36,7 +36,7 @@ def places(order: Mapping[str, Any], stack: ExitStack) -> tuple[Place, Place]:
     return root, store
 
 
-def made(path: str) -> Place:
+def made(path: str) -> SafeDirectory:
     """The directory for archives; only the last step of the path is made where it is missing."""
     with suppress(FileNotFoundError):
         return enter(path)
@@ -56,7 +56,7 @@ def work(order: Mapping[str, Any], watch: Watch) -> Mapping[str, Any]:
         root, store = places(order, stack)
         if order["near"] and not is_near(root, order["near"]):
             return {"sessions": 0, "passed": f"{root.path} is on another file system than {order['near']}"}
-        reader = Reader(root, now - order["keep_us"] * 1000, in_use(), watch)
+        reader = SessionReader(root, now - order["keep_us"] * 1000, in_use(), watch)
         archiver = Archiver(reader, store, order["effect"], watch)
         tally = archiver.tally
         try:

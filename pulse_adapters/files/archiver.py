@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pulse_adapters.files.errand import CannotGo, Watch, why
-from pulse_adapters.files.places import Place
-from pulse_adapters.files.sessions import MOST, Kept, Reader, Session, delete
-from pulse_adapters.files.tarball import Changed, Manifest, Unreadable, holds, read_back, write
+from pulse_adapters.files.safe_directory import SafeDirectory
+from pulse_adapters.files.sessions import MOST, KeptReason, Session, SessionReader, delete
+from pulse_adapters.files.tarball import Manifest, SessionChanged, Unreadable, holds, read_back, write
 
 BATCH_BYTES, BATCH_SESSIONS = 64 << 20, 1_000
 PART = re.compile(r"\.sessions-.*\.part")
@@ -26,7 +26,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass
-class Tally:
+class ArchiveReport:
     """What was archived, what was left and why, and what became of the archives."""
 
     sessions: int = 0
@@ -47,10 +47,10 @@ class Tally:
 class Archiver:
     """Archives the sessions of one root into one directory; `effect` is part of the archives' names."""
 
-    def __init__(self, reader: Reader, store: Place, effect: str, watch: Watch) -> None:
+    def __init__(self, reader: SessionReader, store: SafeDirectory, effect: str, watch: Watch) -> None:
         self.reader, self.store, self.effect, self.watch = reader, store, effect, watch
         self.root = reader.root
-        self.tally = Tally()
+        self.tally = ArchiveReport()
 
     def tidy(self) -> None:
         """Remove what an earlier run left half written; nobody else runs here, since the directory is locked."""
@@ -63,7 +63,7 @@ class Archiver:
 
         Directories bear the time of what was deleted in them: that files are untouched is what counts.
         """
-        anything = Reader(self.root, sys.maxsize, self.reader.used, self.watch)
+        anything = SessionReader(self.root, sys.maxsize, self.reader.used, self.watch)
         for name in self._names():
             if (found := NAME.fullmatch(name)) and found[2] == self.effect:
                 self.tally.archives.append(name)
@@ -92,7 +92,7 @@ class Archiver:
             name = f"sessions-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{self.effect}-{number}.tar.gz"
             self._put_away(batch, name)
 
-    def _sessions(self, names: Sequence[str], reader: Reader) -> list[Session]:
+    def _sessions(self, names: Sequence[str], reader: SessionReader) -> list[Session]:
         """The sessions of these names that may go, as many as memory is to hold at a time."""
         found, pieces = list[Session](), 0
         for name in names:
@@ -102,7 +102,7 @@ class Archiver:
             try:
                 found.append(reader.session(name))
                 pieces += len(found[-1].pieces)
-            except Kept as kept:
+            except KeptReason as kept:
                 self.tally.left[str(kept)] += 1
             except FileNotFoundError:
                 continue
@@ -142,7 +142,7 @@ class Archiver:
             return self.reader.session(session.name) == session and holds(
                 manifest, self.root, session, self.watch
             )
-        except (Kept, FileNotFoundError):
+        except (KeptReason, FileNotFoundError):
             return False
 
     def _write(self, part: str, batch: list[Session]) -> Sequence[Session]:
@@ -152,7 +152,7 @@ class Archiver:
             with os.fdopen(os.open(part, flags, 0o600, dir_fd=self.store.fd), "wb") as file:
                 try:
                     write(file, self.root, batch, self.watch)
-                except Changed as changed:
+                except SessionChanged as changed:
                     batch = [session for session in batch if session.name != str(changed)]
                 else:
                     return batch
@@ -178,7 +178,7 @@ class Archiver:
     def _is_whole(self, session: Session) -> bool:
         try:
             return self.reader.session(session.name) == session
-        except (Kept, FileNotFoundError):
+        except (KeptReason, FileNotFoundError):
             return False
 
     def _names(self) -> list[str]:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulse_adapters.files.errand import Watch, why
-from pulse_adapters.files.in_use import InUse, Mounts, Taken, alone_with
+from pulse_adapters.files.in_use import FileTaken, InUse, MountDevices, alone_with
 from pulse_adapters.files.ledger import Ledger
-from pulse_adapters.files.places import LIST, Place, mount_of
+from pulse_adapters.files.safe_directory import LIST, SafeDirectory, mount_of
 
 DEEPEST = 100
 SHOWN, SHOWN_CHARS = 100, 20_000
@@ -23,7 +23,7 @@ SHOWN, SHOWN_CHARS = 100, 20_000
 
 
 @dataclass(frozen=True)
-class Order:
+class CleanOrder:
     """What may go: files untouched since `before_ns`, up to `limit` bytes; dry: only look."""
 
     before_ns: int
@@ -33,7 +33,7 @@ class Order:
 
 
 @dataclass
-class Tally:
+class CleanReport:
     """What went (or would), and what was kept, by reason."""
 
     files: int = 0
@@ -49,7 +49,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Level:
+class DirectoryLevel:
     """A directory on the way: its descriptor, name and path, what it was when it was entered, what is left of it."""
 
     fd: int
@@ -68,12 +68,18 @@ class Cleaner:
     """Cleans one root."""
 
     def __init__(
-        self, root: Place, order: Order, used: InUse, ledger: Ledger, tally: Tally, watch: Watch
+        self,
+        root: SafeDirectory,
+        order: CleanOrder,
+        used: InUse,
+        ledger: Ledger,
+        tally: CleanReport,
+        watch: Watch,
     ) -> None:
         self.root, self.order, self.used = root, order, used
         self.ledger, self.tally, self.watch = ledger, tally, watch
         self._st_dev, self._mount = os.fstat(root.fd).st_dev, mount_of(root.fd)
-        self._device = Mounts().device(self._mount)
+        self._device = MountDevices().device(self._mount)
 
     def clean(self) -> None:
         """Walk all of it, deepest first, and leave the root itself where it is."""
@@ -89,7 +95,7 @@ class Cleaner:
             for level in levels:
                 level.close()
 
-    def _look_at(self, entry: "os.DirEntry[str]", levels: list[Level]) -> None:
+    def _look_at(self, entry: "os.DirEntry[str]", levels: list[DirectoryLevel]) -> None:
         try:
             if entry.is_dir(follow_symlinks=False):
                 self._descend(levels, entry.name)
@@ -97,19 +103,19 @@ class Cleaner:
                 self._consider(levels[-1], entry.name)
         except FileNotFoundError:
             return
-        except Taken:
+        except FileTaken:
             self.tally.kept["open"] += 1
         except OSError as error:
             self.tally.kept[why(error)] += 1
 
-    def _level(self, fd: int, name: str, path: str) -> Level:
+    def _level(self, fd: int, name: str, path: str) -> DirectoryLevel:
         try:
-            return Level(fd, name, path, os.fstat(fd), os.scandir(fd))
+            return DirectoryLevel(fd, name, path, os.fstat(fd), os.scandir(fd))
         except OSError:
             os.close(fd)
             raise
 
-    def _descend(self, levels: list[Level], name: str) -> None:
+    def _descend(self, levels: list[DirectoryLevel], name: str) -> None:
         above = levels[-1]
         if len(levels) > DEEPEST:
             self.tally.kept["too deep"] += 1
@@ -121,7 +127,7 @@ class Cleaner:
         else:
             levels.append(level)
 
-    def _leave(self, levels: list[Level]) -> None:
+    def _leave(self, levels: list[DirectoryLevel]) -> None:
         """Leave a directory, and delete it if it is old and nothing is left in it."""
         level = levels.pop()
         held = self.root.holds(level.fd)
@@ -136,7 +142,7 @@ class Cleaner:
                 os.rmdir(level.name, dir_fd=levels[-1].fd)
                 self.tally.directories += 1
 
-    def _consider(self, level: Level, name: str) -> None:
+    def _consider(self, level: DirectoryLevel, name: str) -> None:
         path = os.path.join(level.path, name)
         said = os.lstat(name, dir_fd=level.fd)
         if reason := self._spared(said, path):
@@ -158,7 +164,7 @@ class Cleaner:
             return "over the limit"
         return ""
 
-    def _delete(self, level: Level, name: str, path: str, said: os.stat_result) -> None:
+    def _delete(self, level: DirectoryLevel, name: str, path: str, said: os.stat_result) -> None:
         if self.order.dry:
             self.tally.show(path, size(said))
         elif stat.S_ISLNK(said.st_mode):
@@ -172,7 +178,7 @@ class Cleaner:
             times = {"at_us": time.time_ns() // 1000, "mtime_us": said.st_mtime_ns // 1000}
             self.ledger.add(path=path, size=size(said), effect=self.order.effect, **times)
 
-    def _unlink(self, level: Level, name: str) -> None:
+    def _unlink(self, level: DirectoryLevel, name: str) -> None:
         if not self.root.holds(level.fd):
             raise OSError(0, "was moved out of the root meanwhile")
         os.unlink(name, dir_fd=level.fd)

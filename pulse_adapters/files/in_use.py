@@ -27,7 +27,7 @@ class InUse(NamedTuple):
 
 def in_use() -> InUse:
     """What the processes that this user may look at have open; no file is touched for it, so none can hang."""
-    inodes, paths, mounts = set[tuple[str, int]](), set[str](), Mounts()
+    inodes, paths, mounts = set[tuple[str, int]](), set[str](), MountDevices()
     own = str(os.getpid())
     for pid in os.listdir("/proc"):
         if pid.isdecimal() and pid != own:
@@ -38,7 +38,7 @@ def in_use() -> InUse:
     return InUse(frozenset(inodes), frozenset(paths))
 
 
-class Mounts:
+class MountDevices:
     """The device of each mount by its number, which is the same for all processes that have the mount."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Mounts:
         return {}
 
 
-def _opened(pid: str, mounts: Mounts) -> Iterator[tuple[str, int, str]]:
+def _opened(pid: str, mounts: MountDevices) -> Iterator[tuple[str, int, str]]:
     with suppress(OSError):
         for fd in os.listdir(f"/proc/{pid}/fd"):
             with suppress(OSError):
@@ -70,7 +70,7 @@ def _opened(pid: str, mounts: Mounts) -> Iterator[tuple[str, int, str]]:
             yield UNKNOWN, 0, os.readlink(f"/proc/{pid}/{name}")
 
 
-def _of(pid: str, fd: str, mounts: Mounts) -> tuple[str, int]:
+def _of(pid: str, fd: str, mounts: MountDevices) -> tuple[str, int]:
     """Device and inode number of an open file; kernels before 5.14 tell the number only if the file is asked."""
     with open(f"/proc/{pid}/fdinfo/{fd}") as info:
         said = dict(line.split(":", 1) for line in info if line.startswith(("mnt_id:", "ino:")))
@@ -87,7 +87,7 @@ def _mapped(pid: str) -> Iterator[tuple[str, int, str]]:
                 yield f"{int(major, 16)}:{int(minor, 16)}", int(field[4]), field[5]
 
 
-class Taken(Exception):
+class FileTaken(Exception):
     """Somebody has it open, or it is another file by now."""
 
 
@@ -104,16 +104,16 @@ def alone_with(name: str, parent: int, inode: int) -> Iterator[None]:
         yield
         return
     except OSError as error:
-        raise Taken from error
+        raise FileTaken from error
     try:
         if os.fstat(file).st_ino != inode:
-            raise Taken
+            raise FileTaken
         try:
             fcntl.fcntl(file, _F_SETSIG, signal.SIGURG)  # who waits for us makes a noise that nobody hears
             fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         except OSError as error:
             if error.errno == errno.EAGAIN:  # others may not have a lease, or their file system has none
-                raise Taken from error
+                raise FileTaken from error
         yield
     finally:
         os.close(file)

@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from pulse_adapters.files.errand import Watch, why
-from pulse_adapters.files.in_use import InUse, Mounts, Taken, alone_with
-from pulse_adapters.files.places import LIST, STEP, Place, mount_of
+from pulse_adapters.files.in_use import FileTaken, InUse, MountDevices, alone_with
+from pulse_adapters.files.safe_directory import LIST, STEP, SafeDirectory, mount_of
 
 DEEPEST, MOST = 100, 200_000
 
 
-class Kept(Exception):
+class KeptReason(Exception):
     """Why a session is left where it is."""
 
 
-class Piece(NamedTuple):
+class SessionEntry(NamedTuple):
     """A directory, file or link of a session: its path beneath the root, what it is, and where a link leads."""
 
     path: str
@@ -41,7 +41,7 @@ class Session(NamedTuple):
     """An entry of the root, with all that is in it, outer before inner."""
 
     name: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[SessionEntry, ...]
 
     @property
     def size(self) -> int:
@@ -54,64 +54,64 @@ class Session(NamedTuple):
         return sum(piece.blocks for piece in self.pieces) * 512
 
 
-class Reader:
+class SessionReader:
     """Looks at the sessions of one root; those of them that were touched after `before_ns`, or are open, are kept."""
 
-    def __init__(self, root: Place, before_ns: int, used: InUse, watch: Watch) -> None:
+    def __init__(self, root: SafeDirectory, before_ns: int, used: InUse, watch: Watch) -> None:
         self.root, self.before_ns, self.used, self.watch = root, before_ns, used, watch
         self._mount = mount_of(root.fd)
-        self._device = Mounts().device(self._mount)
+        self._device = MountDevices().device(self._mount)
 
     def session(self, name: str) -> Session:
         """The session of this name; raises Kept with the reason why it stays, FileNotFoundError if it is gone."""
-        pieces: list[Piece] = []
+        pieces: list[SessionEntry] = []
         try:
             if not _may_remove(self.root.fd, os.lstat(name, dir_fd=self.root.fd)):
-                raise Kept("not permitted")
+                raise KeptReason("not permitted")
             self._look(name, self.root.fd, name, 0, pieces)
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise Kept(why(error)) from error
+            raise KeptReason(why(error)) from error
         if stat.S_ISLNK(pieces[0].mode):
-            raise Kept("a link")
+            raise KeptReason("a link")
         return Session(name, tuple(pieces))
 
-    def _look(self, name: str, parent: int, path: str, depth: int, pieces: list[Piece]) -> None:
+    def _look(self, name: str, parent: int, path: str, depth: int, pieces: list[SessionEntry]) -> None:
         self.watch.beat()
         said = os.lstat(name, dir_fd=parent)
         if max(said.st_mtime_ns, said.st_ctime_ns) > self.before_ns:
-            raise Kept("touched")
+            raise KeptReason("touched")
         if self.used.holds(self._device, said.st_ino, os.path.join(self.root.path, path)):
-            raise Kept("open")
+            raise KeptReason("open")
         if depth > DEEPEST or len(pieces) >= MOST:
-            raise Kept("too large")
+            raise KeptReason("too large")
         target = os.readlink(name, dir_fd=parent) if stat.S_ISLNK(said.st_mode) else ""
         pieces.append(_piece(path, said, target))
         if stat.S_ISDIR(said.st_mode):
             self._look_into(name, parent, path, depth, pieces)
         elif not (stat.S_ISREG(said.st_mode) or target):
-            raise Kept("holds what is no plain file")
+            raise KeptReason("holds what is no plain file")
         elif said.st_nlink > 1:
-            raise Kept("has a file with another name")
+            raise KeptReason("has a file with another name")
 
-    def _look_into(self, name: str, parent: int, path: str, depth: int, pieces: list[Piece]) -> None:
+    def _look_into(self, name: str, parent: int, path: str, depth: int, pieces: list[SessionEntry]) -> None:
         fd = os.open(name, LIST, dir_fd=parent)
         try:
             if mount_of(fd) != self._mount or os.fstat(fd).st_dev != os.fstat(self.root.fd).st_dev:
-                raise Kept("holds another file system")
+                raise KeptReason("holds another file system")
             with os.scandir(fd) as entries:
                 names = sorted(entry.name for entry in entries)
             for inner in names:
                 if not _may_remove(fd, os.lstat(inner, dir_fd=fd)):
-                    raise Kept("not permitted")
+                    raise KeptReason("not permitted")
                 self._look(inner, fd, os.path.join(path, inner), depth + 1, pieces)
         finally:
             os.close(fd)
 
 
-def _piece(path: str, said: os.stat_result, target: str) -> Piece:
-    return Piece(
+def _piece(path: str, said: os.stat_result, target: str) -> SessionEntry:
+    return SessionEntry(
         path, said.st_mode, said.st_ino, said.st_size, said.st_mtime_ns, said.st_ctime_ns,
         said.st_uid, said.st_gid, said.st_blocks, target,
     )  # fmt: skip
@@ -126,7 +126,7 @@ def _may_remove(parent: int, said: os.stat_result) -> bool:
 
 
 @contextmanager
-def above(root: Place, path: str) -> Iterator[tuple[int, str]]:
+def above(root: SafeDirectory, path: str) -> Iterator[tuple[int, str]]:
     """The directory that holds a piece, entered step by step from the root, and the piece's own name."""
     *steps, name = path.split("/")
     here = os.dup(root.fd)
@@ -140,7 +140,7 @@ def above(root: Place, path: str) -> Iterator[tuple[int, str]]:
         os.close(here)
 
 
-def delete(root: Place, session: Session) -> bool:
+def delete(root: SafeDirectory, session: Session) -> bool:
     """Delete what is still as it was, inner before outer, unless somebody has it open; whether all of it went."""
     try:
         for piece in session.pieces:
@@ -149,20 +149,20 @@ def delete(root: Place, session: Session) -> bool:
                     pass
         for piece in reversed(session.pieces):
             _remove(root, piece)
-    except (OSError, Taken):
+    except (OSError, FileTaken):
         return False
     return True
 
 
-def _remove(root: Place, piece: Piece) -> None:
+def _remove(root: SafeDirectory, piece: SessionEntry) -> None:
     with above(root, piece.path) as (parent, name):
         if not root.holds(parent):
-            raise Taken
+            raise FileTaken
         if stat.S_ISDIR(piece.mode):
             os.rmdir(name, dir_fd=parent)
             return
         if not piece.is_still(os.lstat(name, dir_fd=parent)):
-            raise Taken
+            raise FileTaken
         if stat.S_ISLNK(piece.mode):
             os.unlink(name, dir_fd=parent)
             return

@@ -11,14 +11,14 @@ from typing import IO, NamedTuple
 
 from pulse_adapters.files.errand import Watch
 from pulse_adapters.files.in_use import OPEN
-from pulse_adapters.files.places import Place
-from pulse_adapters.files.sessions import Piece, Session, above
+from pulse_adapters.files.safe_directory import SafeDirectory
+from pulse_adapters.files.sessions import Session, SessionEntry, above
 
 CHUNK = 1 << 20
 LEVEL = 6
 
 
-class Changed(Exception):
+class SessionChanged(Exception):
     """A session is not what it was when it was looked at."""
 
 
@@ -39,7 +39,7 @@ Manifest = Mapping[str, Member]
 """By the path of the piece."""
 
 
-def write(file: IO[bytes], root: Place, sessions: Iterable[Session], watch: Watch) -> None:
+def write(file: IO[bytes], root: SafeDirectory, sessions: Iterable[Session], watch: Watch) -> None:
     """Write the sessions as a compressed tar, and have it on the disk.
 
     Raises Changed with the name of a session that can't be read, or is not as it was.
@@ -52,13 +52,13 @@ def write(file: IO[bytes], root: Place, sessions: Iterable[Session], watch: Watc
             for piece in session.pieces:
                 try:
                     _add(tar, root, piece, watch)
-                except Changed as changed:
-                    raise Changed(session.name) from changed
+                except SessionChanged as changed:
+                    raise SessionChanged(session.name) from changed
     file.flush()
     os.fsync(file.fileno())
 
 
-def _add(tar: tarfile.TarFile, root: Place, piece: Piece, watch: Watch) -> None:
+def _add(tar: tarfile.TarFile, root: SafeDirectory, piece: SessionEntry, watch: Watch) -> None:
     if not stat.S_ISREG(piece.mode):
         tar.addfile(_described(piece))
         return
@@ -66,16 +66,16 @@ def _add(tar: tarfile.TarFile, root: Place, piece: Piece, watch: Watch) -> None:
         tar.addfile(_described(piece), _Watched(source, watch))
 
 
-def opened(root: Place, piece: Piece) -> IO[bytes]:
+def opened(root: SafeDirectory, piece: SessionEntry) -> IO[bytes]:
     """The file that this piece is; raises Changed if it is another one by now, not as it was, or not to be read."""
     try:
         with above(root, piece.path) as (parent, name):
             file = os.fdopen(os.open(name, OPEN, dir_fd=parent), "rb", buffering=0)
     except OSError as error:
-        raise Changed from error
+        raise SessionChanged from error
     if not piece.is_still(os.fstat(file.fileno())):
         file.close()
-        raise Changed
+        raise SessionChanged
     return file
 
 
@@ -90,13 +90,13 @@ class _Watched:
         try:
             data = self._file.read(size)
         except OSError as error:
-            raise Changed from error
+            raise SessionChanged from error
         if not data and size:
-            raise Changed
+            raise SessionChanged
         return data
 
 
-def _described(piece: Piece) -> tarfile.TarInfo:
+def _described(piece: SessionEntry) -> tarfile.TarInfo:
     info = tarfile.TarInfo(piece.path)
     info.mode = stat.S_IMODE(piece.mode)
     info.uid, info.gid, info.mtime = piece.uid, piece.gid, piece.mtime_ns // 10**9
@@ -110,7 +110,7 @@ def _described(piece: Piece) -> tarfile.TarInfo:
     return info
 
 
-def _time(piece: Piece) -> str:
+def _time(piece: SessionEntry) -> str:
     return f"{piece.mtime_ns // 10**9}.{piece.mtime_ns % 10**9:09}"
 
 
@@ -148,12 +148,12 @@ def digest(file: IO[bytes], watch: Watch) -> str:
     return whole.hexdigest()
 
 
-def holds(manifest: Manifest, root: Place, session: Session, watch: Watch) -> bool:
+def holds(manifest: Manifest, root: SafeDirectory, session: Session, watch: Watch) -> bool:
     """Whether everything that is left of a session stands in an archive, byte for byte."""
     return all(_same(manifest.get(piece.path), root, piece, watch) for piece in session.pieces)
 
 
-def _same(member: Member | None, root: Place, piece: Piece, watch: Watch) -> bool:
+def _same(member: Member | None, root: SafeDirectory, piece: SessionEntry, watch: Watch) -> bool:
     if stat.S_ISDIR(piece.mode):
         return member == Member("directory")
     if stat.S_ISLNK(piece.mode):
@@ -161,5 +161,5 @@ def _same(member: Member | None, root: Place, piece: Piece, watch: Watch) -> boo
     try:
         with opened(root, piece) as file:
             return member == Member("file", digest(file, watch), _time(piece))
-    except (Changed, OSError):
+    except (SessionChanged, OSError):
         return False

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.git.author import PULSE
-from pulse_adapters.git.content import is_of
-from pulse_adapters.git.faults import MainMoved
-from pulse_adapters.git.place import objects, revision
+from pulse_adapters.git.errors import MainMoved
+from pulse_adapters.git.revision_path import objects, revision
+from pulse_adapters.git.tree_hash import is_of
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Revision
 

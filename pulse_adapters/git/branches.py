@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from pulse_adapters.git.calls import MAIN, STAGING, Git
+from pulse_adapters.git.git_command import MAIN, STAGING, Git
 from pulse_core.model.errors import PulseError
 
 NEW = "0" * 40

@@ -44,7 +44,7 @@ class RepositoryChecks:
 
     def _laid_out(self) -> Iterator[Finding]:
         """Whether what was laid out to be run has been changed by somebody."""
-        from pulse_adapters.git.place import ALTERED, altered
+        from pulse_adapters.git.revision_path import ALTERED, altered
 
         for commit in altered(self.home):
             words = (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revisions import Revisions
+from pulse_adapters.git.revisions import RevisionStore
 from pulse_core.model.errors import PulseError
 
 KEPT, AGE_S = 20, 3_600.0
@@ -18,7 +18,7 @@ KEPT, AGE_S = 20, 3_600.0
 
 
 def _ensure(home: Path, commit: str) -> dict[str, Any]:
-    revisions = Revisions(home)
+    revisions = RevisionStore(home)
     laid = revisions.laid(commit)
     revisions.sweep({commit, *(one.commit for one in Repository(home).log(KEPT))}, AGE_S)
     return {"path": str(laid.path), "altered": laid.altered}

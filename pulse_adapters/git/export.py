@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from pulse_adapters.git.calls import Git
-from pulse_adapters.git.content import blob, reckoned
-from pulse_adapters.git.faults import GitFailed, Unsafe
-from pulse_adapters.git.place import ALTERED
+from pulse_adapters.git.errors import GitFailed, Unsafe
+from pulse_adapters.git.git_command import Git
+from pulse_adapters.git.revision_path import ALTERED
+from pulse_adapters.git.tree_hash import blob, reckoned
 from pulse_core.model.errors import PulseError
 
 BEGUN = ".begun-"

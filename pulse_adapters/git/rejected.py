@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pulse_adapters.git.author import COMMITTER
-from pulse_adapters.git.calls import Git
+from pulse_adapters.git.git_command import Git
 
 _FORMAT = "--format=%H%x1f%T%x1f%P%x1f%ae"
 
 
-class Returning(NamedTuple):
+class ReturningFiles(NamedTuple):
     """Files of a rejected commit that a promote brings back: as they were rejected, and changed since."""
 
     rejected: str
@@ -51,7 +51,7 @@ def rejected(git: Git, main: str, staging: str) -> str | None:
     return None
 
 
-def returning(git: Git, candidate: str) -> Returning | None:
+def returning(git: Git, candidate: str) -> ReturningFiles | None:
     """What a candidate brings back of the commit that was rejected; None if nothing."""
     _, main, staging = git("rev-list", "--parents", "--max-count=1", candidate).split()
     if (back := rejected(git, main, staging)) is None:
@@ -60,7 +60,7 @@ def returning(git: Git, candidate: str) -> Returning | None:
     changed = taken & edited & git.differing(main, candidate)
     if not taken - edited and not changed:
         return None
-    return Returning(back, tuple(sorted(taken - edited)), tuple(sorted(changed)))
+    return ReturningFiles(back, tuple(sorted(taken - edited)), tuple(sorted(changed)))
 
 
 def _line(git: Git, main: str) -> Sequence[_Step]:

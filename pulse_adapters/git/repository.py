@@ -2,15 +2,24 @@
 
 from pathlib import Path
 
-from pulse_adapters.git import export, founding, mending, merging, pointing, reading, rejected, staging
+from pulse_adapters.git import (
+    create_repository,
+    export,
+    history,
+    merge,
+    rejected,
+    repair,
+    staging,
+    update_main,
+)
 from pulse_adapters.git.branches import keep_branch
-from pulse_adapters.git.calls import MAIN, Git
-from pulse_adapters.git.faults import NoRepository
+from pulse_adapters.git.errors import NoRepository
+from pulse_adapters.git.git_command import MAIN, Git
+from pulse_adapters.git.history import CommitEntry
 from pulse_adapters.git.locks import alone
-from pulse_adapters.git.pointing import Pointed
-from pulse_adapters.git.reading import Entry
-from pulse_adapters.git.rejected import Returning
+from pulse_adapters.git.rejected import ReturningFiles
 from pulse_adapters.git.staging import StagingState
+from pulse_adapters.git.update_main import MainUpdate
 
 
 class Repository:
@@ -26,7 +35,7 @@ class Repository:
     def create(cls, home: Path, template: Path, author: str) -> tuple["Repository", tuple[str, ...]]:
         """Make what is missing of it; what was done, in sentences (none: it was all there)."""
         with alone(home):
-            done = tuple(founding.found(Git(home), template, author))
+            done = tuple(create_repository.found(Git(home), template, author))
         return cls(home), done
 
     def head(self) -> str:
@@ -45,7 +54,7 @@ class Repository:
         Raises CannotMend with what a person could do.
         """
         with alone(self.home):
-            return tuple(mending.mend(self._git))
+            return tuple(repair.mend(self._git))
 
     def commit_staging(self, message: str, author: str) -> str | None:
         """Commit everything in staging that is dirty and not ignored; None if nothing is."""
@@ -54,9 +63,9 @@ class Repository:
 
     def candidate(self, message: str, author: str) -> str:
         """What main would be with staging merged into it; nothing moves. Raises MergeConflict, NothingToPromote."""
-        return merging.candidate(self._git, message, author)
+        return merge.candidate(self._git, message, author)
 
-    def returning(self, candidate: str) -> Returning | None:
+    def returning(self, candidate: str) -> ReturningFiles | None:
         """What a candidate brings back of a commit that was taken back; None if nothing."""
         return rejected.returning(self._git, candidate)
 
@@ -66,12 +75,12 @@ class Repository:
 
     def reverting(self, to: str, message: str, author: str) -> str:
         """A commit on top of main with the content of `to` (main itself, if it has that); nothing moves."""
-        return merging.reverting(self._git, to, message, author)
+        return merge.reverting(self._git, to, message, author)
 
-    def point_main(self, commit: str, expected: str) -> Pointed:
+    def point_main(self, commit: str, expected: str) -> MainUpdate:
         """Make the commit main if main is `expected`, then let files and staging follow. Raises MainMoved."""
         with alone(self.home):
-            return pointing.point_main(self._git, commit, expected)
+            return update_main.point_main(self._git, commit, expected)
 
     def keep_branch(self, name: str, commit: str) -> str:
         """Keep a commit under a branch; its name, which has a number if that name was another's."""
@@ -82,14 +91,14 @@ class Repository:
         """Lay out a commit as read-only files; where what was there lies now, if it was not what was committed."""
         return export.export(self._git, commit, folder)
 
-    def log(self, limit: int = 20) -> list[Entry]:
+    def log(self, limit: int = 20) -> list[CommitEntry]:
         """The newest commits of main, newest first."""
-        return reading.log(self._git, limit)
+        return history.log(self._git, limit)
 
     def diff(self, old: str, new: str) -> str:
         """What changed between two commits, as text."""
-        return reading.diff(self._git, old, new)
+        return history.diff(self._git, old, new)
 
     def resolve(self, word: str) -> str:
         """The commit that a branch or the beginning of a hash means."""
-        return reading.resolve(self._git, word)
+        return history.resolve(self._git, word)

@@ -3,14 +3,14 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from pulse_adapters.git.content import is_of
 from pulse_adapters.git.export import BEGUN, remove
 from pulse_adapters.git.locks import alone
-from pulse_adapters.git.place import COMMIT, Laid, objects, revision
 from pulse_adapters.git.repository import Repository
+from pulse_adapters.git.revision_path import COMMIT, LaidOutRevision, objects, revision
+from pulse_adapters.git.tree_hash import is_of
 
 
-class Revisions:
+class RevisionStore:
     """HOME/revisions: a folder there is whole, read-only, and what its commit says."""
 
     def __init__(self, home: Path) -> None:
@@ -24,14 +24,14 @@ class Revisions:
         """The folder of a commit, laid out now if it was not before, or is not any more what was committed."""
         return self.laid(commit).path
 
-    def laid(self, commit: str) -> Laid:
+    def laid(self, commit: str) -> LaidOutRevision:
         """The same, and where what was there before lies, if it was something else."""
         path = self.path(commit)
         if is_of(path, commit, objects(self.home)):
-            return Laid(path)
+            return LaidOutRevision(path)
         with alone(self.home):
             aside = Repository(self.home).export(commit, path)
-        return Laid(path, str(aside or ""))
+        return LaidOutRevision(path, str(aside or ""))
 
     def sweep(self, keep: Collection[str], age_s: float = 0.0) -> tuple[str, ...]:
         """Remove all but these commits and those laid out so lately, and what was left half-way; the commits that went."""

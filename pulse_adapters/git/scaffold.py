@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
-from pulse_adapters.git.listing import CannotEdit, listed
+from pulse_adapters.git.edit_engine_list import CannotEdit, listed
 from pulse_core.model.errors import PulseError, UnknownName
 
 _SKELETONS = Path(__file__).with_name("skeletons")
@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST = 60
 
 
-class Shelf(NamedTuple):
+class ScaffoldKind(NamedTuple):
     """Where things of a kind belong: their folder, their list in engine.py, and how they stand in it."""
 
     folder: str
@@ -25,11 +25,11 @@ class Shelf(NamedTuple):
     imported: str
 
 
-SHELVES: Mapping[str, Shelf] = {
-    "rule": Shelf("rules", "RULES", "$name", "$name"),
-    "projection": Shelf("projections", "PROJECTIONS", '"$name": $name', "$name"),
-    "watcher": Shelf("watchers", "WATCHERS", "$Name()", "$Name"),
-    "executor": Shelf("executors", "EXECUTORS", "$Name()", "$Name"),
+SHELVES: Mapping[str, ScaffoldKind] = {
+    "rule": ScaffoldKind("rules", "RULES", "$name", "$name"),
+    "projection": ScaffoldKind("projections", "PROJECTIONS", '"$name": $name', "$name"),
+    "watcher": ScaffoldKind("watchers", "WATCHERS", "$Name()", "$Name"),
+    "executor": ScaffoldKind("executors", "EXECUTORS", "$Name()", "$Name"),
 }
 
 
@@ -70,7 +70,7 @@ def _filled(skeleton: str, words: Mapping[str, str]) -> str:
     return Template((_SKELETONS / f"{skeleton}.txt").read_text()).substitute(words)
 
 
-def _edited(engine: Path, shelf: Shelf, words: Mapping[str, str]) -> tuple[bytes | None, str]:
+def _edited(engine: Path, shelf: ScaffoldKind, words: Mapping[str, str]) -> tuple[bytes | None, str]:
     """What engine.py is to become; or None, and why it can't."""
     imported, entry = (Template(text).substitute(words) for text in (shelf.imported, shelf.entry))
     line = f"from {shelf.folder}.{words['name']} import {imported}"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pulse_adapters.git.author import by
-from pulse_adapters.git.calls import MAIN, STAGING, Git
-from pulse_adapters.git.faults import CannotMend, MergeConflict
+from pulse_adapters.git.errors import CannotMend, MergeConflict
+from pulse_adapters.git.git_command import MAIN, STAGING, Git
 from pulse_adapters.git.rejected import rejected
 
 UNDER_WAY = {

@@ -4,9 +4,9 @@ import asyncio
 
 from pulse_adapters.host.proc import entry
 from pulse_adapters.host.search import marked
-from pulse_adapters.host.spawn import Ended, Spawner
+from pulse_adapters.host.spawn import ProcessEnded, Spawner
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import Found
+from pulse_core.ports import ProcessId
 from pulse_core.settings import ProcessSettings
 
 LAUNCH_S = 10.0
@@ -15,7 +15,7 @@ LAUNCH_S = 10.0
 _PAUSES = (0.02, 0.0)  # a process that is just being executed shows no environment yet
 
 
-def short(spawner: Spawner, process: ProcessSettings, start: Found) -> Ended | None:
+def short(spawner: Spawner, process: ProcessSettings, start: ProcessId) -> ProcessEnded | None:
     """How this start of the process has ended, if it exited by itself before its grace was over; else None.
 
     Only then is what it left behind a part of the start. What a process that ran has detached from itself
@@ -26,7 +26,7 @@ def short(spawner: Spawner, process: ProcessSettings, start: Found) -> Ended | N
     return ended if ended and ended.effect and ended.code >= 0 and ended.lived <= grace else None
 
 
-async def left_by(effect: str) -> tuple[Found, ...]:
+async def left_by(effect: str) -> tuple[ProcessId, ...]:
     """The live processes that came of this start: those that lead a session first, then the oldest first."""
     for pause in _PAUSES:
         if left := await marked(effect):
@@ -35,6 +35,6 @@ async def left_by(effect: str) -> tuple[Found, ...]:
     return ()
 
 
-def _leads(found: Found) -> bool:
+def _leads(found: ProcessId) -> bool:
     seen = entry(found.pid)
     return seen is not None and seen.session == found.pid

@@ -4,10 +4,10 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from pulse_adapters.host.proc import Entry, command_line, content, entry, living
+from pulse_adapters.host.proc import ProcStat, command_line, content, entry, living
 from pulse_adapters.host.search import Hits, Search
 from pulse_core.model.json_types import Json
-from pulse_core.ports import Found
+from pulse_core.ports import ProcessId
 from pulse_core.settings import ProcessSettings, Settings
 
 MOST = 10
@@ -16,7 +16,7 @@ MOST = 10
 _GUARDED = "guarded:"
 
 
-class Held(NamedTuple):
+class MemoryHeld(NamedTuple):
     """The bytes that a process holds in memory and in swap, and whose it is."""
 
     rss: int
@@ -33,7 +33,7 @@ class Consumers:
     def __init__(
         self,
         settings: Callable[[], Settings],
-        known: Callable[[], Mapping[str, Found]],
+        known: Callable[[], Mapping[str, ProcessId]],
         running: Callable[[], Collection[int]],
     ) -> None:
         self._settings, self._known, self._running = settings, known, running
@@ -48,7 +48,7 @@ class Consumers:
                 told.append(_told(found, held, pattern))
         return sorted(told, key=lambda one: (-one["rss"] - one["swap"], one["pid"]))[:MOST]
 
-    async def is_one(self, found: Found, pattern: str) -> bool:
+    async def is_one(self, found: ProcessId, pattern: str) -> bool:
         """Whether this very process may still be stopped, by this pattern."""
         if pattern not in self._settings().resources.stop:
             return False
@@ -59,7 +59,7 @@ class Consumers:
             if resting:
                 self.rest()
 
-    async def _allowed(self, *patterns: str) -> Mapping[Found, str]:
+    async def _allowed(self, *patterns: str) -> Mapping[ProcessId, str]:
         """The processes that may be stopped, each with the first pattern that it matches."""
         self._search = self._search or Search()
         settings = self._settings()
@@ -88,7 +88,7 @@ class Consumers:
             self._search = None
 
 
-def untouchable(guarded: Collection[int], processes: Iterable[Entry]) -> set[int]:
+def untouchable(guarded: Collection[int], processes: Iterable[ProcStat]) -> set[int]:
     """The pids that must not be ended: guarded ones, Pulse, what runs for it, and all that would take these along.
 
     Ending a process ends its descendants, and the group and session that it leads. `processes` may leave out Pulse.
@@ -108,7 +108,7 @@ def untouchable(guarded: Collection[int], processes: Iterable[Entry]) -> set[int
     return spared
 
 
-def descendants(roots: Iterable[int], entries: Mapping[int, Entry]) -> set[int]:
+def descendants(roots: Iterable[int], entries: Mapping[int, ProcStat]) -> set[int]:
     """These and everything that came out of them."""
     children: dict[int, list[int]] = {}
     for one in entries.values():
@@ -121,7 +121,7 @@ def descendants(roots: Iterable[int], entries: Mapping[int, Entry]) -> set[int]:
     return whole
 
 
-def held_by(pid: int) -> Held | None:
+def held_by(pid: int) -> MemoryHeld | None:
     """What a process holds; None if it is gone."""
     said = dict(
         line.split(b":", 1) for line in (content(f"/proc/{pid}/status") or b"").splitlines() if b":" in line
@@ -129,10 +129,10 @@ def held_by(pid: int) -> Held | None:
     if b"VmRSS" not in said:
         return None
     rss, swap = (int(said.get(name, b"0 kB").split()[0]) * 1024 for name in (b"VmRSS", b"VmSwap"))
-    return Held(rss, swap, int(said[b"Uid"].split()[1]))
+    return MemoryHeld(rss, swap, int(said[b"Uid"].split()[1]))
 
 
-def _told(found: Found, held: Held, pattern: str) -> Mapping[str, Json]:
+def _told(found: ProcessId, held: MemoryHeld, pattern: str) -> Mapping[str, Json]:
     argv = command_line(found.pid)
     name = os.path.basename(argv[0]) if argv else ""
     words = name.encode("utf-8", "replace").decode()[:100]

@@ -6,10 +6,10 @@ import select
 from collections.abc import Mapping, Sequence
 
 from pulse_adapters.host.proc import is_alive
-from pulse_adapters.host.spawn import Overran, Spawner
+from pulse_adapters.host.spawn import CommandTimedOut, Spawner
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
-from pulse_core.ports import Found
+from pulse_core.ports import ProcessId
 
 _PATIENCE_S = 2.0
 # Their statvfs answers from memory. Everything else (nfs, cifs, fuse, autofs …) may wait for somebody.
@@ -25,7 +25,7 @@ class Disks:
     def __init__(self, spawner: Spawner) -> None:
         self._spawner = spawner
         self._mounts = Mounts()
-        self._stuck: dict[str, tuple[Found, ...]] = {}
+        self._stuck: dict[str, tuple[ProcessId, ...]] = {}
 
     async def sample(self, paths: Sequence[str]) -> Mapping[str, Json]:
         """For each path: used fraction, free bytes, used fraction of inodes; or `error`."""
@@ -43,7 +43,7 @@ class Disks:
             outcome = await self._spawner.run(
                 ["stat", "-f", "-c", "%b %f %a %S %c %d", path], timeout=_PATIENCE_S
             )
-        except Overran as error:
+        except CommandTimedOut as error:
             self._stuck[path] = error.left
             return {"error": f"did not answer within {_PATIENCE_S:g} s"}
         except PulseError as error:

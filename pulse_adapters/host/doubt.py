@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from pulse_adapters.host.search import Hits
-from pulse_core.ports import Sight
+from pulse_core.ports import ProcessObservation
 
 
 class Doubts:
@@ -16,7 +16,9 @@ class Doubts:
     def __contains__(self, name: str) -> bool:
         return name in self._patterns
 
-    def sight_of(self, name: str, pattern: str, hits: Hits, believed: Sight) -> Sight:
+    def sight_of(
+        self, name: str, pattern: str, hits: Hits, believed: ProcessObservation
+    ) -> ProcessObservation:
         """What follows from a search: that nobody was found counts only if there was no doubt of anybody."""
         if hits.found or not hits.unsure:
             self._patterns.pop(name, None)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 from pulse_adapters.host.spawn import Spawner
 from pulse_core.model.errors import PulseError, Refused, hint
-from pulse_core.ports import Found, ProcessTable, Sight
+from pulse_core.ports import ProcessId, ProcessObservation, ProcessTable
 from pulse_core.settings import ProcessSettings, Settings
 
 
@@ -17,14 +17,16 @@ def guarded(settings: Settings, name: str) -> ProcessSettings:
     return by_name[name]
 
 
-async def present(table: ProcessTable, process: ProcessSettings, known: Mapping[str, Found]) -> Sight:
+async def present(
+    table: ProcessTable, process: ProcessSettings, known: Mapping[str, ProcessId]
+) -> ProcessObservation:
     """All that is this process just now, not only the one known: a search where there is a way to search."""
     searchable = process.match or process.pid_file or process.systemd_unit or process.tcp
     believed = {} if searchable or process.name not in known else {process.name: known[process.name]}
     return (await table.look([process], believed))[process.name]
 
 
-async def end_all(spawner: Spawner, found: Collection[Found], soft: float) -> None:
+async def end_all(spawner: Spawner, found: Collection[ProcessId], soft: float) -> None:
     """End them side by side; raises the first failure once all have been tried."""
     outcomes = await asyncio.gather(*(spawner.end(one, soft=soft) for one in found), return_exceptions=True)
     for outcome in outcomes:

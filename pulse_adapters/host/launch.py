@@ -8,10 +8,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from pulse_adapters.host.begin import IGNORED_BY_PYTHON, begun, closed_at_exec, looked_up
 from pulse_adapters.host.proc import MARKER, PROCESS, TICKS_PER_SECOND, entry
+from pulse_adapters.host.start_process import IGNORED_BY_PYTHON, begun, closed_at_exec, looked_up
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import Found
+from pulse_core.ports import ProcessId
 
 _OURS = ("NOTIFY_SOCKET", "INVOCATION_ID", "JOURNAL_STREAM", MARKER, PROCESS)
 _OUR_PREFIXES = ("WATCHDOG_", "LISTEN_")
@@ -37,7 +37,7 @@ class Launcher:
         env: Mapping[str, str],
         output: int,
         executable: str | None = None,
-    ) -> Found:
+    ) -> ProcessId:
         """Start a program and return as soon as it is being executed; raises PulseError if it cannot be.
 
         `output` is the descriptor that its stdout and stderr go to; `executable` is run instead of looking
@@ -89,14 +89,14 @@ def _ticks_now() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND // 1_000_000_000
 
 
-def _born(pid: int, before: int, after: int) -> Found:
+def _born(pid: int, before: int, after: int) -> ProcessId:
     """The new child's identity. Reading its start time would wait until it is executed, half a millisecond;
     so it is read only if a clock tick went by in between.
     """
     if before == after:
-        return Found(pid, before)
+        return ProcessId(pid, before)
     born = entry(pid)  # there even if it has died already: nobody has reaped it
-    return Found(pid, born.started if born else after)
+    return ProcessId(pid, born.started if born else after)
 
 
 def _sentence(program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError) -> str:

@@ -10,14 +10,14 @@ from typing import NamedTuple
 from pulse_adapters.host.proc import content, pids, started
 from pulse_adapters.host.spawn import Spawner
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import Found
+from pulse_core.ports import ProcessId
 
 _LISTEN = b"0A"
 _NAMES = {"localhost": ("127.0.0.1", "::1"), "*": ("127.0.0.1", "::1")}
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
-class Endpoint(NamedTuple):
+class ListeningAddress(NamedTuple):
     """A numeric address to connect to."""
 
     family: socket.AddressFamily
@@ -30,18 +30,18 @@ class Endpoint(NamedTuple):
         return socket.inet_pton(self.family, self.host)
 
 
-async def endpoints(address: str, spawner: Spawner) -> tuple[Endpoint, ...]:
+async def endpoints(address: str, spawner: Spawner) -> tuple[ListeningAddress, ...]:
     """The numeric addresses of `host:port`; a name is looked up in a child, since a resolver may hang."""
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
     names = _NAMES.get(host) or (_ANYWHERE.get(host, host),)
     if family := _family(names[0]):
-        return tuple(Endpoint(_family(name) or family, name, int(port)) for name in names)
+        return tuple(ListeningAddress(_family(name) or family, name, int(port)) for name in names)
     found = await spawner.run(["getent", "ahosts", host], timeout=1.0)
     if found.exit != 0:
         raise PulseError(f"the name {host!r} cannot be looked up just now")
     numbers = dict.fromkeys(line.split()[0] for line in found.output.splitlines() if line.strip())
-    return tuple(Endpoint(kind, name, int(port)) for name in numbers if (kind := _family(name)))
+    return tuple(ListeningAddress(kind, name, int(port)) for name in numbers if (kind := _family(name)))
 
 
 def _family(host: str) -> socket.AddressFamily | None:
@@ -52,7 +52,7 @@ def _family(host: str) -> socket.AddressFamily | None:
     return None
 
 
-async def answers(where: Iterable[Endpoint], patience: float = 1.0) -> bool:
+async def answers(where: Iterable[ListeningAddress], patience: float = 1.0) -> bool:
     """Whether one of the addresses accepts a connection in time."""
     for endpoint in where:
         if await _accepts(endpoint, patience):
@@ -60,7 +60,7 @@ async def answers(where: Iterable[Endpoint], patience: float = 1.0) -> bool:
     return False
 
 
-async def _accepts(endpoint: Endpoint, patience: float) -> bool:
+async def _accepts(endpoint: ListeningAddress, patience: float) -> bool:
     try:
         with socket.socket(endpoint.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
             async with asyncio.timeout(patience):
@@ -71,7 +71,7 @@ async def _accepts(endpoint: Endpoint, patience: float) -> bool:
         return False
 
 
-def listeners(wanted: Iterable[Endpoint]) -> frozenset[bytes]:
+def listeners(wanted: Iterable[ListeningAddress]) -> frozenset[bytes]:
     """The inodes of the sockets that listen where these addresses lead to, on this machine."""
     targets = [(endpoint.port, endpoint.packed) for endpoint in wanted]
     return frozenset(
@@ -102,14 +102,14 @@ def _unpacked(text: str) -> bytes:
     return b"".join(socket.ntohl(number).to_bytes(4, "big") for number in numbers)
 
 
-def owners(inodes: frozenset[bytes]) -> dict[bytes, list[Found]]:
+def owners(inodes: frozenset[bytes]) -> dict[bytes, list[ProcessId]]:
     """Which processes hold these sockets, oldest first; those of other users are not seen without root."""
     names = {f"socket:[{inode.decode()}]": inode for inode in inodes}
-    held: dict[bytes, list[Found]] = {inode: [] for inode in inodes}
+    held: dict[bytes, list[ProcessId]] = {inode: [] for inode in inodes}
     for pid in pids() if inodes else ():
         for inode in {names[link] for link in _links(pid) if link in names}:
             if (since := started(pid)) is not None:
-                held[inode].append(Found(pid, since))
+                held[inode].append(ProcessId(pid, since))
     return {inode: sorted(found, key=lambda one: one.started) for inode, found in held.items()}
 
 

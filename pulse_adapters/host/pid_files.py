@@ -5,26 +5,28 @@ import time
 
 from pulse_adapters.host.clock import boot_us
 from pulse_adapters.host.proc import TICKS_PER_SECOND, started
-from pulse_core.ports import Found, Sight
+from pulse_core.ports import ProcessId, ProcessObservation
 
 _SLACK_S = 2.0  # start times are told in hundredths, file times in the tick of the file system
 
 
-def sight_of(path: str) -> Sight:
+def sight_of(path: str) -> ProcessObservation:
     """The process that a PID file names, if it is alive and was there when the file was written."""
     try:
         pid, written = _read(path)
     except (OSError, ValueError) as error:
-        return Sight(detail=_sentence(path, error))
+        return ProcessObservation(detail=_sentence(path, error))
     since = started(pid)
     if since is None:
-        return Sight(detail=f"process {pid} of {path} is not alive")
+        return ProcessObservation(detail=f"process {pid} of {path} is not alive")
     if _wall_time(since) > written + _SLACK_S:
-        return Sight(detail=f"process {pid} is younger than {path}: its number was given to another process")
-    return Sight((Found(pid, since),), detail=f"process {pid} of {path}")
+        return ProcessObservation(
+            detail=f"process {pid} is younger than {path}: its number was given to another process"
+        )
+    return ProcessObservation((ProcessId(pid, since),), detail=f"process {pid} of {path}")
 
 
-def still_names(path: str, found: Found) -> bool:
+def still_names(path: str, found: ProcessId) -> bool:
     """Whether the file names this process."""
     try:
         return _read(path)[0] == found.pid

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pulse_core.ports import Found
+from pulse_core.ports import ProcessId
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 SEARCHED = 4_096
@@ -15,7 +15,7 @@ PROCESS = "PULSE_PROCESS"
 """The variable that says which guarded process of which home this is: `NAME@HOME`."""
 
 
-class Entry(NamedTuple):
+class ProcStat(NamedTuple):
     """One line of /proc/PID/stat, the fields that Pulse uses; `started` is in clock ticks after boot."""
 
     pid: int
@@ -32,9 +32,9 @@ class Entry(NamedTuple):
         return self.state not in "ZXx" or (self.state == "Z" and self.threads > 1)
 
     @property
-    def found(self) -> Found:
+    def found(self) -> ProcessId:
         """Its identity."""
-        return Found(self.pid, self.started)
+        return ProcessId(self.pid, self.started)
 
 
 def content(path: str) -> bytes | None:
@@ -55,14 +55,14 @@ def content(path: str) -> bytes | None:
         os.close(file)
 
 
-def entry(pid: int) -> Entry | None:
+def entry(pid: int) -> ProcStat | None:
     """What the kernel says of one process, zombies included."""
     raw = content(f"/proc/{pid}/stat")
     if not raw:
         return None
     # The name in parentheses may hold anything, even ") R 1 ": the last parenthesis ends it.
     field = raw[raw.rindex(b")") + 2 :].split(b" ", 20)
-    return Entry(
+    return ProcStat(
         pid, field[0].decode(), int(field[1]), int(field[2]), int(field[3]), int(field[17]), int(field[19])
     )
 
@@ -73,7 +73,7 @@ def started(pid: int) -> int | None:
     return seen.started if seen and seen.alive else None
 
 
-def is_alive(found: Found) -> bool:
+def is_alive(found: ProcessId) -> bool:
     """Whether this very process still runs, not another one that was given its pid."""
     return started(found.pid) == found.started
 
@@ -95,13 +95,13 @@ def pids() -> Iterator[int]:
     return (int(name) for name in os.listdir("/proc") if name.isdecimal())
 
 
-def living() -> list[Entry]:
+def living() -> list[ProcStat]:
     """All live processes but this one."""
     own = os.getpid()
     return [seen for pid in pids() if pid != own and (seen := entry(pid)) and seen.alive]
 
 
-def send(found: Found, number: signal.Signals) -> bool:
+def send(found: ProcessId, number: signal.Signals) -> bool:
     """Signal this very process, never one that has got its pid since; False if we may not."""
     try:
         handle = os.pidfd_open(found.pid)

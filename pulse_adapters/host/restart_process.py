@@ -13,13 +13,13 @@ from pulse_adapters.host.guarded import end_all, guarded, present
 from pulse_adapters.host.outputs import last_words
 from pulse_adapters.host.proc import MARKER, PROCESS, TICKS_PER_SECOND, is_alive
 from pulse_adapters.host.search import marked
-from pulse_adapters.host.spawn import Ended, Spawner
+from pulse_adapters.host.spawn import ProcessEnded, Spawner
 from pulse_adapters.host.systemctl import Systemctl
 from pulse_adapters.host.table import LinuxProcessTable
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Found, Policy, Result, Safety, Sight
+from pulse_core.ports import Policy, ProcessId, ProcessObservation, Result, Safety
 from pulse_core.settings import ProcessSettings, Settings
 
 _FRESH_US = 1_000_000
@@ -35,9 +35,9 @@ class InsteadOf(BaseModel):
     started: int
 
     @property
-    def found(self) -> Found:
+    def found(self) -> ProcessId:
         """As an identity."""
-        return Found(self.pid, self.started)
+        return ProcessId(self.pid, self.started)
 
 
 class RestartParams(BaseModel):
@@ -65,7 +65,7 @@ class RestartProcess:
         self,
         settings: Callable[[], Settings],
         table: LinuxProcessTable,
-        known: Callable[[], Mapping[str, Found]],
+        known: Callable[[], Mapping[str, ProcessId]],
         spawner: Spawner,
         outputs: Path,
     ) -> None:
@@ -74,7 +74,7 @@ class RestartProcess:
         self._systemctl = Systemctl(spawner)
         self._boot = boot_id()
         self._turns: dict[str, asyncio.Lock] = {}
-        self._begun_last: dict[str, Found] = {}
+        self._begun_last: dict[str, ProcessId] = {}
         """By name, what was started last: nobody may have recorded yet that it is up."""
 
     def policy(self, params: RestartParams) -> Policy:
@@ -107,7 +107,7 @@ class RestartProcess:
                 return _already(behind[0])  # it went into the background, and has its grace to come up there
         return await self._begin(process, (*{*sight.found, *self._alive(params), *behind},), event)
 
-    def _start_before(self, process: ProcessSettings, params: RestartParams) -> Ended | None:
+    def _start_before(self, process: ProcessSettings, params: RestartParams) -> ProcessEnded | None:
         """How the start before this one ended, if it was over at once: what it left would be there twice."""
         start = params.instead_of.found if params.instead_of else self._known().get(params.process)
         return short(self._spawner, process, start) if start else None
@@ -118,13 +118,13 @@ class RestartProcess:
         fresh = fresh and not self._table.in_doubt(params.process)
         return params.fresh and params.instead_of is not None and fresh and not self._alive(params)
 
-    def _alive(self, params: RestartParams) -> set[Found]:
+    def _alive(self, params: RestartParams) -> set[ProcessId]:
         believed = self._known().get(params.process)
         named = params.instead_of.found if params.instead_of else None
         mine = self._begun_last.get(params.process)
         return {one for one in (believed, named, mine) if one and is_alive(one)}
 
-    async def _begin(self, process: ProcessSettings, left: tuple[Found, ...], event: Event) -> Result:
+    async def _begin(self, process: ProcessSettings, left: tuple[ProcessId, ...], event: Event) -> Result:
         """Bring it up; a unit's manager and a restart command end the old one themselves."""
         if process.systemd_unit:
             await self._systemctl.restart(process.systemd_unit, user=process.systemd_user, timeout=55.0)
@@ -138,7 +138,7 @@ class RestartProcess:
             env={**process.env, MARKER: event.id, PROCESS: f"{process.name}@{self._outputs.parent}"},
             output=self._log(process),
         )
-        self._begun_last[process.name] = Found(new.pid, new.started)
+        self._begun_last[process.name] = ProcessId(new.pid, new.started)
         return Result({"pid": new.pid, "started": new.started})
 
     async def _run(self, process: ProcessSettings, event: Event) -> Result:
@@ -171,21 +171,21 @@ class RestartProcess:
             await asyncio.sleep(pause)
         return None
 
-    def _is_younger(self, found: Found, event: Event) -> bool:
+    def _is_younger(self, found: ProcessId, event: Event) -> bool:
         # Start times are cut to a hundredth of a second.
         return event.boot != self._boot or (found.started + 1) * 1_000_000 // TICKS_PER_SECOND > event.mono
 
 
-def _up_by_now(sight: Sight) -> Result | None:
+def _up_by_now(sight: ProcessObservation) -> Result | None:
     """The result if it is there after all and, where it has a port, answers."""
     if sight.answering is False or not (sight.found or sight.answering):
         return None
     return _already(sight.found[0]) if sight.found else Result({"already": True})
 
 
-def _already(found: Found) -> Result:
+def _already(found: ProcessId) -> Result:
     return Result({"already": True, **_result(found).data})
 
 
-def _result(found: Found) -> Result:
+def _result(found: ProcessId) -> Result:
     return Result({"pid": found.pid, "started": found.started})

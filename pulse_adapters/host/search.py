@@ -11,7 +11,7 @@ from pulse_adapters.host.expression import expression
 from pulse_adapters.host.judge import Judge
 from pulse_adapters.host.look import Look, Suspect
 from pulse_adapters.host.proc import MARKER, carries, entry, pids
-from pulse_core.ports import Found
+from pulse_core.ports import ProcessId
 
 BREATH = 0.001
 """Seconds of searching after which the event loop is given a turn."""
@@ -24,9 +24,9 @@ class Hits(NamedTuple):
     unsure: the search in their command line is not over, or is too long, as it is for those in `hopeless`.
     """
 
-    found: tuple[Found, ...] = ()
-    unsure: tuple[Found, ...] = ()
-    hopeless: tuple[Found, ...] = ()
+    found: tuple[ProcessId, ...] = ()
+    unsure: tuple[ProcessId, ...] = ()
+    hopeless: tuple[ProcessId, ...] = ()
 
 
 class Search:
@@ -65,7 +65,7 @@ class Search:
                 await asyncio.sleep(0)
         return look
 
-    async def still_matches(self, found: Found, pattern: str) -> bool:
+    async def still_matches(self, found: ProcessId, pattern: str) -> bool:
         """Whether a live process may still be what the pattern means; while it is executed, it has no line."""
         line, shape = text(self._lines.of(found.pid)), expression(pattern)
         if not line or shape.is_light(line):
@@ -80,14 +80,14 @@ class Search:
         self._lines.close()
 
 
-def _living(name: str, suspects: Iterable[Suspect], sessions: Collection[int]) -> tuple[Found, ...]:
+def _living(name: str, suspects: Iterable[Suspect], sessions: Collection[int]) -> tuple[ProcessId, ...]:
     """Those of this name that live and are in none of the sessions, oldest first."""
     seen = [entry(pid) for whose, pid in suspects if whose == name]
     living = [one.found for one in seen if one and one.alive and one.session not in sessions]
     return tuple(sorted(living, key=lambda one: one.started))
 
 
-async def marked(marker: str, variable: str = MARKER, leaders: bool = False) -> tuple[Found, ...]:
+async def marked(marker: str, variable: str = MARKER, leaders: bool = False) -> tuple[ProcessId, ...]:
     """The live processes that carry this marker (by default a `PULSE_EFFECT`), oldest first.
 
     leaders: only those that lead a session, as what Pulse starts does and what that starts does not.

@@ -17,7 +17,7 @@ from pulse_adapters.host.outputs import ToFile, ToMemory, last_words, open_outpu
 from pulse_adapters.host.proc import MARKER, entry, is_alive
 from pulse_adapters.host.tree import end_tree, family
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import Found
+from pulse_core.ports import ProcessId
 
 
 class Outcome(NamedTuple):
@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
     took: float
 
 
-class Ended(NamedTuple):
+class ProcessEnded(NamedTuple):
     """How a process that was started here has ended.
 
     code: its exit code, negative for a signal; lived: seconds; effect: the `PULSE_EFFECT` it was started with.
@@ -53,10 +53,10 @@ class _Life:
         self.ended = time.monotonic()
 
 
-class Overran(PulseError):
+class CommandTimedOut(PulseError):
     """A command was ended because it took too long; `left` are those of its processes that could not be."""
 
-    def __init__(self, program: str, timeout: float, output: str, left: tuple[Found, ...]) -> None:
+    def __init__(self, program: str, timeout: float, output: str, left: tuple[ProcessId, ...]) -> None:
         beyond = f"; not permitted to end {', '.join(str(one.pid) for one in left)}" if left else ""
         said = f"; its last words: {last_words(output)}" if output.strip() else ""
         super().__init__(f"{program!r} took longer than {timeout:g} s and was ended{beyond}{said}")
@@ -89,7 +89,7 @@ class Spawner:
         output: Path,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
-    ) -> Found:
+    ) -> ProcessId:
         """Start a process in a session of its own, its output appended to a file; it outlives Pulse."""
         target = open_output(output)
         try:
@@ -104,14 +104,14 @@ class Spawner:
             del self._lives[next(iter(self._lives))]
         return found
 
-    def ended(self, found: Found) -> Ended | None:
+    def ended(self, found: ProcessId) -> ProcessEnded | None:
         """How a process that was started here has ended; None if it has not, or that is not known any more."""
         code, life = self._children.exit_code(found.pid), self._lives.get(found.pid)
         if code is None or life is None or life.started != found.started:
             return None
-        return Ended(code, (life.ended or time.monotonic()) - life.began, life.effect)
+        return ProcessEnded(code, (life.ended or time.monotonic()) - life.began, life.effect)
 
-    def end_of(self, found: Found) -> str:
+    def end_of(self, found: ProcessId) -> str:
         """How a process that was started here has ended, in words; nothing if that is not known."""
         if (ended := self.ended(found)) is None:
             return ""
@@ -154,10 +154,10 @@ class Spawner:
         finally:
             output = sink.end()
         if isinstance(exit_code, tuple):
-            raise Overran(argv[0], timeout, output, exit_code)
+            raise CommandTimedOut(argv[0], timeout, output, exit_code)
         return Outcome(exit_code, output, time.monotonic() - began)
 
-    async def _waited(self, found: Found, timeout: float, marker: str) -> int | tuple[Found, ...]:
+    async def _waited(self, found: ProcessId, timeout: float, marker: str) -> int | tuple[ProcessId, ...]:
         """The exit code, or after the timeout those of the tree that could not be ended."""
         exited = self._adopt(found.pid)
         self._running.add(found.pid)
@@ -172,7 +172,7 @@ class Spawner:
         finally:
             self._running.discard(found.pid)
 
-    async def end(self, found: Found, *, soft: float) -> None:
+    async def end(self, found: ProcessId, *, soft: float) -> None:
         """SIGTERM to a process and the group it leads, `soft` seconds of patience, then SIGKILL to its tree.
 
         After a soft end only what is left of its group is killed: what has moved to a session of its own was
@@ -193,7 +193,7 @@ class Spawner:
         if not ended or (leads and any(one.group == found.pid for one in family(found, ()))):
             await self._kill(found)
 
-    async def _kill(self, found: Found) -> None:
+    async def _kill(self, found: ProcessId) -> None:
         if left := await _to_the_end(end_tree(found)):
             pids = ", ".join(str(one.pid) for one in left)
             raise PulseError(f"not permitted to end process {pids}; it belongs to another user")
@@ -203,7 +203,7 @@ class Spawner:
         self._children.close()
 
 
-def _held(found: Found) -> int | None:
+def _held(found: ProcessId) -> int | None:
     """A pidfd that is surely this very process, or None if it is gone."""
     try:
         handle = os.pidfd_open(found.pid)
@@ -215,7 +215,7 @@ def _held(found: Found) -> int | None:
     return None
 
 
-def _terminate(found: Found, handle: int, leads: bool) -> None:
+def _terminate(found: ProcessId, handle: int, leads: bool) -> None:
     """One SIGTERM each: a second one makes many programs quit the hard way. What is stopped goes on, to hear it."""
     with suppress(ProcessLookupError):
         for number in (signal.SIGTERM, signal.SIGCONT):
@@ -239,7 +239,7 @@ async def _readable(handle: int, timeout: float) -> bool:
         loop.remove_reader(handle)
 
 
-async def _to_the_end(work: Coroutine[Any, Any, tuple[Found, ...]]) -> tuple[Found, ...]:
+async def _to_the_end(work: Coroutine[Any, Any, tuple[ProcessId, ...]]) -> tuple[ProcessId, ...]:
     """Finish this even if the caller is cancelled meanwhile, and pass the cancellation on afterwards."""
     task = asyncio.create_task(work, name="ending a process tree")
     cancelled: asyncio.CancelledError | None = None

@@ -12,7 +12,7 @@ from pulse_adapters.host.systemctl import Systemctl
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Found, Policy, ProcessTable, Result, Safety
+from pulse_core.ports import Policy, ProcessId, ProcessTable, Result, Safety
 from pulse_core.settings import Settings
 
 _SOFT_S = 10.0
@@ -54,7 +54,7 @@ class StopProcess:
         self,
         settings: Callable[[], Settings],
         table: ProcessTable,
-        known: Callable[[], Mapping[str, Found]],
+        known: Callable[[], Mapping[str, ProcessId]],
         spawner: Spawner,
     ) -> None:
         self._settings, self._table, self._known, self._spawner = settings, table, known, spawner
@@ -94,7 +94,7 @@ class StopProcess:
 
     async def _stop(self, consumer: Consumer) -> Result:
         """End this very process, if it still is what may be stopped; somebody else may have its pid by now."""
-        found = Found(consumer.pid, consumer.started)
+        found = ProcessId(consumer.pid, consumer.started)
         if not is_alive(found):
             return Result({"ended": [], "already": True})
         if not await self._consumers.is_one(found, consumer.pattern):

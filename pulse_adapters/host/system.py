@@ -17,7 +17,7 @@ from pulse_core.model.vitals import WINDOW_US, Reading, Window
 from pulse_core.projections import CurrentState
 from pulse_core.rules.survival.shortage import OF_MEMORY, SENSE
 from pulse_core.settings import Settings
-from pulse_core.watch.resources import OVER, History, conclude, spelled, streaks
+from pulse_core.watch.evaluate_resources import OVER, History, conclude, spelled, streaks
 
 UNSEEN = 3
 """Intervals without a sample after which what was over its bound before counts as over anew; or a minute, if longer."""

@@ -11,7 +11,7 @@ from pulse_core.model.errors import PulseError
 _ASK = "LoadState,ActiveState,SubState,Result,MainPID"
 
 
-class Unit(NamedTuple):
+class UnitState(NamedTuple):
     """A unit's state in systemd's own words; `pid` is 0 where it has no main process."""
 
     load: str
@@ -45,12 +45,12 @@ class Systemctl:
         self._spawner = spawner
         self._timeout = timeout
 
-    async def show(self, unit: str, *, user: bool) -> Unit:
+    async def show(self, unit: str, *, user: bool) -> UnitState:
         """The unit's present state."""
         said = await self._run(["show", "-p", _ASK, unit], user, self._timeout)
         fields = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
         pid = fields.get("MainPID", "0")
-        return Unit(
+        return UnitState(
             fields.get("LoadState", "unknown"),
             fields.get("ActiveState", "unknown"),
             fields.get("SubState", ""),

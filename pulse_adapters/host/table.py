@@ -11,13 +11,13 @@ from pulse_adapters.host import listening, pid_files
 from pulse_adapters.host.background import left_by, short
 from pulse_adapters.host.boot import require_linux
 from pulse_adapters.host.doubt import Doubts
-from pulse_adapters.host.held import Held
+from pulse_adapters.host.pidfd_watch import PidfdWatch
 from pulse_adapters.host.proc import PROCESS, is_alive, started
 from pulse_adapters.host.search import Search, marked
 from pulse_adapters.host.spawn import Spawner
-from pulse_adapters.host.systemctl import Systemctl, Unit
+from pulse_adapters.host.systemctl import Systemctl, UnitState
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import Found, Sight
+from pulse_core.ports import ProcessId, ProcessObservation
 from pulse_core.settings import ProcessSettings
 
 LOG = logging.getLogger("pulse.host")
@@ -42,18 +42,18 @@ class LinuxProcessTable:
         require_linux()
         self._home = home
         self._looked_for: set[str] = set()
-        self._looked_behind: dict[str, Found] = {}
+        self._looked_behind: dict[str, ProcessId] = {}
         self._spawner = spawner
         self._systemctl = systemctl or Systemctl(spawner)
-        self._held = Held(self._reap)
+        self._held = PidfdWatch(self._reap)
         self._by_line = Search()
         self._doubts = Doubts(failed)
 
     async def look(
-        self, processes: Sequence[ProcessSettings], known: Mapping[str, Found]
-    ) -> Mapping[str, Sight]:
+        self, processes: Sequence[ProcessSettings], known: Mapping[str, ProcessId]
+    ) -> Mapping[str, ProcessObservation]:
         """What is there of each process, by its name; a look that fails says so and disturbs no other."""
-        sights: dict[str, Sight] = {}
+        sights: dict[str, ProcessObservation] = {}
         ahead: list[ProcessSettings] = []
         for process in processes:
             sight = sights[process.name] = await self._believed(process, known.get(process.name))
@@ -71,7 +71,9 @@ class LinuxProcessTable:
                 await self._look_behind(process, known[process.name], sights)
         return sights
 
-    async def _look_behind(self, process: ProcessSettings, start: Found, sights: dict[str, Sight]) -> None:
+    async def _look_behind(
+        self, process: ProcessSettings, start: ProcessId, sights: dict[str, ProcessObservation]
+    ) -> None:
         """Once after a start that was over at once: what it has left in the background is the process."""
         ended = short(self._spawner, process, start)
         if ended is None or self._looked_behind.get(process.name) == start:
@@ -79,26 +81,28 @@ class LinuxProcessTable:
         self._looked_behind[process.name] = start
         if ended.code == 0 and (found := await left_by(ended.effect)):
             words = f"process {found[0].pid} was left in the background by {start.pid}"
-            sights[process.name] = Sight(found, known=False, detail=words)
+            sights[process.name] = ProcessObservation(found, known=False, detail=words)
 
-    async def _recognise(self, name: str, sights: dict[str, Sight]) -> None:
+    async def _recognise(self, name: str, sights: dict[str, ProcessObservation]) -> None:
         """At the first look: what an earlier daemon started and could not write down before it died."""
         if self._home and (found := await marked(f"{name}@{self._home}", PROCESS, leaders=True)):
-            sights[name] = Sight(
+            sights[name] = ProcessObservation(
                 found, known=False, detail=f"process {found[0].pid} was started by an earlier daemon"
             )
 
-    async def _believed(self, process: ProcessSettings, known: Found | None) -> Sight:
+    async def _believed(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
         """What can be said without a search: the process last known to be it, while it lives and still is it."""
         if known is None:
-            return Sight(detail="not seen yet")
+            return ProcessObservation(detail="not seen yet")
         if not is_alive(known):
-            return Sight(detail=f"process {known.pid} is gone", ended=self._spawner.end_of(known))
+            return ProcessObservation(
+                detail=f"process {known.pid} is gone", ended=self._spawner.end_of(known)
+            )
         if not await self._still_is(process, known):
-            return Sight(known=True, detail=f"process {known.pid} lives but is no longer it")
-        return Sight((known,), known=True, detail=f"process {known.pid} is alive")
+            return ProcessObservation(known=True, detail=f"process {known.pid} lives but is no longer it")
+        return ProcessObservation((known,), known=True, detail=f"process {known.pid} is alive")
 
-    async def _still_is(self, process: ProcessSettings, known: Found) -> bool:
+    async def _still_is(self, process: ProcessSettings, known: ProcessId) -> bool:
         if process.match:
             return await self._by_line.still_matches(known, process.match)
         return pid_files.still_names(process.pid_file, known) if process.pid_file else True
@@ -107,7 +111,7 @@ class LinuxProcessTable:
         """Whether the last look could not tell if some process is this one."""
         return name in self._doubts
 
-    async def _search(self, ahead: Sequence[ProcessSettings], sights: dict[str, Sight]) -> None:
+    async def _search(self, ahead: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
         """Everything that waits or scans, at the same time."""
         async with asyncio.TaskGroup() as group:
             for process in ahead:
@@ -127,7 +131,7 @@ class LinuxProcessTable:
                 for name, hits in (await self._by_line.find(patterns, self._spawner.running)).items():
                     sights[name] = self._doubts.sight_of(name, patterns[name], hits, sights[name])
 
-    async def _port(self, address: str, sight: Sight) -> Sight:
+    async def _port(self, address: str, sight: ProcessObservation) -> ProcessObservation:
         try:
             where = await listening.endpoints(address, self._spawner)
         except PulseError as error:
@@ -142,7 +146,7 @@ class LinuxProcessTable:
         words = f"{address} {'answers' if answering else 'does not answer'}"
         return sight._replace(found=found, answering=answering, detail=words)
 
-    async def _unit(self, name: str, user: bool, sight: Sight) -> Sight:
+    async def _unit(self, name: str, user: bool, sight: ProcessObservation) -> ProcessObservation:
         unit = await self._systemctl.show(name, user=user)
         for pause in _CATCH_UP:
             if unit.active != "active" or not unit.pid or started(unit.pid) is not None:
@@ -151,7 +155,7 @@ class LinuxProcessTable:
             unit = await self._systemctl.show(name, user=user)
         return _unit_sight(unit)._replace(known=sight.known)
 
-    def hold(self, found: Iterable[Found], died: Callable[[Found], None]) -> None:
+    def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
         """Hold exactly these from now on; each death is told once."""
         self._held.hold(found, died)
 
@@ -171,15 +175,17 @@ def _has_no_way(process: ProcessSettings) -> bool:
     return not (process.match or process.pid_file or process.systemd_unit or process.tcp)
 
 
-def _unit_sight(unit: Unit) -> Sight:
+def _unit_sight(unit: UnitState) -> ProcessObservation:
     since = started(unit.pid) if unit.pid else None
-    found = (Found(unit.pid, since),) if since is not None else ()
+    found = (ProcessId(unit.pid, since),) if since is not None else ()
     # A unit may be up without a main process (a oneshot that remains); then systemd's word is all there is.
     answering = True if unit.active == "active" and not unit.pid else None
-    return Sight(found, answering, intended=unit.intended, busy=unit.busy, detail=unit.words)
+    return ProcessObservation(found, answering, intended=unit.intended, busy=unit.busy, detail=unit.words)
 
 
-async def _contained(name: str, look: Awaitable[Sight], sights: dict[str, Sight]) -> None:
+async def _contained(
+    name: str, look: Awaitable[ProcessObservation], sights: dict[str, ProcessObservation]
+) -> None:
     """A look that failed has not seen a death: it is told as busy, so that nobody acts on it."""
     try:
         sights[name] = await look

@@ -6,23 +6,23 @@ import signal
 from collections.abc import Collection
 from contextlib import suppress
 
-from pulse_adapters.host.proc import Entry, carries, entry, living, send
+from pulse_adapters.host.proc import ProcStat, carries, entry, living, send
 from pulse_core.model.backoff import Backoff
-from pulse_core.ports import Found
+from pulse_core.ports import ProcessId
 
 _PAUSES = Backoff(0.001, 0.05)
 """Seconds between two looks at what is being ended."""
 
 
-async def end_tree(root: Found, marker: str = "") -> tuple[Found, ...]:
+async def end_tree(root: ProcessId, marker: str = "") -> tuple[ProcessId, ...]:
     """SIGKILL a process, its group, session and descendants and whoever carries the marker, until none is left.
 
     Returns those that this user may not signal. What sleeps uninterruptibly with SIGKILL pending counts as
     ended: it will never run another instruction of its own.
     """
-    known: set[Found] = {root}
-    beyond: set[Found] = set()
-    killed: set[Found] = set()
+    known: set[ProcessId] = {root}
+    beyond: set[ProcessId] = set()
+    killed: set[ProcessId] = set()
     rounds, quiet = 0, 0
     while True:
         ended = beyond | _asleep(killed)
@@ -39,19 +39,19 @@ async def end_tree(root: Found, marker: str = "") -> tuple[Found, ...]:
         await asyncio.sleep(_PAUSES.after(rounds) if left else 0.02)
 
 
-def _asleep(killed: Collection[Found]) -> set[Found]:
+def _asleep(killed: Collection[ProcessId]) -> set[ProcessId]:
     """Those of the killed that sleep uninterruptibly."""
     return {one for one in killed if (seen := entry(one.pid)) and seen.found == one and seen.state == "D"}
 
 
-def _end_group(root: Found, left: Collection[Entry]) -> None:
+def _end_group(root: ProcessId, left: Collection[ProcStat]) -> None:
     """One signal for the whole group: the kernel lets no member fork its way past it."""
     if any(one.group == root.pid for one in left):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(root.pid, signal.SIGKILL)
 
 
-def family(root: Found, known: Collection[Found], marker: str = "") -> list[Entry]:
+def family(root: ProcessId, known: Collection[ProcessId], marker: str = "") -> list[ProcStat]:
     """The live members of a tree: `known` ones, root's group and session, the marked, and all descendants.
 
     This process is never one of them, nor is what only descends from it.
@@ -70,13 +70,13 @@ def family(root: Found, known: Collection[Found], marker: str = "") -> list[Entr
     return [entries[pid] for pid in _with_descendants(chosen, entries)]
 
 
-def _led(root: Found, entries: dict[int, Entry]) -> bool:
+def _led(root: ProcessId, entries: dict[int, ProcStat]) -> bool:
     """Whether groups with root's number are root's: a number in use as a group is never given out again."""
     holder = entries.get(root.pid)
     return root.pid not in (os.getpgrp(), os.getsid(0)) and (holder is None or holder.started == root.started)
 
 
-def _with_descendants(chosen: set[int], entries: dict[int, Entry]) -> set[int]:
+def _with_descendants(chosen: set[int], entries: dict[int, ProcStat]) -> set[int]:
     children: dict[int, list[int]] = {}
     for one in entries.values():
         children.setdefault(one.parent, []).append(one.pid)

@@ -26,7 +26,7 @@ class Peer:
 
 
 @dataclass(frozen=True, slots=True)
-class Doorkeeper:
+class RoleResolver:
     """Says the role of a caller. owner: the home's user; group: gid of those who may do what an agent may."""
 
     owner: int

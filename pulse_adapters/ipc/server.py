@@ -6,9 +6,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
-from pulse_adapters.ipc.hall import Caller, Hall
-from pulse_adapters.ipc.peer import Doorkeeper, Peer, group_id
-from pulse_adapters.ipc.place import bound, remove, signpost
+from pulse_adapters.ipc.connection_limit import ConnectedPeer, ConnectionLimit
+from pulse_adapters.ipc.peer import Peer, RoleResolver, group_id
 from pulse_adapters.ipc.protocol import (
     END,
     InternalError,
@@ -18,7 +17,8 @@ from pulse_adapters.ipc.protocol import (
     item,
     request,
 )
-from pulse_adapters.ipc.wire import Gone, Limits, Wire
+from pulse_adapters.ipc.socket_path import bound, remove, signpost
+from pulse_adapters.ipc.wire import ConnectionClosed, Limits, Wire
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role
@@ -47,9 +47,9 @@ async def serve(
     symbolic link to the socket if it is not in the home. on_error is told of what the handler raises and is
     no PulseError. The caller holds the home's lock.
     """
-    keeper = Doorkeeper(owner, group_id(group) if group else None)
-    reception = _Reception(keeper, handler, on_error, limits)
-    listening = bound(path, owner, keeper.group)
+    engine_controller = RoleResolver(owner, group_id(group) if group else None)
+    reception = _Reception(engine_controller, handler, on_error, limits)
+    listening = bound(path, owner, engine_controller.group)
     placed = [(path, os.lstat(path))]
     if sign and sign != path:
         signpost(sign, path)
@@ -67,9 +67,16 @@ async def serve(
 class _Reception:
     """Lets callers in, and answers their requests one after another."""
 
-    def __init__(self, keeper: Doorkeeper, handler: Handler, on_error: OnError, limits: Limits) -> None:
-        self._keeper, self._handler, self._on_error, self._limits = keeper, handler, on_error, limits
-        self.hall = Hall(limits)
+    def __init__(
+        self, engine_controller: RoleResolver, handler: Handler, on_error: OnError, limits: Limits
+    ) -> None:
+        self._keeper, self._handler, self._on_error, self._limits = (
+            engine_controller,
+            handler,
+            on_error,
+            limits,
+        )
+        self.hall = ConnectionLimit(limits)
 
     def door(self) -> Wire:
         """A wire for the next caller."""
@@ -80,14 +87,14 @@ class _Reception:
         if refusal := _unwelcome(peer) or self.hall.refusal(peer):
             wire.say(error_line(NotWelcome(refusal)))
             return wire.close()
-        return self.hall.seat(Caller(peer, wire), self._converse(wire, peer))
+        return self.hall.seat(ConnectedPeer(peer, wire), self._converse(wire, peer))
 
     async def _converse(self, wire: Wire, peer: Peer) -> None:
         try:
             while True:
                 await self._answer(wire, peer, await wire.line())
                 await asyncio.sleep(0)  # a caller who sends many requests ahead must not hold up the loop
-        except Gone:
+        except ConnectionClosed:
             pass
         finally:
             wire.close()
@@ -101,7 +108,7 @@ class _Reception:
             with place, _SignOfLife(wire, self._limits.beat):
                 await _told(wire, self._handler(peer, asked))
             await wire.send(END)
-        except Gone:
+        except ConnectionClosed:
             raise
         except PulseError as error:
             await wire.send(error_line(error))

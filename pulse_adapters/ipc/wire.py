@@ -27,7 +27,7 @@ class Limits:
     unsent: int = 1 << 16
 
 
-class Gone(Exception):
+class ConnectionClosed(Exception):
     """The caller hung up, or was hung up on."""
 
 
@@ -148,7 +148,7 @@ class Wire(asyncio.Protocol):
             async with asyncio.timeout(seconds):
                 await event.wait()
         except TimeoutError as error:
-            raise Gone from error
+            raise ConnectionClosed from error
 
     def _leave(self) -> None:
         owner, self.owner = self.owner, None

@@ -5,10 +5,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pulse_adapters.logs.finding import Hit, Scan, matches, originals, scan
-from pulse_adapters.logs.followed import Followed, opened, repeats
-from pulse_adapters.logs.strangers import Strangers
-from pulse_adapters.logs.trail import Identity, Trail, named
+from pulse_adapters.logs.file_discovery import Hit, Scan, matches, originals, scan
+from pulse_adapters.logs.open_file import Followed, opened, repeats
+from pulse_adapters.logs.rotated_files import Identity, RotatedFiles, named
+from pulse_adapters.logs.unfollowed_files import UnfollowedFiles
 from pulse_adapters.logs.watches import Tell, Watches
 
 MOST = 1_000
@@ -28,11 +28,11 @@ class Files:
         self, patterns: Mapping[int, str], known: Sequence[str], places: Mapping[str, Any], tell: Tell
     ) -> None:
         self.patterns, self.tell = patterns, tell
-        self.trails: dict[str, Trail] = {}
-        self.dirty: dict[str, Trail] = {}
+        self.trails: dict[str, RotatedFiles] = {}
+        self.dirty: dict[str, RotatedFiles] = {}
         self.in_doubt = False
         self.watches = Watches(tell)
-        self._strangers = Strangers(self._doubt)
+        self._strangers = UnfollowedFiles(self._doubt)
         self._known_patterns = set(known)
         self._totals: dict[str, int] = {}
         self._since = max((looked(place) for place in places.values()), default=time.time_ns())
@@ -52,10 +52,10 @@ class Files:
     def _rules(self, path: str) -> Sequence[int]:
         return [number for number, pattern in self.patterns.items() if matches(pattern, path)]
 
-    def _trail(self, path: str) -> Trail:
+    def _trail(self, path: str) -> RotatedFiles:
         trail = self.trails.get(named(path))
         if trail is None:
-            trail = Trail(path, self._rules(path), self.watches.forget)
+            trail = RotatedFiles(path, self._rules(path), self.watches.forget)
             trail.total = max(trail.total, self._totals.pop(trail.name, 0) + 1)
             trail.looked = self._since
             self.trails[trail.name] = trail
@@ -102,7 +102,7 @@ class Files:
             return ""
         return self._begun(followed, self._trail(hit.path), pattern not in self._known_patterns)
 
-    def _begun(self, followed: Followed, trail: Trail, fresh: bool) -> str:
+    def _begun(self, followed: Followed, trail: RotatedFiles, fresh: bool) -> str:
         """Follow it from its place, from its beginning, or, if what is there is history, from its end."""
         history = not self._remembered(followed) and fresh and not trail.known
         if history:
@@ -161,7 +161,7 @@ class Files:
                 if status.st_size != followed.offset or not status.st_nlink or followed.copy:
                     self.dirty[trail.name] = trail
 
-    def take(self, trail: Trail, now: float) -> bytes:
+    def take(self, trail: RotatedFiles, now: float) -> bytes:
         """The next whole lines of this trail; nothing if there are none, and then it is dirty no more."""
         block = trail.take(now, lambda followed: followed.identity in self._visible)
         if not block:

@@ -21,7 +21,7 @@ _ROOM = 65_536
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-class Told(NamedTuple):
+class InotifyEvent(NamedTuple):
     """One event: of which watch, what happened (bits), and the name in the watched directory."""
 
     watch: int
@@ -54,7 +54,7 @@ class Inotify:
         """Watch it no longer; one that is gone already is no error."""
         _LIBC.inotify_rm_watch(self.file, watch)
 
-    def read(self) -> Iterator[Told]:
+    def read(self) -> Iterator[InotifyEvent]:
         """What was told since the last time; never waits."""
         while True:
             try:
@@ -70,14 +70,14 @@ class Inotify:
         os.close(self.file)
 
 
-def _events(raw: bytes) -> Iterator[Told]:
+def _events(raw: bytes) -> Iterator[InotifyEvent]:
     place = 0
     while place < len(raw):
         watch, mask, _, length = _HEAD.unpack_from(raw, place)
         place += _HEAD.size
         name = raw[place : place + length].rstrip(b"\0")
         place += length
-        yield Told(watch, mask, os.fsdecode(name))
+        yield InotifyEvent(watch, mask, os.fsdecode(name))
 
 
 def _limit(what: str, error: int) -> str:

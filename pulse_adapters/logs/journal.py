@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pulse_adapters.logs.trail import named
+from pulse_adapters.logs.rotated_files import named
 from pulse_core.model.backoff import Backoff, Restarts
 
 FIELDS = "MESSAGE,MESSAGE_ID,N_DROPPED"
@@ -28,7 +28,7 @@ def source_of(unit: str, user: bool) -> str:
     return named(f"user:{unit}" if user else unit)
 
 
-class Unit:
+class JournalUnit:
     """One followed unit. dropped: messages that journald says it suppressed since somebody last asked.
 
     program: what is run, with arguments of its own before ours.

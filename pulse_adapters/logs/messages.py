@@ -8,7 +8,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pulse_core.ports import Heard, Hits, Place, Progress
+from pulse_core.ports import LogBatch, MatchedLines, Place, ReadProgress
 from pulse_core.settings import LogSettings
 
 
@@ -19,15 +19,15 @@ class Complaint(NamedTuple):
     message: str
 
 
-def message_of(line: bytes) -> Heard | Progress | Complaint:
+def message_of(line: bytes) -> LogBatch | ReadProgress | Complaint:
     """A message from its line; raises ValueError, KeyError or TypeError for what is none."""
     said: dict[str, Any] = json.loads(line)
     if "hits" in said:
-        hits = tuple(Hits(log, tuple(lines), count) for log, lines, count in said["hits"])
-        return Heard(said["source"], said["place"], hits)
+        hits = tuple(MatchedLines(log, tuple(lines), count) for log, lines, count in said["hits"])
+        return LogBatch(said["source"], said["place"], hits)
     if "error" in said:
         return Complaint(*said["error"])
-    return Progress(**{**said, "sources": tuple(said["sources"])})
+    return ReadProgress(**{**said, "sources": tuple(said["sources"])})
 
 
 def task(

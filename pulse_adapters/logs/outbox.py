@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from pulse_adapters.logs.meter import Meter
-from pulse_adapters.logs.sieve import Rule, sift, told
+from pulse_adapters.logs.line_filter import LinePattern, sift, told
+from pulse_adapters.logs.rate_limit import RateLimit
 
 GAP = 0.02
 """Seconds between two messages with lines: each wakes the daemon."""
@@ -14,7 +14,7 @@ COUNTED_EVERY = 10.0
 Send = Callable[[Mapping[str, Any]], None]
 
 
-class Source(Protocol):
+class OutboxSource(Protocol):
     """Something that is read. rules: the numbers of the rules for its lines; place: where the reader stands, as JSON."""
 
     name: str
@@ -26,7 +26,7 @@ class Source(Protocol):
 class Pending:
     """What one source has said and nobody has heard yet: for each rule the lines to be told, and how many there were."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: OutboxSource) -> None:
         self.source = source
         self.lines: dict[int, list[str]] = {}
         self.counts: dict[int, int] = {}
@@ -40,24 +40,24 @@ class Pending:
 class Outbox:
     """Sifts blocks of lines and sends what comes of it; time is in seconds."""
 
-    def __init__(self, rules: Sequence[Rule], send: Send) -> None:
+    def __init__(self, rules: Sequence[LinePattern], send: Send) -> None:
         self.rules, self.send = tuple(rules), send
-        self.moved: dict[str, Source] = {}
+        self.moved: dict[str, OutboxSource] = {}
         """Sources that went on since their place was last sent."""
         self._pending: dict[str, Pending] = {}
-        self._meters: dict[tuple[str, int], Meter] = {}
+        self._meters: dict[tuple[str, int], RateLimit] = {}
         self._sent = 0.0
         self._counted: dict[str, float] = {}
 
-    def add(self, source: Source, block: bytes, now: float) -> None:
+    def add(self, source: OutboxSource, block: bytes, now: float) -> None:
         """Take the next lines of a source."""
         self.moved[source.name] = source
         for number in source.rules:
             if lines := sift(self.rules[number], block):
                 self._keep(source, number, lines, now)
 
-    def _keep(self, source: Source, number: int, lines: Sequence[bytes], now: float) -> None:
-        meter = self._meters.setdefault((source.name, number), Meter(self.rules[number].limit))
+    def _keep(self, source: OutboxSource, number: int, lines: Sequence[bytes], now: float) -> None:
+        meter = self._meters.setdefault((source.name, number), RateLimit(self.rules[number].limit))
         pending = self._pending.setdefault(source.name, Pending(source))
         pending.counts[number] = pending.counts.get(number, 0) + len(lines)
         if granted := meter.take(len(lines), now):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pulse_adapters.logs.messages import Complaint, message_of, task
 from pulse_core.model.backoff import Backoff
-from pulse_core.ports import Heard, Place, Progress
+from pulse_core.ports import LogBatch, Place, ReadProgress
 from pulse_core.settings import LogSettings
 
 LOG = logging.getLogger("pulse.logs")
@@ -40,7 +40,7 @@ class FollowedLogs:
     ) -> None:
         self._failed, self._journalctl = failed, tuple(journalctl)
         self._news: Callable[[], None] = lambda: None
-        self._heard: list[Heard | Progress] = []
+        self._heard: list[LogBatch | ReadProgress] = []
         self._logs: tuple[LogSettings, ...] = ()
         self._places: dict[str, Place] = {}
         self._known: set[str] = set()
@@ -80,7 +80,7 @@ class FollowedLogs:
             async with asyncio.timeout(seconds):
                 await self._standing.wait()
 
-    def take(self) -> Sequence[Heard | Progress]:
+    def take(self) -> Sequence[LogBatch | ReadProgress]:
         """What was heard since the last time, in its order."""
         heard, self._heard = self._heard, []
         if self._waiting and self._child:
@@ -157,9 +157,9 @@ class FollowedLogs:
             case Complaint(whose, words):
                 self._failed(f"log:{whose}", words)
                 return
-            case Heard(source, place):
+            case LogBatch(source, place):
                 self._places[source] = place
-            case Progress(sources, places):
+            case ReadProgress(sources, places):
                 self._places.update(places)
                 self._places = {name: place for name, place in self._places.items() if name in sources}
                 self._known.update(os.path.expanduser(log.path) for log in self._logs if log.path)

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulse_adapters.logs.files import Files
-from pulse_adapters.logs.followed import CHUNK
-from pulse_adapters.logs.journal import Tell, Unit
+from pulse_adapters.logs.journal import JournalUnit, Tell
+from pulse_adapters.logs.line_filter import rule_of
+from pulse_adapters.logs.open_file import CHUNK
 from pulse_adapters.logs.outbox import Outbox
 from pulse_adapters.logs.patience import Patience
-from pulse_adapters.logs.sieve import rule_of
 
 BREATH = 0.005
 """Seconds between two reads while lines come: each read costs the same, be it one line or a thousand."""
@@ -35,7 +35,7 @@ _OPEN_FILES = 4_096
 _PR_SET_PDEATHSIG = 1
 
 
-class Reader:
+class TailReader:
     """Follows what it is told to; ends with the process."""
 
     def __init__(self, task: Mapping[str, Any]) -> None:
@@ -167,13 +167,13 @@ class Reader:
 
 def units_of(
     logs: Sequence[Mapping[str, Any]], places: Mapping[str, Any], tell: Tell, program: Sequence[str]
-) -> list[Unit]:
+) -> list[JournalUnit]:
     """The units that are to be followed, each once, however many rules look at it."""
     wanted: dict[tuple[str, bool], list[int]] = {}
     for number, log in enumerate(logs):
         if log["unit"]:
             wanted.setdefault((log["unit"], log["user"]), []).append(number)
-    units = [Unit(unit, user, rules, tell, program) for (unit, user), rules in wanted.items()]
+    units = [JournalUnit(unit, user, rules, tell, program) for (unit, user), rules in wanted.items()]
     for unit in units:
         if unit.name in places:
             unit.restore(places[unit.name])
@@ -201,7 +201,7 @@ def main() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    Reader(task_given()).run()
+    TailReader(task_given()).run()
 
 
 if __name__ == "__main__":

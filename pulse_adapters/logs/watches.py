@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 
 from pulse_adapters.logs import inotify
-from pulse_adapters.logs.finding import Scan, means
-from pulse_adapters.logs.followed import Followed
+from pulse_adapters.logs.file_discovery import Scan, means
 from pulse_adapters.logs.inotify import Exhausted, Inotify
-from pulse_adapters.logs.trail import Trail
+from pulse_adapters.logs.open_file import Followed
+from pulse_adapters.logs.rotated_files import RotatedFiles
 
 Tell = Callable[[str, str], None]
 _GONE = inotify.DELETE_SELF | inotify.MOVE_SELF | inotify.IGNORED
@@ -21,7 +21,7 @@ class Watches:
     def __init__(self, tell: Tell) -> None:
         self.tell = tell
         self.polled = False
-        self._files: dict[int, Trail] = {}
+        self._files: dict[int, RotatedFiles] = {}
         self._doubtful: set[int] = set()
         self._directories: dict[int, tuple[str, set[str]]] = {}
         self._inotify: Inotify | None = None
@@ -51,7 +51,7 @@ class Watches:
         self.polled = self.polled or watch is None
         return watch
 
-    def follow(self, followed: Followed, trail: Trail) -> None:
+    def follow(self, followed: Followed, trail: RotatedFiles) -> None:
         """Be told what happens to an open file."""
         if followed.watch is None:
             followed.watch = self._watch(f"/proc/self/fd/{followed.file}", inotify.OF_FILE)
@@ -92,7 +92,7 @@ class Watches:
         if self._inotify:
             self._inotify.remove(watch)
 
-    def hear(self, dirty: dict[str, Trail], concerns: Callable[[str, str], bool]) -> bool:
+    def hear(self, dirty: dict[str, RotatedFiles], concerns: Callable[[str, str], bool]) -> bool:
         """Take what the kernel tells: trails that have news become dirty; whether a scan is due.
 
         concerns: whether a new name in a directory is worth a scan, though no pattern means it.

@@ -4,23 +4,21 @@ With these and a loop in virtual time the whole daemon runs deterministically in
 """
 
 from pulse_adapters.memory.clock import VirtualClock, virtual_loop
-from pulse_adapters.memory.courier import MemoryCourier
 from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions, MemoryRuleHost
 from pulse_adapters.memory.executors import MemoryExecutor, MemoryRestart, MemoryStop
 from pulse_adapters.memory.host import MemoryHost
-from pulse_adapters.memory.lifeline import MemoryLifeline
 from pulse_adapters.memory.log import MemoryLog
 from pulse_adapters.memory.logs import MemoryLogs
 from pulse_adapters.memory.prober import MemoryProber
+from pulse_adapters.memory.service_manager import MemoryServiceManager
 from pulse_adapters.memory.stores import MemoryCheckpoints, MemoryObjects, MemoryVitals
+from pulse_adapters.memory.transport import MemoryTransport
 
 __all__ = [
     "MemoryCheckpoints",
-    "MemoryCourier",
     "MemoryExecutor",
     "MemoryHost",
     "MemoryHosts",
-    "MemoryLifeline",
     "MemoryLog",
     "MemoryLogs",
     "MemoryObjects",
@@ -28,7 +26,9 @@ __all__ = [
     "MemoryRestart",
     "MemoryRevisions",
     "MemoryRuleHost",
+    "MemoryServiceManager",
     "MemoryStop",
+    "MemoryTransport",
     "MemoryVitals",
     "VirtualClock",
     "virtual_loop",

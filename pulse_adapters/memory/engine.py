@@ -7,10 +7,18 @@ from functools import wraps
 from typing import Any
 
 from pulse_core.composition import FOLD
-from pulse_core.engine.authored import Projection
+from pulse_core.engine.plugin import Projection
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
-from pulse_core.ports import CannotLoad, Fault, History, Insight, Kept, Loaded, Revision
+from pulse_core.ports import (
+    CannotLoad,
+    EngineFault,
+    FoldResult,
+    History,
+    Loaded,
+    Revision,
+    UserProjectionState,
+)
 from pulse_core.projections import Snapshot, State
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import Answer, Inner, Trace, name_of
@@ -55,12 +63,15 @@ class MemoryHosts:
     started: list["MemoryRuleHost"] = field(default_factory=list)
 
     async def start(
-        self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, Kept]
+        self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, UserProjectionState]
     ) -> "MemoryRuleHost":
         rules = self.revisions.engines[revision.commit]
         if rules is None:
             raise CannotLoad(f"{revision.commit} can't be loaded (rules/broken.py:1)")
-        owns = {name: Own(one) for name, one in self.revisions.own.get(revision.commit, {}).items()}
+        owns = {
+            name: MemoryUserProjection(one)
+            for name, one in self.revisions.own.get(revision.commit, {}).items()
+        }
         host = MemoryRuleHost(tuple(rules), prev.state, owns)
         await host.rebuild(history, kept)
         self.started.append(host)
@@ -68,7 +79,7 @@ class MemoryHosts:
 
 
 @dataclass
-class Own:
+class MemoryUserProjection:
     """An author's projection as it stands."""
 
     projection: Projection
@@ -84,7 +95,7 @@ class Own:
         """What a kept value must have been folded by."""
         return str(self.projection.version)
 
-    def resume(self, kept: Kept | None, row: int) -> None:
+    def resume(self, kept: UserProjectionState | None, row: int) -> None:
         """Go on from what was kept, if it fits."""
         if kept and kept.version == self.version and kept.seq <= row:
             self.seq, self.text = kept.seq, kept.state
@@ -111,7 +122,7 @@ class Own:
 class MemoryRuleHost:
     """Implements `RuleHost` without a process: the rules are folded right here. `die` is what a kill would be."""
 
-    def __init__(self, rules: Sequence[Rule], state: State, owns: Mapping[str, Own]) -> None:
+    def __init__(self, rules: Sequence[Rule], state: State, owns: Mapping[str, MemoryUserProjection]) -> None:
         self.rules, self.state, self.owns = rules, state, owns
         self.alive, self.closed = True, False
         self.passed_over: frozenset[str] = frozenset()
@@ -122,7 +133,7 @@ class MemoryRuleHost:
         self._events: list[Event] = []
         self._recorded = state.seq
 
-    async def rebuild(self, history: History, kept: Mapping[str, Kept]) -> None:
+    async def rebuild(self, history: History, kept: Mapping[str, UserProjectionState]) -> None:
         """Bring the authors' projections up to where the host stands."""
         row = self.state.seq
         for name, own in self.owns.items():
@@ -134,32 +145,32 @@ class MemoryRuleHost:
     def feed(self, events: Sequence[Event]) -> None:
         self._events.extend(events)
 
-    async def fold(self, prev: Snapshot, curr: Snapshot) -> Insight:
+    async def fold(self, prev: Snapshot, curr: Snapshot) -> FoldResult:
         if not self.alive:
-            return Insight(faults=(Fault("engine", "its host has died"),))
+            return FoldResult(faults=(EngineFault("engine", "its host has died"),))
         self._recorded = curr.state.seq
         upto = self._recorded + curr.state.provisional
         due = [one for one in self._events if one.seq <= upto]
         self._events = [one for one in self._events if one.seq > upto]
         self.state = FOLD(self.state, [one for one in due if one.seq > self.state.seq])
         told = {name: own.take(due, self._recorded) for name, own in self.owns.items()}
-        faults = [Fault(f"projection:{name}", words) for name, words in told.items() if words]
+        faults = [EngineFault(f"projection:{name}", words) for name, words in told.items() if words]
         trace: Trace = []
         rules = [_alone(rule) for rule in self.rules if name_of(rule) not in self.passed_over]
         values = {name: json.loads(own.text) for name, own in self.owns.items()}
         seen = replace(curr, state=self.state, own=values)
         verdict = await compose(rules, trace=trace)(prev, seen)
-        faults += [Fault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error"]
-        return Insight(verdict, tuple(trace), tuple(faults))
+        faults += [EngineFault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error"]
+        return FoldResult(verdict, tuple(trace), tuple(faults))
 
     def quarantine(self, rules: Sequence[str]) -> None:
         self.passed_over = frozenset(rules)
 
-    async def keep(self) -> Mapping[str, Kept]:
+    async def keep(self) -> Mapping[str, UserProjectionState]:
         if not self.alive:
             return {}
         return {
-            name: Kept(own.version, own.seq, own.text)
+            name: UserProjectionState(own.version, own.seq, own.text)
             for name, own in self.owns.items()
             if not own.broken and own.seq <= self._recorded
         }

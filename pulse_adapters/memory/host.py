@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pulse_core.ports import Found, Sight
+from pulse_core.ports import ProcessId, ProcessObservation
 from pulse_core.settings import ProcessSettings
 
 
@@ -12,7 +12,7 @@ from pulse_core.settings import ProcessSettings
 class Body:
     """A process: whether it answers at its port, and whether its own manager was told to stop it."""
 
-    found: Found
+    found: ProcessId
     answering: bool = True
 
 
@@ -30,16 +30,16 @@ class MemoryHost:
     doomed: set[str] = field(default_factory=set)
     mute: set[str] = field(default_factory=set)
     intended: set[str] = field(default_factory=set)
-    starts: list[tuple[str, Found]] = field(default_factory=list)
+    starts: list[tuple[str, ProcessId]] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
     busy: set[str] = field(default_factory=set)
     _next: int = 100
-    _held: dict[Found, Callable[[Found], None]] = field(default_factory=dict)
+    _held: dict[ProcessId, Callable[[ProcessId], None]] = field(default_factory=dict)
 
-    def start(self, name: str) -> Found:
+    def start(self, name: str) -> ProcessId:
         """Bring a process to life; a doomed one is dead at once."""
         self._next += 1
-        found = Found(self._next, self._next * 10)
+        found = ProcessId(self._next, self._next * 10)
         self.starts.append((name, found))
         self.intended.discard(name)
         if name in self.bodies:
@@ -53,25 +53,25 @@ class MemoryHost:
         if body := self.bodies.pop(name, None):
             self._mourn(body.found)
 
-    def _mourn(self, found: Found) -> None:
+    def _mourn(self, found: ProcessId) -> None:
         if died := self._held.pop(found, None):
             asyncio.get_running_loop().call_soon(died, found)
 
     async def look(
-        self, processes: Sequence[ProcessSettings], known: Mapping[str, Found]
-    ) -> Mapping[str, Sight]:
+        self, processes: Sequence[ProcessSettings], known: Mapping[str, ProcessId]
+    ) -> Mapping[str, ProcessObservation]:
         return {process.name: self._sight(process, known.get(process.name)) for process in processes}
 
-    def _sight(self, process: ProcessSettings, known: Found | None) -> Sight:
+    def _sight(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
         body, busy = self.bodies.get(process.name), process.name in self.busy
         if body is None:
             ended = "was killed" if known else ""
             answering, intended = False if process.tcp else None, process.name in self.intended
-            return Sight((), answering, False, intended, busy, ended=ended)
+            return ProcessObservation((), answering, False, intended, busy, ended=ended)
         answering = body.answering if process.tcp else None
-        return Sight((body.found,), answering, known == body.found)
+        return ProcessObservation((body.found,), answering, known == body.found)
 
-    def hold(self, found: Iterable[Found], died: Callable[[Found], None]) -> None:
+    def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
         self._held = dict.fromkeys(found, died)
         living = {body.found for body in self.bodies.values()}
         for one in set(self._held) - living:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pulse_core.ports import Heard, Hits, Place, Progress
+from pulse_core.ports import LogBatch, MatchedLines, Place, ReadProgress
 from pulse_core.settings import LogSettings
 
 
@@ -20,7 +20,7 @@ class MemoryLogs:
         self._logs: tuple[LogSettings, ...] = ()
         self._at: dict[str, int] = {}
         self._told: dict[tuple[str, int], int] = {}
-        self._heard: list[Heard | Progress] = []
+        self._heard: list[LogBatch | ReadProgress] = []
         self._news: Callable[[], None] = lambda: None
 
     def write(self, source: str, *lines: str) -> None:
@@ -40,11 +40,13 @@ class MemoryLogs:
             there = len(self.lines.get(source, ()))
             begin = 0 if source in known else there
             self._at[source] = int(places.get(source, {"total": begin})["total"])
-        self._heard.append(Progress(tuple(self._at), {name: {"total": at} for name, at in self._at.items()}))
+        self._heard.append(
+            ReadProgress(tuple(self._at), {name: {"total": at} for name, at in self._at.items()})
+        )
         for source in self._at:
             self._read(source)
 
-    def take(self) -> Sequence[Heard | Progress]:
+    def take(self) -> Sequence[LogBatch | ReadProgress]:
         heard, self._heard = self._heard, []
         return heard
 
@@ -56,15 +58,15 @@ class MemoryLogs:
         hits = [self._hits(source, number, new) for number, log in enumerate(self._logs)]
         if any(one.number for one in hits):
             found = tuple(one for one in hits if one.number)
-            self._heard.append(Heard(source, {"total": self._at[source]}, found))
+            self._heard.append(LogBatch(source, {"total": self._at[source]}, found))
         self._news()
 
-    def _hits(self, source: str, number: int, lines: Sequence[str]) -> Hits:
+    def _hits(self, source: str, number: int, lines: Sequence[str]) -> MatchedLines:
         log = self._logs[number]
         found = [line for line in lines if any(word in line for word in log.keywords)]
         if source not in (log.path, log.unit):
-            return Hits(number, (), 0)
+            return MatchedLines(number, (), 0)
         before = self._told.get((source, number), 0)
         told = tuple(found[: max(0, log.lines_per_minute - before)])
         self._told[source, number] = before + len(told)
-        return Hits(number, told, len(found))
+        return MatchedLines(number, told, len(found))

@@ -3,9 +3,12 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from pulse_core.ports import Answer, Question, Trouble
+from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 
-GOOD = {"dns": Answer(took_ms=5.0, addresses=("192.0.2.1",)), "http": Answer(took_ms=5.0, status=200)}
+GOOD = {
+    "dns": ProbeResult(took_ms=5.0, addresses=("192.0.2.1",)),
+    "http": ProbeResult(took_ms=5.0, status=200),
+}
 
 
 @dataclass
@@ -15,21 +18,21 @@ class MemoryProber:
     silent: targets that never answer, so that each question ends with its timeout; asked: every question so far.
     """
 
-    says: dict[str, Answer] = field(default_factory=dict)
+    says: dict[str, ProbeResult] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
-    asked: list[Question] = field(default_factory=list)
+    asked: list[ProbeRequest] = field(default_factory=list)
 
-    def ask(self, question: Question) -> asyncio.Future[Answer]:
+    def ask(self, question: ProbeRequest) -> asyncio.Future[ProbeResult]:
         self.asked.append(question)
         loop = asyncio.get_running_loop()
         answer = self.says.get(question.target, GOOD[question.about])
         if question.target in self.silent:
             took_ms = question.timeout_us / 1000
-            answer = Answer(Trouble.STALLED, "it took the connection, but did not answer", took_ms)
-        coming: asyncio.Future[Answer] = loop.create_future()
+            answer = ProbeResult(Trouble.STALLED, "it took the connection, but did not answer", took_ms)
+        coming: asyncio.Future[ProbeResult] = loop.create_future()
         loop.call_later(answer.took_ms / 1000, self._come, coming, answer)
         return coming
 
-    def _come(self, coming: asyncio.Future[Answer], answer: Answer) -> None:
+    def _come(self, coming: asyncio.Future[ProbeResult], answer: ProbeResult) -> None:
         if not coming.done():
             coming.set_result(answer)

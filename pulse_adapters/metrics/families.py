@@ -11,7 +11,7 @@ Standing = Mapping[str, Any]
 """What `upulse status --json` prints: the value of `pulse_core.daemon.status`."""
 
 
-class Seen(NamedTuple):
+class MetricsInput(NamedTuple):
     """What one look brought: whether the daemon answered, how things stand, and sizes of the home's files."""
 
     answers: bool
@@ -59,7 +59,7 @@ OF_TARGETS = (
 )
 
 
-def families(seen: Seen, version: str) -> Iterator[Metric]:
+def families(seen: MetricsInput, version: str) -> Iterator[Metric]:
     """Every metric of one look; what was not measured is left out."""
     built = GaugeMetricFamily(
         "pulse_build_info", "The version that serves this.", labels=("version", "python")

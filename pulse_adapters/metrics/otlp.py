@@ -25,7 +25,7 @@ from pulse_adapters.metrics.spans import Span
 TIMEOUT_S = 10.0
 
 
-class Given(IdGenerator):
+class FixedIds(IdGenerator):
     """Gives the ids that it was given."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Given(IdGenerator):
         return self.span
 
 
-class Ended(SpanProcessor):
+class SpanCollector(SpanProcessor):
     """Collects spans as they end."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Ended(SpanProcessor):
         self.spans.append(span)
 
 
-class Ear(logging.Handler):
+class ExporterLog(logging.Handler):
     """Remembers the last words of the exporter, which itself returns only whether it worked."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Collector:
     """A collector at a URL. host: the id of this Pulse; headers come from OTEL_EXPORTER_OTLP_HEADERS, as ever."""
 
     def __init__(self, url: str, host: str, version: str, timeout: float = TIMEOUT_S) -> None:
-        self._ids, self._ended, self._ear = Given(), Ended(), Ear()
+        self._ids, self._ended, self._ear = FixedIds(), SpanCollector(), ExporterLog()
         logger = logging.getLogger("opentelemetry")
         logger.propagate = False
         logger.addHandler(self._ear)

@@ -9,13 +9,13 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from pulse_adapters.metrics.families import Seen, families
+from pulse_adapters.metrics.families import MetricsInput, families
 
 FRESH_S = 1.0
 TEXT = "text/plain"
 
 
-class Served(NamedTuple):
+class ServedPage(NamedTuple):
     """A page and the type that its header says."""
 
     body: bytes
@@ -26,10 +26,10 @@ class Page(Collector):
     """Looks at Pulse, and remembers for a second what it saw. look: the look, which may take its time; it is
     never asked for by two at once, and raises nothing."""
 
-    def __init__(self, look: Callable[[], Seen], version: str, fresh: float = FRESH_S) -> None:
+    def __init__(self, look: Callable[[], MetricsInput], version: str, fresh: float = FRESH_S) -> None:
         self._look, self._version, self._fresh = look, version, fresh
         self._lock = threading.Lock()
-        self._seen: Seen | None = None
+        self._seen: MetricsInput | None = None
         self._at = 0.0
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -42,19 +42,19 @@ class Page(Collector):
         """The families as of now."""
         return families(self._recent(), self._version)
 
-    def _recent(self) -> Seen:
+    def _recent(self) -> MetricsInput:
         with self._lock:
             if self._seen is None or time.monotonic() - self._at >= self._fresh:
                 self._seen = self._look()
                 self._at = time.monotonic()
             return self._seen
 
-    def served(self, accept: str = TEXT) -> Served:
+    def served(self, accept: str = TEXT) -> ServedPage:
         """The page in the format that an Accept header asks for."""
         encode, kind = choose_encoder(accept)
-        return Served(encode(self._registry), kind)
+        return ServedPage(encode(self._registry), kind)
 
     def farewell(self) -> None:
         """From now on there is no daemon, and nobody knows how anything stands."""
         with self._lock:
-            self._seen, self._at = Seen(False, {}), float("inf")
+            self._seen, self._at = MetricsInput(False, {}), float("inf")

@@ -17,7 +17,7 @@ WISH, BEGUN, RETRIED = "effect", "effect-executing", "effect-attempt-failed"
 ACKED, CANCELLED = "effect-acked", "effect-cancelled"
 
 
-class Tick(NamedTuple):
+class TickSpan(NamedTuple):
     """A recorded tick; layers as (rule, outcome, notes, microseconds)."""
 
     number: int
@@ -29,7 +29,7 @@ class Tick(NamedTuple):
     layers: Sequence[Sequence[Any]]
 
 
-class Step(NamedTuple):
+class EffectStep(NamedTuple):
     """An event in the life of an effect. id: the event's own; data: decoded."""
 
     id: str
@@ -58,7 +58,7 @@ def number(text: str, size: int) -> int:
     return int.from_bytes(sha256(text.encode()).digest()[:size], "big") or 1
 
 
-def tick_spans(host: str, tick: Tick) -> Iterator[Span]:
+def tick_spans(host: str, tick: TickSpan) -> Iterator[Span]:
     """The span of a tick."""
     trace, own = _names_of_tick(host, tick.number)
     errors = [f"{rule}: {'; '.join(notes)}" for rule, outcome, notes, _ in tick.layers if outcome == "error"]
@@ -73,7 +73,7 @@ def tick_spans(host: str, tick: Tick) -> Iterator[Span]:
     yield Span(trace, own, None, "tick", start, start + tick.took_us * US, attributes, "; ".join(errors))
 
 
-def effect_spans(host: str, life: Sequence[Step]) -> Iterator[Span]:
+def effect_spans(host: str, life: Sequence[EffectStep]) -> Iterator[Span]:
     """The spans of an effect that is settled: its own, and one for each attempt. life: its wish first."""
     wish, last = life[0], life[-1]
     tick = wish.data.get("tick")
@@ -102,9 +102,9 @@ def _names_of_tick(host: str, tick: int) -> tuple[int, int]:
     return number(f"{host} tick {tick}", 16), number(f"{host} tick {tick}", 8)
 
 
-def _attempts(life: Sequence[Step]) -> Iterator[tuple[Step, Step]]:
+def _attempts(life: Sequence[EffectStep]) -> Iterator[tuple[EffectStep, EffectStep]]:
     """Each beginning with what ended it; one that a crash cut off ends with the next one."""
-    begun: Step | None = None
+    begun: EffectStep | None = None
     for step in life[1:]:
         if begun is not None and step.kind != "effect-cancel-requested":
             yield begun, step
@@ -118,7 +118,7 @@ def _between(first: Moment, last: Moment) -> tuple[int, int]:
     return first.at * US, (first.at + last.since(first)) * US
 
 
-def _why(step: Step) -> str:
+def _why(step: EffectStep) -> str:
     """Why this is a failure, or nothing."""
     if step.kind in (ACKED, CANCELLED):
         return ""

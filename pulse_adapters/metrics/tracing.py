@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from pulse_adapters.metrics.spans import Span, Step, Tick, effect_spans, tick_spans
+from pulse_adapters.metrics.spans import EffectStep, Span, TickSpan, effect_spans, tick_spans
 
 MOST = 200
 """Ticks, and effects, of one export."""
 
 
-class Place(NamedTuple):
+class ExportPosition(NamedTuple):
     """What was exported: of which log, up to which row and which tick."""
 
     host: str
@@ -23,38 +23,38 @@ class Place(NamedTuple):
 class Batch(NamedTuple):
     """Ticks and lives of settled effects, in order, and where one stands after them."""
 
-    place: Place
-    ticks: Sequence[Tick] = ()
-    lives: Sequence[Sequence[Step]] = ()
+    place: ExportPosition
+    ticks: Sequence[TickSpan] = ()
+    lives: Sequence[Sequence[EffectStep]] = ()
 
 
-class Source(Protocol):
+class TraceSource(Protocol):
     """Where ticks and effects come from. Raises PulseError if they cannot be read now."""
 
-    def here(self) -> Place:
+    def here(self) -> ExportPosition:
         """The end of everything recorded so far."""
         ...
 
-    def after(self, place: Place, most: int) -> Batch:
+    def after(self, place: ExportPosition, most: int) -> Batch:
         """At most so many ticks, and settled effects, behind a place."""
         ...
 
 
-class Kept:
+class PositionFile:
     """The place in a file, replaced whole. A file that cannot be read is none."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def read(self) -> Place | None:
+    def read(self) -> ExportPosition | None:
         """The place that was kept last."""
         try:
             host, seq, tick = json.loads(self._path.read_text())
-            return Place(str(host), int(seq), int(tick))
+            return ExportPosition(str(host), int(seq), int(tick))
         except (OSError, ValueError, TypeError):
             return None
 
-    def write(self, place: Place) -> None:
+    def write(self, place: ExportPosition) -> None:
         """Keep this one. Raises OSError."""
         new = self._path.with_name(f".{self._path.name}.new")
         new.write_text(json.dumps(place))
@@ -64,9 +64,11 @@ class Kept:
 class Tracing:
     """Sends what is new, batch by batch. send: takes spans; why they were not taken, or nothing."""
 
-    def __init__(self, source: Source, kept: Kept, send: Callable[[Sequence[Span]], str]) -> None:
+    def __init__(
+        self, source: TraceSource, kept: PositionFile, send: Callable[[Sequence[Span]], str]
+    ) -> None:
         self._source, self._kept, self._send = source, kept, send
-        self._place: Place | None = None
+        self._place: ExportPosition | None = None
 
     def round(self) -> str:
         """Send all that is new; what is in the way, or nothing. Raises PulseError and OSError."""
@@ -80,7 +82,7 @@ class Tracing:
             place = self._place = batch.place
             self._kept.write(place)
 
-    def _begun(self) -> Place:
+    def _begun(self) -> ExportPosition:
         """Where the last one ended; a log that was never exported is exported from now on, not from its beginning."""
         here, kept = self._source.here(), self._kept.read()
         if kept is None or kept.host != here.host or kept.seq > here.seq:

@@ -18,7 +18,7 @@ SILENT_S = 5.0
 """Seconds that a caller may take to say, or to take, anything."""
 
 
-class Server(ThreadingHTTPServer):
+class PageServer(ThreadingHTTPServer):
     """The page at an address as `127.0.0.1:9464` or `[::1]:9464`. Raises OSError if that cannot be had."""
 
     daemon_threads = True
@@ -68,7 +68,7 @@ class Server(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     """One request."""
 
-    server: Server
+    server: PageServer
     server_version = "Pulse"
     sys_version = ""
     timeout = SILENT_S
@@ -97,7 +97,7 @@ class Handler(BaseHTTPRequestHandler):
 def served_at(listen: str, page: Page) -> str:
     """Serve the page there for ever; returns only if that cannot be done, with the words for it."""
     try:
-        server = Server(listen, page)
+        server = PageServer(listen, page)
     except OSError as error:
         return f"{listen} can't be listened on: {error.strerror or error}; it is tried again"
     with server:

@@ -22,7 +22,7 @@ FINAL = frozenset({"nxdomain", "no-address"})
 """What one server says for all of them: the others are asked only if this one has no answer."""
 
 
-class Server(NamedTuple):
+class DnsServer(NamedTuple):
     """A DNS server."""
 
     address: str
@@ -49,19 +49,19 @@ async def resolve(name: str, servers: Sequence[str], timeout: float) -> list[str
     raise Failed(failures[-1].trouble, "; ".join(failed.words for failed in failures))
 
 
-def server_of(text: str) -> Server:
+def server_of(text: str) -> DnsServer:
     """A server as the settings spell it."""
     address, _, port = text.partition("#")
     try:
-        return Server(str(ipaddress.ip_address(address)), int(port or PORT))
+        return DnsServer(str(ipaddress.ip_address(address)), int(port or PORT))
     except ValueError as error:
         raise Failed("unasked", f"{text!r} is no DNS server: {error}") from error
 
 
-def system_servers() -> list[Server]:
+def system_servers() -> list[DnsServer]:
     """The servers of /etc/resolv.conf, as it is now."""
     try:
-        servers = [Server(str(one)) for one in dns.resolver.Resolver().nameservers]
+        servers = [DnsServer(str(one)) for one in dns.resolver.Resolver().nameservers]
     except (dns.resolver.NoResolverConfiguration, OSError, ValueError) as error:
         raise Failed("unreachable", f"/etc/resolv.conf names no DNS server: {error}") from error
     if not servers:
@@ -76,7 +76,7 @@ def _name(text: str) -> dns.name.Name:
         raise Failed("unasked", f"{text!r} is no domain name: {error}") from error
 
 
-async def _addresses(name: dns.name.Name, server: Server, timeout: float) -> list[str]:
+async def _addresses(name: dns.name.Name, server: DnsServer, timeout: float) -> list[str]:
     try:
         async with asyncio.timeout(timeout):
             for kind in ADDRESSES:
@@ -87,7 +87,7 @@ async def _addresses(name: dns.name.Name, server: Server, timeout: float) -> lis
     raise Failed("no-address", f"{server} knows the name, and no address of it")
 
 
-async def _of_kind(name: dns.name.Name, kind: dns.rdatatype.RdataType, server: Server) -> list[str]:
+async def _of_kind(name: dns.name.Name, kind: dns.rdatatype.RdataType, server: DnsServer) -> list[str]:
     answer = await _answer(name, kind, server)
     match answer.rcode():
         case dns.rcode.NOERROR:
@@ -100,7 +100,9 @@ async def _of_kind(name: dns.name.Name, kind: dns.rdatatype.RdataType, server: S
             raise Failed("servfail", f"{server} cannot answer ({dns.rcode.to_text(code)})")
 
 
-async def _answer(name: dns.name.Name, kind: dns.rdatatype.RdataType, server: Server) -> dns.message.Message:
+async def _answer(
+    name: dns.name.Name, kind: dns.rdatatype.RdataType, server: DnsServer
+) -> dns.message.Message:
     question = dns.message.make_query(name, kind)
     try:
         answer, _ = await dns.asyncquery.udp_with_fallback(

@@ -28,7 +28,7 @@ ERRNOS: Mapping[int, tuple[str, str]] = {
 }
 
 
-class Progress:
+class FetchProgress:
     """How far a fetch has come, for what is said when its time is over."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ LOOKUPS = Lookups()
 
 async def fetch(url: str, timeout: float) -> int:
     """The status of a page that came whole within `timeout` seconds; raises Failed."""
-    progress = Progress()
+    progress = FetchProgress()
     try:
         async with asyncio.timeout(timeout):
             return await _fetched(httpx.URL(url), progress)
@@ -97,7 +97,7 @@ async def fetch(url: str, timeout: float) -> int:
         raise await certificates.fault(distrust, where.host, where.port or 443) from error
 
 
-async def _fetched(url: httpx.URL, progress: Progress) -> int:
+async def _fetched(url: httpx.URL, progress: FetchProgress) -> int:
     proxied = is_proxied(url)
     if not (proxied or is_address(url.host)):
         await LOOKUPS.check(url.host)

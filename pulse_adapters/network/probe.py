@@ -71,7 +71,7 @@ def http_probe() -> Probe:
 PROBES: Mapping[str, Callable[[], Probe]] = {"dns": dns_probe, "http": http_probe}
 
 
-class Desk:
+class ProbeServer:
     """Answers side by side, and lets the kernel end this process should it stop answering."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
@@ -99,9 +99,9 @@ async def main() -> None:
     """Answer until nobody asks any more."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "lookup"))
     reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=os.dup(0)))
-    desk = Desk(writer)
+    request_handler = ProbeServer(writer)
     while line := await reader.readline():
-        desk.take(line)
+        request_handler.take(line)
     os._exit(0)  # a lookup that hangs would hold up a gentler end
 
 

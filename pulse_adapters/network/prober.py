@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pulse_adapters.network.child import Child
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import Answer, Question, Trouble
+from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 
 MARGIN_S = 5.0
 """Seconds beyond its timeout after which a question is given up, and the child with it: that hangs. Its start, of
@@ -25,8 +25,8 @@ TRIES = 2
 class _Open:
     """A question that waits for its answer."""
 
-    question: Question
-    answer: asyncio.Future[Answer]
+    question: ProbeRequest
+    answer: asyncio.Future[ProbeResult]
     overdue: asyncio.TimerHandle
     tries: int = 0
 
@@ -46,7 +46,7 @@ class ChildProber:
         """The child's process id, while there is one."""
         return self._child.pid if self._child else None
 
-    def ask(self, question: Question) -> asyncio.Future[Answer]:
+    def ask(self, question: ProbeRequest) -> asyncio.Future[ProbeResult]:
         """Put a question to the child."""
         loop = asyncio.get_running_loop()
         self._number += 1
@@ -89,7 +89,7 @@ class ChildProber:
         said = json.loads(line)
         self._settle(int(said.pop("id")), _answer(said))
 
-    def _settle(self, number: int, answer: Answer) -> None:
+    def _settle(self, number: int, answer: ProbeResult) -> None:
         entry = self._open.pop(number, None)
         if entry is None:
             return
@@ -133,12 +133,12 @@ class ChildProber:
             child.close()
 
 
-def unasked(words: str) -> Answer:
+def unasked(words: str) -> ProbeResult:
     """The answer that says nothing about the target."""
-    return Answer(Trouble.UNASKED, words)
+    return ProbeResult(Trouble.UNASKED, words)
 
 
-def _line(number: int, question: Question) -> bytes:
+def _line(number: int, question: ProbeRequest) -> bytes:
     said = {
         "id": number,
         "about": question.about,
@@ -149,8 +149,8 @@ def _line(number: int, question: Question) -> bytes:
     return json.dumps(said).encode() + b"\n"
 
 
-def _answer(said: Mapping[str, Json]) -> Answer:
-    return Answer(
+def _answer(said: Mapping[str, Json]) -> ProbeResult:
+    return ProbeResult(
         Trouble(said["trouble"]) if said["trouble"] else None,
         said["detail"],
         said["took_ms"],

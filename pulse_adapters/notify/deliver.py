@@ -27,7 +27,7 @@ LETTER: ContextVar[int] = ContextVar("LETTER", default=-1)
 """The number of the letter that is being sent here, or in a thread that Apprise has made for it."""
 
 
-class Ear(logging.Handler):
+class AppriseLog(logging.Handler):
     """Remembers the last thing that Apprise has said of each letter: it returns only whether it worked."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ def main() -> None:
     order = json.load(sys.stdin)
     signal.alarm(order["seconds"])
     letters: Sequence[Mapping[str, Any]] = order["letters"]
-    logging.getLogger("apprise").addHandler(ear := Ear())
+    logging.getLogger("apprise").addHandler(ear := AppriseLog())
     logging.getLogger("apprise").propagate = False
     threads = [
         threading.Thread(target=deliver, args=(number, letter, ear), daemon=True)
@@ -58,7 +58,7 @@ def main() -> None:
     os._exit(0)  # threads that a plugin has left must not hold it up
 
 
-def deliver(number: int, letter: Mapping[str, Any], ear: Ear) -> None:
+def deliver(number: int, letter: Mapping[str, Any], ear: AppriseLog) -> None:
     """Send one letter, and print how that went."""
     LETTER.set(number)
     try:

@@ -8,14 +8,14 @@ from pydantic import ValidationError
 
 from pulse_adapters.notify.addresses import faults, resolved
 from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
-from pulse_adapters.notify.letters import letter
 from pulse_adapters.notify.message import Message
-from pulse_adapters.notify.notice import Notice, NoticeParams, line
+from pulse_adapters.notify.message_text import letter
+from pulse_adapters.notify.notice import NoticeParams, RecordedNotice, line
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import Clock, Courier, GivenUp, Letter, Policy, Result, Safety
+from pulse_core.ports import Clock, GivenUp, OutgoingMessage, Policy, Result, Safety, Transport
 from pulse_core.projections.effects import plain_wish
 from pulse_core.settings import Settings
 from pulse_core.settings.secrets import hidden
@@ -46,13 +46,13 @@ class Notify:
     def __init__(
         self,
         settings: Callable[[], Settings],
-        courier: Courier,
+        transport: Transport,
         clock: Clock,
         failed: Callable[[str, str], None] = lambda whose, message: None,
         environment: Mapping[str, str] = os.environ,
         logger: logging.Logger | None = None,
     ) -> None:
-        self._settings, self._courier, self._clock = settings, courier, clock
+        self._settings, self._courier, self._clock = settings, transport, clock
         self._failed, self._environment = failed, environment
         self._logger = logger or logging.getLogger("pulse.notice")
         self._host = os.uname().nodename
@@ -104,7 +104,7 @@ class Notify:
             return Result()
         if self._message is None or self._message.closed:
             self._message = Message(self._send)
-        if error := await self._message.take(Notice.of(event, params)):
+        if error := await self._message.take(RecordedNotice.of(event, params)):
             raise self._failure(effect, event, error)
         self._forget(event.id)
         return Result({"sent_to": [hidden(address) for address in addresses]})
@@ -128,7 +128,7 @@ class Notify:
         reached = self._reached.get(id_, set())
         return reached | self._strange >= set(self._settings().notify.urls)
 
-    async def _send(self, notices: Sequence[Notice]) -> Mapping[str, str]:
+    async def _send(self, notices: Sequence[RecordedNotice]) -> Mapping[str, str]:
         """Send the notices, to each address those that it has not got; why each did not arrive everywhere."""
         self._complain()
         addresses = self._settings().notify.urls
@@ -149,19 +149,19 @@ class Notify:
                 )
         return {notice.id: self._missing(notice, addresses, wrong) for notice in notices}
 
-    def _letter(self, address: str, notices: Sequence[Notice]) -> Letter | None:
+    def _letter(self, address: str, notices: Sequence[RecordedNotice]) -> OutgoingMessage | None:
         """What this address is to get; None if it has it all, or nobody knows where it is."""
         url = resolved(address, self._environment)
         due = [notice for notice in notices if address not in self._reached.get(notice.id, ())]
         return letter(url, due, self._host, self._clock.now().at) if url and due else None
 
-    def _arrived(self, address: str, notices: Sequence[Notice]) -> None:
+    def _arrived(self, address: str, notices: Sequence[RecordedNotice]) -> None:
         for notice in notices:
             self._reached.setdefault(notice.id, set()).add(address)
         while len(self._reached) > REMEMBERED:
             del self._reached[next(iter(self._reached))]
 
-    def _missing(self, notice: Notice, addresses: Sequence[str], wrong: Mapping[str, str]) -> str:
+    def _missing(self, notice: RecordedNotice, addresses: Sequence[str], wrong: Mapping[str, str]) -> str:
         """Which addresses have not got it, and why."""
         reached = self._reached.get(notice.id, ())
         return "; ".join(

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from pulse_adapters.notify.notice import Notice
+from pulse_adapters.notify.notice import RecordedNotice
 
-Send = Callable[[Sequence[Notice]], Awaitable[Mapping[str, str]]]
+Send = Callable[[Sequence[RecordedNotice]], Awaitable[Mapping[str, str]]]
 """Sends notices, oldest first; why each (by its id) did not arrive, or nothing."""
 
 
@@ -17,7 +17,7 @@ class Message:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._notices: list[Notice] = []
+        self._notices: list[RecordedNotice] = []
         self._waiting = 0
         self.closed = False
         self._sending = asyncio.create_task(self._sent(), name="message to people")
@@ -27,7 +27,7 @@ class Message:
         self.closed = True
         return await self._send(sorted(self._notices, key=lambda notice: notice.seq))
 
-    async def take(self, notice: Notice) -> str:
+    async def take(self, notice: RecordedNotice) -> str:
         """Send this notice with the others; why it did not arrive, or nothing."""
         self._notices.append(notice)
         self._waiting += 1

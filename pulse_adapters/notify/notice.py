@@ -17,7 +17,7 @@ class NoticeParams(BaseModel):
     over: bool = Field(False, description="it is over: what the notices of this key told before")
 
 
-class Notice(NamedTuple):
+class RecordedNotice(NamedTuple):
     """A recorded notice: its effect's id, its row, when it was wished (UTC microseconds), and what it says."""
 
     id: str
@@ -26,7 +26,7 @@ class Notice(NamedTuple):
     said: NoticeParams
 
     @classmethod
-    def of(cls, event: Event, said: NoticeParams) -> "Notice":
+    def of(cls, event: Event, said: NoticeParams) -> "RecordedNotice":
         """The notice that this effect's event wishes."""
         return cls(event.id, event.seq, event.at, said)
 

@@ -14,16 +14,16 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-import pulse_adapters.rule_host.light  # noqa: F401 - before all that loads pydantic
+import pulse_adapters.rule_host.import_trim  # noqa: F401 - before all that loads pydantic
 from pulse_adapters.child import inside
 from pulse_adapters.child.frames import LARGEST_REPLY, Message, packed
 from pulse_adapters.child.places import Places, roots_of_plugins
-from pulse_adapters.rule_host.authored import Own, Owns
-from pulse_adapters.rule_host.feeding import Picture
-from pulse_adapters.rule_host.folding import Folder
-from pulse_adapters.rule_host.guard import Guard
-from pulse_adapters.rule_host.loading import Contents, Loader, Unloadable
+from pulse_adapters.rule_host.loader import Loader, RuleContents, RulesNotLoadable
 from pulse_adapters.rule_host.profiling import Profile
+from pulse_adapters.rule_host.rule_fold import RuleFold
+from pulse_adapters.rule_host.snapshot_replica import SnapshotReplica
+from pulse_adapters.rule_host.time_budget import TimeBudget
+from pulse_adapters.rule_host.user_projections import UserProjection, UserProjections
 from pulse_adapters.sandbox.confinement import lock
 from pulse_core.projections.snapshot import Snapshot
 
@@ -33,7 +33,7 @@ _ENOUGH, _ONE = LARGEST_REPLY // 4, LARGEST_REPLY * 7 // 10
 """Bytes of what is told of recorded ticks, after which a reply is sent; and of what is told of one."""
 
 
-class Mouth(io.TextIOBase):
+class DiscardedOutput(io.TextIOBase):
     """`sys.stdout` of the authors' code: what nobody takes is lost, and nobody waits for it."""
 
     def write(self, text: str) -> int:
@@ -43,16 +43,16 @@ class Mouth(io.TextIOBase):
         return len(text)
 
 
-class Host:
+class RuleHostChild:
     """Answers requests, each by a method."""
 
     def __init__(self, begin: Message) -> None:
         self.faults: list[tuple[str, str]] = []
-        self.guard = Guard(inside.shared())
+        self.guard = TimeBudget(inside.shared())
         plugins = begin["plugins"]
         self.roots = {begin["root"]: "", **roots_of_plugins(plugins)}
         self.places = Places(self.roots)
-        self.picture = Picture(begin["prev"])
+        self.picture = SnapshotReplica(begin["prev"])
         os.chdir(begin["root"])
         held = lock(self.roots, begin["scratch"], begin["memory"], begin["user"])
         self.guard.begin(begin["until"])
@@ -60,17 +60,17 @@ class Host:
         self._settle(contents, begin["dev"])
         self.loaded = self._loaded(contents, held)
 
-    def _settle(self, contents: Contents, dev: bool) -> None:
+    def _settle(self, contents: RuleContents, dev: bool) -> None:
         first = len(contents.rules)
         owns = [
-            Own(name, projection, first + place, self.guard, self.places)
+            UserProjection(name, projection, first + place, self.guard, self.places)
             for place, (name, projection) in enumerate(contents.projections.items())
         ]
-        self.owns = Owns(owns, self.report)
+        self.owns = UserProjections(owns, self.report)
         profile = Profile(self.places, lambda words: self.report("determinism", words)) if dev else None
-        self.folder = Folder(contents.rules, self.guard, self.places, self.report, profile)
+        self.folder = RuleFold(contents.rules, self.guard, self.places, self.report, profile)
 
-    def _loaded(self, contents: Contents, held: Mapping[str, Any]) -> Message:
+    def _loaded(self, contents: RuleContents, held: Mapping[str, Any]) -> Message:
         definitions = [self.places.of_code(rule) for rule in contents.rules.values()]
         steps = [self.places.of_code(one.step) for one in contents.projections.values()]
         return {
@@ -206,7 +206,7 @@ def _less(message: Message) -> Message:
 def _prepare() -> None:
     """As every child; besides, nothing waits for what is printed, and the daemon goes first."""
     inside.prepare(all_threads=False)
-    sys.stdout = sys.stderr = Mouth()
+    sys.stdout = sys.stderr = DiscardedOutput()
     os.nice(5)
 
 
@@ -218,8 +218,8 @@ def main() -> None:
     if os.getppid() != begin["parent"]:
         inside.leave(0)
     try:
-        host = Host(begin)
-    except Unloadable as error:
+        host = RuleHostChild(begin)
+    except RulesNotLoadable as error:
         _send({"id": begin["id"], "error": str(error)})
         inside.leave(1)
     _send({"id": begin["id"], **host.loaded})

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from pulse_adapters.child.frames import Message
 from pulse_adapters.child.places import Places, placed
 from pulse_adapters.child.run_as import RunAs
-from pulse_adapters.rule_host.insight import Replayed, insight_of, kept_of, replayed_of
-from pulse_adapters.rule_host.news import News
 from pulse_adapters.rule_host.process import RuleProcess
+from pulse_adapters.rule_host.replies import Replayed, insight_of, kept_of, replayed_of
+from pulse_adapters.rule_host.snapshot_delta import SnapshotDelta
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_core.model.event import Event
-from pulse_core.ports import Fault, Insight, Kept, Loaded
+from pulse_core.ports import EngineFault, FoldResult, Loaded, UserProjectionState
 from pulse_core.projections import Snapshot
 
 US = 1_000_000
@@ -28,18 +28,18 @@ _LAST, _STUCK = 0.3, 5.0
 _WORDS = 200
 
 
-class Child:
+class RuleChild:
     """Asks a process, and knows why it is no more."""
 
     def __init__(self, env: Mapping[str, str], scratch: Scratch, run_as: RunAs) -> None:
         self.process = RuleProcess(env, self._said, self._gone)
         self.scratch, self.run_as = scratch, run_as
         self.alive = True
-        self.units: Sequence[Fault] = ()
+        self.units: Sequence[EngineFault] = ()
         self.places = Places({})
         self._open: dict[int, asyncio.Future[Message | None]] = {}
         self._number = 0
-        self._epitaph: Fault | None = None
+        self._epitaph: EngineFault | None = None
 
     def tell(self, message: Message) -> None:
         """Send what needs no answer."""
@@ -92,13 +92,13 @@ class Child:
         # Who has said what is garbled may be done by now, and somebody else under way.
         unit = None if self.process.garbled else self.process.unit()
         if unit is None or unit >= len(self.units):
-            fault = Fault("engine", placed(words, "" if self.process.garbled else place))
+            fault = EngineFault("engine", placed(words, "" if self.process.garbled else place))
         else:
             whose, defined = self.units[unit]
-            fault = Fault(whose, placed(words, place or defined))
+            fault = EngineFault(whose, placed(words, place or defined))
         self._epitaph = self._epitaph or fault
 
-    async def epitaph(self) -> Fault:
+    async def epitaph(self) -> EngineFault:
         """Why it is no more, and whose fault that was."""
         process = self.process
         await asyncio.wait([process.dead], timeout=_LAST)
@@ -125,7 +125,7 @@ class Child:
             await self.scratch.remove()
 
 
-class Recorded(NamedTuple):
+class RecordedInput(NamedTuple):
     """A recorded tick: what was new in the log, what the rules saw, and who of them was not asked."""
 
     news: Sequence[Event]
@@ -136,9 +136,9 @@ class Recorded(NamedTuple):
 class ChildRuleHost:
     """`RuleHost` in a child that has loaded its revision."""
 
-    def __init__(self, child: Child, loaded: Loaded, sent: Snapshot) -> None:
+    def __init__(self, child: RuleChild, loaded: Loaded, sent: Snapshot) -> None:
         self._child, self._loaded = child, loaded
-        self._news = News(sent)
+        self._news = SnapshotDelta(sent)
         self._seconds = sent.settings.engine.deadline / US
         self._skipped: frozenset[str] = frozenset()
         self._closing: asyncio.Task[None] | None = None
@@ -166,7 +166,7 @@ class ChildRuleHost:
         if self.alive and self._news.hear(events) >= _HELD:
             self._child.tell(self._news.events())
 
-    async def fold(self, prev: Snapshot, curr: Snapshot) -> Insight:
+    async def fold(self, prev: Snapshot, curr: Snapshot) -> FoldResult:
         """Fold `curr`. The child takes for `prev` what it saw last, so a later one is shown to it first."""
         self._seconds = curr.settings.engine.deadline / US
         try:
@@ -175,19 +175,19 @@ class ChildRuleHost:
             return await self._folded(curr)
         except Exception as error:  # noqa: BLE001 - whatever comes of a host costs the tick its insight, no more
             self._child.spoil(f"what nobody understands ({type(error).__name__}: {error})"[:_WORDS])
-            return Insight(faults=(await self._child.epitaph(),))
+            return FoldResult(faults=(await self._child.epitaph(),))
 
-    async def _folded(self, curr: Snapshot) -> Insight:
+    async def _folded(self, curr: Snapshot) -> FoldResult:
         answer = await self._child.ask({**self._news.of(curr), "do": "fold"}, self._seconds)
         if answer is None:
-            return Insight(faults=(await self._child.epitaph(),))
+            return FoldResult(faults=(await self._child.epitaph(),))
         insight = insight_of(answer)
         if self._child.scratch.is_over():
             self._child.spoil("nothing, but filled its scratch folder")
             insight = insight._replace(faults=(*insight.faults, await self._child.epitaph()))
         return insight
 
-    async def replay(self, ticks: Sequence[Recorded]) -> Sequence[Replayed]:
+    async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[Replayed]:
         """Fold recorded ticks. A host that dies of one has answered none of those that it was asked together with."""
         seconds = ticks[0].snapshot.settings.engine.deadline / US
         left, found = [self._told(tick) for tick in ticks], []
@@ -196,7 +196,7 @@ class ChildRuleHost:
             left = left[one.done :] if not one.end else []
         return found
 
-    def _told(self, tick: Recorded) -> Message:
+    def _told(self, tick: RecordedInput) -> Message:
         self._news.hear(tick.news)
         message = self._news.of(tick.snapshot)
         if tick.skip != self._skipped:
@@ -218,7 +218,7 @@ class ChildRuleHost:
     def quarantine(self, rules: Sequence[str]) -> None:
         self._child.tell({"do": "skip", "rules": list(rules)})
 
-    async def keep(self) -> Mapping[str, Kept]:
+    async def keep(self) -> Mapping[str, UserProjectionState]:
         found = {}
         for name in self._loaded.projections:
             answer = await self._child.ask({"do": "keep", "name": name}, self._seconds)

@@ -10,12 +10,12 @@ from typing import Any
 
 from pulse_adapters.child.places import Places, roots_of_plugins
 from pulse_adapters.child.run_as import RunAs
-from pulse_adapters.rule_host.host import Child, ChildRuleHost
-from pulse_adapters.rule_host.insight import kinds_of, loaded_of, roots_of, units_of
-from pulse_adapters.rule_host.news import whole
+from pulse_adapters.rule_host.host import ChildRuleHost, RuleChild
+from pulse_adapters.rule_host.replies import kinds_of, loaded_of, roots_of, units_of
+from pulse_adapters.rule_host.snapshot_delta import whole
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_core.model.event import Event
-from pulse_core.ports import CannotLoad, History, Kept, Loaded, Revision
+from pulse_core.ports import CannotLoad, History, Loaded, Revision, UserProjectionState
 from pulse_core.projections import Snapshot
 
 LOAD = 10.0
@@ -41,13 +41,18 @@ class ChildHosts:
     load: float = LOAD
 
     async def start(
-        self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, Kept]
+        self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, UserProjectionState]
     ) -> ChildRuleHost:
         """A host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
         return await self.entrusted(await self.child(), revision, prev, history, kept)
 
     async def entrusted(
-        self, child: Child, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, Kept]
+        self,
+        child: RuleChild,
+        revision: Revision,
+        prev: Snapshot,
+        history: History,
+        kept: Mapping[str, UserProjectionState],
     ) -> ChildRuleHost:
         """The host that a child becomes which was begun before, and stood by. Raises CannotLoad."""
         try:
@@ -63,7 +68,7 @@ class ChildHosts:
             await child.close()
             raise
 
-    async def child(self) -> Child:
+    async def child(self) -> RuleChild:
         """A child that has imported all but the authors' code, or soon will have. Raises CannotLoad."""
         run_as = await asyncio.to_thread(self.run_as)
         try:
@@ -71,12 +76,12 @@ class ChildHosts:
         except OSError as error:
             raise CannotLoad(f"no rule host can be started: {error}") from error
         try:
-            return Child(_environment(scratch.path, self.plugins), scratch, run_as)
+            return RuleChild(_environment(scratch.path, self.plugins), scratch, run_as)
         except OSError as error:
             await scratch.remove()
             raise CannotLoad(f"no rule host can be started: {error}") from error
 
-    async def _begun(self, child: Child, root: str, prev: Snapshot) -> Mapping[str, Any]:
+    async def _begun(self, child: RuleChild, root: str, prev: Snapshot) -> Mapping[str, Any]:
         child.places = Places({root: ""})
         message = {
             "root": root,
@@ -100,13 +105,13 @@ class ChildHosts:
 class _Rebuilding:
     """Brings the authors' own projections up to where `prev` stands."""
 
-    def __init__(self, child: Child, answer: Mapping[str, Any], prev: Snapshot, seconds: float) -> None:
+    def __init__(self, child: RuleChild, answer: Mapping[str, Any], prev: Snapshot, seconds: float) -> None:
         self._child, self._seconds = child, seconds
         self._loaded: Loaded = loaded_of(answer)
         self._kinds = kinds_of(answer)
         self._row = prev.state.seq
 
-    async def run(self, history: History, kept: Mapping[str, Kept]) -> None:
+    async def run(self, history: History, kept: Mapping[str, UserProjectionState]) -> None:
         """What fits of what was kept goes on from there, and the others begin with the log."""
         begins = [self._resumed(name, kept.get(name)) for name in self._loaded.projections]
         if not begins:
@@ -118,7 +123,7 @@ class _Rebuilding:
                     await self._fold(batch, batch[-1].seq)
         await self._fold((), self._row)
 
-    def _resumed(self, name: str, kept: Kept | None) -> int:
+    def _resumed(self, name: str, kept: UserProjectionState | None) -> int:
         """From which row on a projection is folded."""
         if kept is None or kept.version != self._loaded.projections[name] or kept.seq > self._row:
             return 0

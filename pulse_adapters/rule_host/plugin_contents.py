@@ -40,7 +40,7 @@ def brought(entry: Entry) -> Told:
 
 def contents(value: str) -> Told:
     """The names of what an entry point's value holds; it is imported here and now."""
-    from pulse_adapters.rule_host.loading import brought_by
+    from pulse_adapters.rule_host.loader import brought_by
     from pulse_core.rules.onion import name_of
 
     thing = named(value)

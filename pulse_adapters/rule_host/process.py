@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
 from pulse_adapters.child.process import Action, Process, Said, argv, pipe
-from pulse_adapters.rule_host.output import Output
+from pulse_adapters.rule_host.child_output import ChildOutput
 
 ARGV = argv("pulse_adapters.rule_host.child")
 
@@ -15,7 +15,7 @@ class RuleProcess(Process):
 
     def __init__(self, env: Mapping[str, str], said: Said, gone: Callable[[], None]) -> None:
         super().__init__(ARGV, env, said, gone)
-        self.output = Output(self._printed)
+        self.output = ChildOutput(self._printed)
 
     def _standard(self, theirs: ExitStack) -> Sequence[Action]:
         self._printed, printed = pipe(self._ours, theirs)

@@ -6,7 +6,7 @@ from types import FrameType
 from typing import Any
 
 from pulse_adapters.child.places import Places
-from pulse_adapters.rule_host.guard import OURS
+from pulse_adapters.rule_host.time_budget import OURS
 from pulse_core.rules import onion
 
 _CALLS = {

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 
-from pulse_adapters.rule_host.host import Child, ChildRuleHost
+from pulse_adapters.rule_host.host import ChildRuleHost, RuleChild
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_core.ports import CannotLoad, History, Kept, Revision
+from pulse_core.ports import CannotLoad, History, Revision, UserProjectionState
 from pulse_core.projections import Snapshot
 
 
@@ -15,7 +15,7 @@ class StandbyHosts:
 
     def __init__(self, hosts: ChildHosts) -> None:
         self._hosts = hosts
-        self._spare: Child | None = None
+        self._spare: RuleChild | None = None
         self._warming: asyncio.Task[None] | None = None
 
     @property
@@ -42,12 +42,12 @@ class StandbyHosts:
             await spare.close()
 
     async def start(
-        self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, Kept]
+        self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, UserProjectionState]
     ) -> ChildRuleHost:
         """A host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
         return await self._hosts.entrusted(await self._taken(), revision, prev, history, kept)
 
-    async def _taken(self) -> Child:
+    async def _taken(self) -> RuleChild:
         spare, self._spare = self._spare, None
         if spare and not spare.alive:
             await spare.close()

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from pulse_adapters.hands_host import tree
+from pulse_adapters.action_host import tree
 from pulse_adapters.sandbox.copy_tree import copy_tree, remove_tree
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_core.model.errors import PulseError

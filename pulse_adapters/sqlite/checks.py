@@ -21,8 +21,8 @@ from pulse_adapters.sqlite.backup.known_rows import (
 from pulse_adapters.sqlite.backup.restore import finish_decided
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, is_open_elsewhere, refuse_damage
+from pulse_adapters.sqlite.errors import translated
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
-from pulse_adapters.sqlite.faults import translated
 from pulse_adapters.sqlite.opening import TAIL, check_tail
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.reserve import SIZE, Reserve

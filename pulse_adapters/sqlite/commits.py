@@ -10,7 +10,7 @@ from typing import Any
 import aiosqlite
 
 from pulse_adapters.sqlite.chain import link
-from pulse_adapters.sqlite.faults import code, translated
+from pulse_adapters.sqlite.errors import code, translated
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.rows import Row, content
 from pulse_core.model.errors import Conflict, LogUnavailable
@@ -27,7 +27,7 @@ _VALUES = "(?,?,?,?,?,?,?,?,?,?,?,?,?)"
 Listener = Callable[[Sequence[Event]], None]
 
 
-class Call:
+class CommitCall:
     """One caller's rows, and the future it waits on."""
 
     __slots__ = ("done", "rows")
@@ -61,7 +61,7 @@ class Commits:
         self._connection = connection
         self._path = path
         self._reserve = reserve
-        self._waiting: deque[Call] = deque()
+        self._waiting: deque[CommitCall] = deque()
         self._wake = asyncio.Event()
         self._closed = False
         self._task = asyncio.create_task(self._run(), name=f"commits of {path.name}")
@@ -70,7 +70,7 @@ class Commits:
         """The rows as events, once they are on disk."""
         if self._closed:
             raise LogUnavailable(f"{self._path} is closed; nothing was recorded")
-        call = Call(rows, asyncio.get_running_loop().create_future())
+        call = CommitCall(rows, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
         self._wake.set()
         return await call.done
@@ -88,14 +88,14 @@ class Commits:
             while self._waiting:
                 await self._commit(self._group())
 
-    def _group(self) -> list[Call]:
+    def _group(self) -> list[CommitCall]:
         group = [self._waiting.popleft()]
         size = len(group[0].rows)
         while self._waiting and (size := size + len(self._waiting[0].rows)) <= GROUP:
             group.append(self._waiting.popleft())
         return group
 
-    async def _commit(self, group: list[Call]) -> None:
+    async def _commit(self, group: list[CommitCall]) -> None:
         try:
             await self._write(group)
         except sqlite3.Error as error:
@@ -107,7 +107,7 @@ class Commits:
             _fail([*group, *self._waiting], LogUnavailable(f"{self._path}: the commit was broken off"))
             raise
 
-    async def _write(self, group: list[Call]) -> None:
+    async def _write(self, group: list[CommitCall]) -> None:
         try:
             events = await self._insert([row for call in group for row in call.rows])
         except sqlite3.IntegrityError as error:
@@ -120,7 +120,7 @@ class Commits:
             call.succeed(events[start : start + len(call.rows)])
             start += len(call.rows)
 
-    async def _sort_out(self, group: list[Call]) -> None:
+    async def _sort_out(self, group: list[CommitCall]) -> None:
         """An id was there already: answer repeated drafts with what is recorded, refuse other content."""
         known = await self._recorded({row.id for call in group for row in call.rows})
         events: dict[str, Event] = {}
@@ -185,7 +185,7 @@ class Commits:
             asyncio.get_running_loop().call_exception_handler(context)
 
 
-def _fail(calls: Iterable[Call], error: Exception) -> None:
+def _fail(calls: Iterable[CommitCall], error: Exception) -> None:
     for call in calls:
         call.fail(error)
 

@@ -9,14 +9,14 @@ from enum import Enum
 from pathlib import Path
 from urllib.parse import quote
 
-from pulse_adapters.sqlite.unfinished import refuse_unfinished
+from pulse_adapters.sqlite.unfinished_restore import refuse_unfinished
 from pulse_adapters.sqlite.wal import HEADER, scan
 
 _DEAD_MAN = 128
 """The byte of a -shm that every live connection holds a lock on, in SQLite's own file format."""
 
 
-class Way(Enum):
+class ReadMode(Enum):
     """How a file can be opened for reading; the value goes to SQLite."""
 
     SHARED = ""
@@ -35,20 +35,20 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode=ro{way.value}", uri=True, isolation_level=None
     )
-    if way is Way.ALONE:  # before whatever looks into the file
+    if way is ReadMode.ALONE:  # before whatever looks into the file
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA cache_size = -512")  # scans gain nothing from a cache, idle memory does
     return connection
 
 
-def way_to(path: Path) -> Way:
+def way_to(path: Path) -> ReadMode:
     """How this user can read the database. Where a -shm can be neither used nor made, nobody has it open."""
     shm, wal = path.with_name(f"{path.name}-shm"), path.with_name(f"{path.name}-wal")
     if os.access(path.parent, os.W_OK) or is_open_elsewhere(shm):
-        return Way.SHARED
+        return ReadMode.SHARED
     if not wal.exists() or wal.stat().st_size <= HEADER:
-        return Way.FROZEN
-    return Way.SHARED if shm.exists() else Way.ALONE
+        return ReadMode.FROZEN
+    return ReadMode.SHARED if shm.exists() else ReadMode.ALONE
 
 
 def refuse_damage(path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from pulse_adapters.sqlite.chain import COLUMNS, START
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
-from pulse_adapters.sqlite.faults import corrupt, translated
-from pulse_adapters.sqlite.payloads import Lost, payload_in
+from pulse_adapters.sqlite.errors import corrupt, translated
+from pulse_adapters.sqlite.payloads import LostPayload, payload_in
 from pulse_adapters.sqlite.references import is_reference
 from pulse_core.model.errors import Ambiguous, LogUnavailable, NoHome, PulseError, UnknownName
 from pulse_core.model.event import Event, Head
@@ -136,7 +136,7 @@ class SqliteEventReader:
         """The payload from its object; if that is lost or altered, the row says so and the others are read."""
         try:
             return payload_in(self._objects, event.data)
-        except Lost as lost:
+        except LostPayload as lost:
             return damaged(f"its payload is lost: {lost}; restore it from a backup")
 
 

@@ -13,13 +13,13 @@ import uuid_utils
 from pulse_adapters.sqlite.chain import COLUMNS
 from pulse_adapters.sqlite.commits import Commits
 from pulse_adapters.sqlite.connect import connect_readonly
-from pulse_adapters.sqlite.faults import translated
-from pulse_adapters.sqlite.large import LargePayloads
+from pulse_adapters.sqlite.connection_thread import connected
+from pulse_adapters.sqlite.errors import translated
+from pulse_adapters.sqlite.large_payloads import LargePayloads
 from pulse_adapters.sqlite.opening import Opening, Start, open_writer
 from pulse_adapters.sqlite.references import all_plain, is_reference
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.rows import is_large, moved_out, prepare
-from pulse_adapters.sqlite.threads import connected
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports import Clock, Listener, Objects

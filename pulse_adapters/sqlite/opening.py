@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
-from pulse_adapters.sqlite.faults import no_space, translated
+from pulse_adapters.sqlite.errors import no_space, translated
 from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.reserve import Reserve
-from pulse_adapters.sqlite.unfinished import refuse_unfinished
+from pulse_adapters.sqlite.unfinished_restore import refuse_unfinished
 from pulse_adapters.sqlite.wal import scan
 from pulse_core.model.errors import Damaged
 

@@ -7,11 +7,11 @@ from contextlib import closing
 from pathlib import Path
 
 from pulse_adapters.sqlite.connect import connect_readonly
-from pulse_adapters.sqlite.faults import translated
+from pulse_adapters.sqlite.errors import translated
 from pulse_adapters.sqlite.references import MARK, object_path, referred
 
 
-class Lost(Exception):
+class LostPayload(Exception):
     """A payload is not there, or not what was stored; the words say which object, and what is wrong with it."""
 
 
@@ -20,14 +20,16 @@ def payload_in(objects: Path, data: str) -> str:
     try:
         name = referred(data)
     except (ValueError, LookupError, TypeError):
-        raise Lost("its reference to an object can't be read") from None
+        raise LostPayload("its reference to an object can't be read") from None
     path = object_path(objects, name)
     try:
         blob = path.read_bytes()
     except (OSError, ValueError) as error:
-        raise Lost(f"the object {path} is missing ({getattr(error, 'strerror', None) or error})") from error
+        raise LostPayload(
+            f"the object {path} is missing ({getattr(error, 'strerror', None) or error})"
+        ) from error
     if hashlib.sha256(blob).hexdigest() != name:
-        raise Lost(f"the object {path} is not what was stored under its name")
+        raise LostPayload(f"the object {path} is not what was stored under its name")
     return blob.decode()
 
 
@@ -39,7 +41,7 @@ def lost_payloads(path: Path, objects: Path) -> Iterator[tuple[int, str, str]]:
             for seq, kind, data in connection.execute(sql):
                 try:
                     payload_in(objects, data)
-                except Lost as lost:
+                except LostPayload as lost:
                     yield seq, kind, str(lost)
     except sqlite3.Error as error:
         raise translated(error, path) from error

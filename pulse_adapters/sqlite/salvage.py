@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from pulse_adapters.sqlite.backup.databases import head_of, host_of
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, first_fault
 from pulse_adapters.sqlite.connect import connect_readonly
-from pulse_adapters.sqlite.payloads import Lost, payload_in
+from pulse_adapters.sqlite.payloads import LostPayload, payload_in
 from pulse_adapters.sqlite.references import is_reference
 
 _BATCH = 1_000
 _INSERT = f"INSERT INTO event ({ALL_COLUMNS}) VALUES ({','.join('?' * 13)})"
 
 
-class Present(NamedTuple):
+class PresentLog(NamedTuple):
     """What can be told of the log that is there: its last readable row, whose it is, and why it can't be read."""
 
     seq: int = 0
@@ -31,10 +31,10 @@ class Salvaged(NamedTuple):
     fault: str = ""
 
 
-def look_at(path: Path) -> Present:
+def look_at(path: Path) -> PresentLog:
     """As far as it can be read; whatever is wrong is put into words."""
     if not path.exists():
-        return Present()
+        return PresentLog()
     seq, host, fault = 0, "", ""
     try:
         with closing(connect_readonly(path)) as connection:
@@ -42,7 +42,7 @@ def look_at(path: Path) -> Present:
             seq = head_of(connection)[0]
     except sqlite3.Error as error:
         fault = f"it can't be read ({error})"
-    return Present(seq, host, fault)
+    return PresentLog(seq, host, fault)
 
 
 def salvage(
@@ -92,6 +92,6 @@ def _sound(batch: list[Any], seq: int, chain: bytes, objects: Path) -> tuple[lis
         if is_reference(row[10]):
             try:
                 payload_in(objects, row[10])
-            except Lost as lost:
+            except LostPayload as lost:
                 return batch[:place], f"the payload of row {row[0]} is lost: {lost}"
     return batch[:good], fault

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
-from pulse_adapters.sqlite.faults import corrupt, translated
+from pulse_adapters.sqlite.errors import corrupt, translated
 from pulse_adapters.sqlite.migrate import format_of, steps
 from pulse_adapters.sqlite.references import is_reference, object_path, referred
 from pulse_core.model.errors import Damaged, NoHome
@@ -17,7 +17,7 @@ from pulse_core.model.errors import Damaged, NoHome
 _BATCH = 1_000
 
 
-class Verdict(NamedTuple):
+class VerifyResult(NamedTuple):
     """How many rows are good from the first on, what is wrong after them (nothing: empty), milliseconds."""
 
     rows: int
@@ -29,7 +29,7 @@ class ObjectFault(Exception):
     """A payload that lies in the objects is missing there, or altered."""
 
 
-def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None) -> Verdict:
+def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None) -> VerifyResult:
     """The verdict on a log and the objects it names. Takes seconds a million rows: not for the event loop.
 
     expect: a row and its chain value known from elsewhere (a checkpoint, a tick record), which shows a log
@@ -41,14 +41,14 @@ def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None
     try:
         refuse_damage(path)
     except Damaged as damage:
-        return Verdict(0, str(damage), round((time.monotonic() - started) * 1000))
+        return VerifyResult(0, str(damage), round((time.monotonic() - started) * 1000))
     try:
         rows, fault = _verify(path, objects, expect)
     except sqlite3.Error as error:
         if not corrupt(error):
             raise translated(error, path) from error
         rows, fault = 0, f"the database cannot be read: {error}"
-    return Verdict(rows, fault, round((time.monotonic() - started) * 1000))
+    return VerifyResult(rows, fault, round((time.monotonic() - started) * 1000))
 
 
 def _verify(path: Path, objects: Path, expect: tuple[int, bytes] | None) -> tuple[int, str]:

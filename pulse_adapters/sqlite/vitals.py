@@ -11,6 +11,7 @@ from typing import Any
 
 import aiosqlite
 
+from pulse_adapters.sqlite.connection_thread import connected
 from pulse_adapters.sqlite.rollups import (
     MINUTE_US,
     MINUTES,
@@ -22,7 +23,6 @@ from pulse_adapters.sqlite.rollups import (
     UNNAMED,
     begun,
 )
-from pulse_adapters.sqlite.threads import connected
 from pulse_adapters.sqlite.vitals_file import SAMPLE_COLUMNS, TICK_COLUMNS, open_vitals
 from pulse_adapters.sqlite.vitals_rows import sample_of, sample_row, tick_of, tick_row
 from pulse_core.model.errors import LogUnavailable

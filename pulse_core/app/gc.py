@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pulse_core.model.errors import PulseError
 from pulse_core.model.kinds import GcDone
-from pulse_core.ports import Sweep, Swept, Vitals
+from pulse_core.ports import Sweep, SweepResult, Vitals
 from pulse_core.settings import WatchSettings
 
 MINIMUM_AGE = 3_600.0
@@ -57,18 +57,18 @@ class Sweeper:
     leftovers: LeftoverFiles
     is_in_doubt: Callable[[], bool]
 
-    async def __call__(self) -> Swept:
+    async def __call__(self) -> SweepResult:
         """Sweep; what was taken away."""
         orphans = await self._orphans()
         objects = await asyncio.to_thread(self.discard, orphans)
         files = await asyncio.to_thread(self.leftovers.remove)
-        return Swept(len(objects), len(files), sum(objects) + sum(files))
+        return SweepResult(len(objects), len(files), sum(objects) + sum(files))
 
-    async def forecast(self) -> Swept:
+    async def forecast(self) -> SweepResult:
         """What would be taken away."""
         orphans = await self._orphans()
         files = await asyncio.to_thread(self.leftovers.sizes)
-        return Swept(len(orphans), len(files), sum(orphans.values()) + sum(files))
+        return SweepResult(len(orphans), len(files), sum(orphans.values()) + sum(files))
 
     async def _orphans(self) -> Mapping[str, int]:
         """Old objects that neither a row of the log nor a tick names, with their bytes."""

@@ -3,10 +3,19 @@
 The daemon decides nothing and touches nothing outside itself: it carries values from room to room.
 """
 
+from pulse_core.daemon.current_settings import CurrentSettings
 from pulse_core.daemon.daemon import Daemon
-from pulse_core.daemon.decisions import Decisions
-from pulse_core.daemon.desk import Caller, Desk
 from pulse_core.daemon.parts import Parts, Service
-from pulse_core.daemon.status import Beat, status
+from pulse_core.daemon.request_handler import Caller, RequestHandler
+from pulse_core.daemon.status import TickCounts, status
 
-__all__ = ["Beat", "Caller", "Daemon", "Decisions", "Desk", "Parts", "Service", "status"]
+__all__ = [
+    "Caller",
+    "CurrentSettings",
+    "Daemon",
+    "Parts",
+    "RequestHandler",
+    "Service",
+    "TickCounts",
+    "status",
+]

@@ -4,33 +4,33 @@ import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 
 from pulse_core.composition import SURVIVAL
-from pulse_core.daemon.budget import SENSE, Budget
-from pulse_core.daemon.desk import Desk
+from pulse_core.daemon.effect_submitter import EffectSubmitter
+from pulse_core.daemon.gc import GarbageCollection
 from pulse_core.daemon.housekeeping import Housekeeping, heartbeat, turning
 from pulse_core.daemon.parts import Parts
-from pulse_core.daemon.recall import recall
 from pulse_core.daemon.reporter import Reporter
-from pulse_core.daemon.status import Beat, status, watcher_status
-from pulse_core.daemon.submission import Submission
-from pulse_core.daemon.tidying import Tidying
-from pulse_core.engine.keeper import Keeper
+from pulse_core.daemon.request_handler import RequestHandler
+from pulse_core.daemon.restore_state import recall
+from pulse_core.daemon.self_monitor import SENSE, SelfMonitor
+from pulse_core.daemon.status import TickCounts, status, watcher_status
+from pulse_core.engine.engine_context import EngineContext, EngineParts
+from pulse_core.engine.engine_controller import EngineController
 from pulse_core.engine.rollback_engine import RollbackEngine
-from pulse_core.engine.surroundings import EngineParts, Surroundings
 from pulse_core.execute import ExecutorLoop
-from pulse_core.execute.roster import Roster
+from pulse_core.execute.executor_registry import ExecutorRegistry
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import DaemonStarted, DaemonStopped, ReloadRequested
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.model.vitals import WINDOW_US
-from pulse_core.ports import Executor, Taken, Watcher
+from pulse_core.ports import Executor, ReservedNames, Watcher
 from pulse_core.projections import Snapshot
 from pulse_core.projections.conditions import UNWRITTEN
 from pulse_core.record import Gate, Journal
-from pulse_core.tick import Folding, Inside, Sources, Stores, Ticker, in_process
+from pulse_core.tick import Inside, RuleFolds, Sources, Stores, Ticker, in_process
 from pulse_core.watch import ProcessAlive, WatchLoop
-from pulse_core.watch.costs import Cost
+from pulse_core.watch.watcher_costs import Cost
 
 
 class Daemon:
@@ -40,12 +40,18 @@ class Daemon:
         self.parts = p = parts
         self.journal = Journal(p.log, p.clock, p.new_id, lambda words: self.reporter("log", words))
         self.reporter = Reporter(self.journal)
-        self.keeper = self._keeper(p.engine) if p.engine else None
-        self.executors = Roster({**p.executors, **rolling_back(self.keeper)}, is_complete=not self.keeper)
-        self.gate = Gate(self.journal, p.view, p.decisions, self.executors)
-        self.executor = ExecutorLoop(self.journal, p.view, p.decisions, self.executors, p.clock, p.dice)
-        self.processes = ProcessAlive(p.table, p.clock, p.decisions, p.view)
-        self.budget = Budget(self.journal, p.decisions, lambda: self.watch.newest(SENSE), self.reporter)
+        self.engine_controller = self._keeper(p.engine) if p.engine else None
+        self.executors = ExecutorRegistry(
+            {**p.executors, **rolling_back(self.engine_controller)}, is_complete=not self.engine_controller
+        )
+        self.gate = Gate(self.journal, p.view, p.current_settings, self.executors)
+        self.executor = ExecutorLoop(
+            self.journal, p.view, p.current_settings, self.executors, p.clock, p.dice
+        )
+        self.processes = ProcessAlive(p.table, p.clock, p.current_settings, p.view)
+        self.budget = SelfMonitor(
+            self.journal, p.current_settings, lambda: self.watch.newest(SENSE), self.reporter
+        )
         self.ticker = self._ticker()
         watchers = (self.processes, *p.watchers)
         wake, answered = self.ticker.waker, self.ticker.answered
@@ -58,12 +64,14 @@ class Daemon:
             self.reporter,
             answered,
             self.budget.pace,
-            self.keeper.hosting.broke if self.keeper else None,
+            self.engine_controller.host_supervisor.broke if self.engine_controller else None,
         )
         stores, last = (p.log, p.vitals, p.checkpoints), lambda: self.ticker.prev
-        self.housekeeping = Housekeeping(*stores, p.decisions, last, self.reporter, self.budget)
-        self.tidying = Tidying(p.vitals, p.sweep, self.journal, p.clock, p.decisions, self.reporter)
-        self.desk = Desk(self.gate, p.log, self.report)
+        self.housekeeping = Housekeeping(*stores, p.current_settings, last, self.reporter, self.budget)
+        self.garbage_collection = GarbageCollection(
+            p.vitals, p.sweep, self.journal, p.clock, p.current_settings, self.reporter
+        )
+        self.request_handler = RequestHandler(self.gate, p.log, self.report)
         self._requests: asyncio.Queue[Event | None] = asyncio.Queue()
         self._begun = {name: asyncio.Event() for name in parts.services}
         self._stopping = False
@@ -71,34 +79,36 @@ class Daemon:
 
     def _ticker(self) -> Ticker:
         p = self.parts
-        submit = Submission(self.gate, self.journal, self.executor, self.executors, p.new_id, self.reporter)
-        folding = Folding(SURVIVAL, self._inside(), submit, stopwatch, p.rules)
-        sources = Sources(p.view, lambda: self.watch.windows, p.decisions, p.clock)
+        submit = EffectSubmitter(
+            self.gate, self.journal, self.executor, self.executors, p.new_id, self.reporter
+        )
+        folding = RuleFolds(SURVIVAL, self._inside(), submit, stopwatch, p.rules)
+        sources = Sources(p.view, lambda: self.watch.windows, p.current_settings, p.clock)
         stores = Stores(p.vitals, p.objects, p.version, lambda: self.housekeeping.flush_soon())
         return Ticker(sources, folding, stores, self.reporter, lambda: self.budget.is_reflex_alone)
 
     def _inside(self) -> Inside | None:
-        if self.keeper:
-            return self.keeper.hosting.fold
+        if self.engine_controller:
+            return self.engine_controller.host_supervisor.fold
         return in_process(self.parts.inside, stopwatch, self.reporter) if self.parts.inside else None
 
-    def _keeper(self, engine: EngineParts) -> Keeper:
+    def _keeper(self, engine: EngineParts) -> EngineController:
         p = self.parts
         own = (ProcessAlive.name, *(one.name for one in p.watchers))
         keys = (ProcessAlive.key, *(one.key for one in p.watchers))
-        taken = Taken(own, keys, (*p.executors, RollbackEngine.action))
-        around = Surroundings(
+        taken = ReservedNames(own, keys, (*p.executors, RollbackEngine.action))
+        around = EngineContext(
             self.journal,
             p.checkpoints,
             p.view,
-            p.decisions,
+            p.current_settings,
             self._standing,
             self.reporter,
             self.reporter,
             self._enlist,
             taken,
         )
-        return Keeper(engine, around)
+        return EngineController(engine, around)
 
     def _enlist(self, watchers: Sequence[Watcher], executors: Mapping[str, Executor]) -> None:
         """Have the engine's own watchers and executors at work, instead of those of before."""
@@ -112,7 +122,9 @@ class Daemon:
         if seen and not seen.state.provisional:
             return seen
         windows, recorded = self.watch.windows, self.parts.view.recorded()
-        return Snapshot(self.ticker.number, self.parts.clock.now(), self.parts.decisions(), windows, recorded)
+        return Snapshot(
+            self.ticker.number, self.parts.clock.now(), self.parts.current_settings(), windows, recorded
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Live until `stop` is set; then drain, in the direction in which data flows."""
@@ -124,10 +136,10 @@ class Daemon:
             keepers = [self._start(group, name, work) for name, work in self._keepers().items()]
             await self._serving()
             self._state = "running"
-            self.parts.lifeline.ready()
+            self.parts.service_manager.ready()
             await stop.wait()
             self._stopping, self._state = True, "stopping"
-            self.parts.lifeline.stopping()
+            self.parts.service_manager.stopping()
             await ended(*sources)
             self.ticker.stop()
             await ticking
@@ -142,37 +154,44 @@ class Daemon:
 
     async def _begin(self) -> None:
         p = self.parts
-        self.ticker.resume(await recall(p.log, p.vitals, p.checkpoints, p.view, p.decisions()))
+        self.ticker.resume(await recall(p.log, p.vitals, p.checkpoints, p.view, p.current_settings()))
         self.journal.is_standing = p.view().conditions[UNWRITTEN] is not None
-        for ear in (p.view.hear, self.executor.hear, self.processes.hear, self.tidying.hear, self._hear):
+        for ear in (
+            p.view.hear,
+            self.executor.hear,
+            self.processes.hear,
+            self.garbage_collection.hear,
+            self._hear,
+        ):
             p.log.listen(ear)
         for ear in (p.view.imagine, self.executor.hear, self.processes.hear):
             self.journal.listen_to_supposed(ear)
         self.journal.listen_once(self.ticker.waker.hear)
-        if self.keeper:
-            p.log.listen(self.keeper.hear)
+        if self.engine_controller:
+            p.log.listen(self.engine_controller.hear)
         now = p.clock.now()
         self._since = iso(now.at)
         self.watch.remember(await p.vitals.recent(now.at - WINDOW_US))
         self.budget.begin()
         await self.journal.append_or_suppose(
-            *p.news, Draft(DaemonStarted(pid=p.pid, version=p.version)), p.decisions.loaded()
+            *p.news, Draft(DaemonStarted(pid=p.pid, version=p.version)), p.current_settings.loaded()
         )
         await self.watch.look_at(self.processes)  # no rule is to judge by what the log said long ago
 
     def _sources(self) -> Mapping[str, Awaitable[None]]:
         services = {
-            name: service(self.desk, self._begun[name].set) for name, service in self.parts.services.items()
+            name: service(self.request_handler, self._begun[name].set)
+            for name, service in self.parts.services.items()
         }
         return {"watch": self.watch.run(), "reload": self._reload(), **services}
 
     def _keepers(self) -> Mapping[str, Awaitable[None]]:
-        beats = heartbeat(self.parts.lifeline, self._beats, self._ask)
-        engine = {"engine": self.keeper.run()} if self.keeper else {}
+        beats = heartbeat(self.parts.service_manager, self._beats, self._ask)
+        engine = {"engine": self.engine_controller.run()} if self.engine_controller else {}
         return {
             **engine,
             "housekeeping": self.housekeeping.run(),
-            "tidying": self.tidying.run(),
+            "tidying": self.garbage_collection.run(),
             "reporter": self.reporter.run(),
             "journal": self.journal.run(),
             "heartbeat": beats,
@@ -189,7 +208,7 @@ class Daemon:
     async def _drain(self, executing: "asyncio.Task[None]") -> None:
         """Let running effects end within the grace; what does not is settled by the next start."""
         self.executor.stop()
-        grace = self.parts.decisions().daemon.stop_grace / US_PER_SECOND
+        grace = self.parts.current_settings().daemon.stop_grace / US_PER_SECOND
         await asyncio.wait([executing], timeout=grace)
         self.executor.workers.cancel()
         await executing
@@ -230,14 +249,14 @@ class Daemon:
             if request is None:
                 await self._record(Draft(ReloadRequested()))  # heard, and so asked for again
                 continue
-            self.parts.lifeline.reloading()
-            await self._record(self.parts.decisions.reload(request))
-            self.parts.lifeline.ready()
+            self.parts.service_manager.reloading()
+            await self._record(self.parts.current_settings.reload(request))
+            self.parts.service_manager.ready()
             self.processes.nudge.set()
             for watcher in self.parts.watchers:
                 watcher.nudge.set()
-            if self.keeper:
-                self.keeper.nudge()
+            if self.engine_controller:
+                self.engine_controller.nudge()
 
     async def _record(self, draft: Draft) -> None:
         try:
@@ -249,11 +268,11 @@ class Daemon:
         """How everything stands at this moment."""
         p = self.parts
         daemon = {"state": self._state, "pid": p.pid, "since": self._since, "version": p.version}
-        beat = Beat(self.ticker.number, tuple(self.ticker.took_us))
+        beat = TickCounts(self.ticker.number, tuple(self.ticker.took_us))
         newest = {key: window.last for key, window in self.watch.windows.items()}
         vitals = {key: sample.data for key, sample in newest.items() if sample}
-        whole = status(p.decisions(), p.view(), p.clock.now(), beat, daemon, vitals)
-        engine = self.keeper.report() if self.keeper else None
+        whole = status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, vitals)
+        engine = self.engine_controller.report() if self.engine_controller else None
         return {**whole, "engine": engine, "shed": self.budget.report(), "watchers": self._watchers()}
 
     def _watchers(self) -> list[Mapping[str, Json]]:
@@ -266,9 +285,9 @@ def stopwatch() -> int:
     return round(asyncio.get_running_loop().time() * 1e6)
 
 
-def rolling_back(keeper: Keeper | None) -> Mapping[str, Executor]:
+def rolling_back(engine_controller: EngineController | None) -> Mapping[str, Executor]:
     """The executor that takes a promote back, where there is an engine."""
-    return {RollbackEngine.action: RollbackEngine(keeper)} if keeper else {}
+    return {RollbackEngine.action: RollbackEngine(engine_controller)} if engine_controller else {}
 
 
 async def ended(*tasks: asyncio.Task[None]) -> None:

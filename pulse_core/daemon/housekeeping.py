@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from pulse_core.daemon.budget import Budget
+from pulse_core.daemon.self_monitor import SelfMonitor
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import Checkpoints, EventLog, Lifeline, Vitals
+from pulse_core.ports import Checkpoints, EventLog, ServiceManager, Vitals
 from pulse_core.projections import Snapshot
 from pulse_core.record.view import checkpoint
 from pulse_core.settings import Settings
@@ -26,7 +26,7 @@ class Housekeeping:
         settings: Callable[[], Settings],
         ticked: Callable[[], Snapshot | None],
         failed: Callable[[str, str], None],
-        budget: Budget,
+        budget: SelfMonitor,
     ) -> None:
         self.log, self.vitals, self.checkpoints, self.budget = log, vitals, checkpoints, budget
         self.settings, self.ticked, self.failed = settings, ticked, failed
@@ -83,15 +83,17 @@ class Housekeeping:
             self.failed("checkpoint", str(error))
 
 
-async def heartbeat(lifeline: Lifeline, beats: Callable[[], Sequence[int]], ask: Callable[[], None]) -> None:
+async def heartbeat(
+    service_manager: ServiceManager, beats: Callable[[], Sequence[int]], ask: Callable[[], None]
+) -> None:
     """Pass on signs of life, for ever: only when every loop has turned since the last one was asked for."""
-    seconds = lifeline.watchdog_seconds()
+    seconds = service_manager.watchdog_seconds()
     if seconds is None:
         await asyncio.Event().wait()  # nobody wants to know
         return
     while True:
         if await turning(beats, ask, seconds / 4):
-            lifeline.watchdog()
+            service_manager.watchdog()
 
 
 async def turning(beats: Callable[[], Sequence[int]], ask: Callable[[], None], seconds: float) -> bool:

@@ -5,36 +5,36 @@ from dataclasses import dataclass, field
 from random import Random
 
 from pulse_core.composition import RULES
-from pulse_core.daemon.decisions import Decisions
-from pulse_core.daemon.desk import Desk
-from pulse_core.engine.surroundings import EngineParts
+from pulse_core.daemon.current_settings import CurrentSettings
+from pulse_core.daemon.request_handler import RequestHandler
+from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.event import Draft
 from pulse_core.ports import (
     Checkpoints,
     Clock,
     EventLog,
     Executor,
-    Lifeline,
     Objects,
     ProcessTable,
+    ServiceManager,
     Sweep,
-    Swept,
+    SweepResult,
     Vitals,
     Watcher,
 )
 from pulse_core.record.view import View
 from pulse_core.rules import Rule
 
-Service = Callable[[Desk, Callable[[], None]], Awaitable[None]]
+Service = Callable[[RequestHandler, Callable[[], None]], Awaitable[None]]
 """Something that runs beside the loops, as the socket's server; it ends by being cancelled.
 
 It is given the desk, and calls its second argument once it serves (or knows that it can't): then the daemon is ready.
 """
 
 
-async def nothing_to_sweep() -> Swept:
+async def nothing_to_sweep() -> SweepResult:
     """A sweep of a home that has no files."""
-    return Swept()
+    return SweepResult()
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Parts:
     clock: Clock
     table: ProcessTable
     executors: Mapping[str, Executor]
-    decisions: Decisions
+    current_settings: CurrentSettings
     view: View
-    lifeline: Lifeline
+    service_manager: ServiceManager
     new_id: Callable[[], str]
     dice: Random
     pid: int

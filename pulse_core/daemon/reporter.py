@@ -16,7 +16,7 @@ LOG = logging.getLogger("pulse.error")
 
 
 @dataclass
-class Said:
+class ReportedError:
     """When this was last recorded (loop time), and how often it came again since."""
 
     at: float
@@ -31,7 +31,7 @@ class Reporter:
 
     def __init__(self, log: EventLog) -> None:
         self.log = log
-        self._said: dict[tuple[str, str], Said] = {}
+        self._said: dict[tuple[str, str], ReportedError] = {}
         self._queue: asyncio.Queue[Draft] = asyncio.Queue(maxsize=KEPT)
 
     def __call__(self, whose: str, message: str, commit: str = "", ended: bool = False) -> None:
@@ -45,7 +45,7 @@ class Reporter:
             return
         if len(self._said) >= KEPT:
             self._said.pop(next(iter(self._said)))
-        self._said[whose, message] = Said(now)
+        self._said[whose, message] = ReportedError(now)
         LOG.warning("%s: %s", whose, message)
         repeats = said.repeats if said else 0
         if not self._queue.full():

@@ -4,21 +4,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pulse_core.composition import holds, status_lines
-from pulse_core.execute.gathering import held_back
+from pulse_core.execute.notice_batching import held_back
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
 from pulse_core.ports import Watcher
 from pulse_core.projections import Condition, Phase, Snapshot, State
-from pulse_core.rules.survival.condition import judge, restart_key
 from pulse_core.rules.survival.holds import longest_hold
-from pulse_core.rules.survival.state import Condition as Standing
-from pulse_core.rules.survival.state import ProcessState, rough
+from pulse_core.rules.survival.process_state import ProcessState, rough
+from pulse_core.rules.survival.process_state import ProcessStatus as Standing
+from pulse_core.rules.survival.process_status import judge, restart_key
 from pulse_core.settings import ProcessSettings, Settings
-from pulse_core.watch.costs import Cost
+from pulse_core.watch.watcher_costs import Cost
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class TickCounts:
     """The ticks so far: how many, and what the last ones took in microseconds, oldest first."""
 
     count: int = 0
@@ -29,7 +29,7 @@ def status(
     settings: Settings,
     facts: State,
     now: Moment,
-    beat: Beat,
+    beat: TickCounts,
     daemon: Mapping[str, Json],
     vitals: Mapping[str, Mapping[str, Json]],
 ) -> dict[str, Json]:
@@ -113,7 +113,7 @@ def notice_counts(facts: State) -> dict[str, int]:
     return {"standing": standing, "waiting": len(notices.open)}
 
 
-def beat_status(beat: Beat) -> dict[str, Json]:
+def beat_status(beat: TickCounts) -> dict[str, Json]:
     """Count, last and 99th percentile of the ticks, milliseconds."""
     took = sorted(beat.took_us)
     return {

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pulse_core.engine.keeper import Keeper
+from pulse_core.engine.engine_controller import EngineController
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
@@ -27,8 +27,8 @@ class RollbackEngine:
     action = "rollback-engine"
     params = RollbackParams
 
-    def __init__(self, keeper: Keeper) -> None:
-        self.keeper = keeper
+    def __init__(self, engine_controller: EngineController) -> None:
+        self.engine_controller = engine_controller
 
     def policy(self, params: Any) -> Policy:
         """Looked at first after a crash; a few attempts, since it is git's disk and a process that may fail."""
@@ -39,14 +39,16 @@ class RollbackEngine:
 
     async def execute(self, effect: Effect, params: RollbackParams, event: Event) -> Result:
         """Go back; raises GivenUp if there is nothing to take back."""
-        if self.keeper.engine.commit != params.reject:
+        if self.engine_controller.engine.commit != params.reject:
             raise GivenUp(f"{params.reject[:12]} is not in force")
         try:
-            return Result({"commit": await self.keeper.roll_back(params.to, params.reject, params.why)})
+            return Result(
+                {"commit": await self.engine_controller.roll_back(params.to, params.reject, params.why)}
+            )
         except PulseError as error:
             raise PulseError(f"the engine could not be rolled back: {error}") from error
 
     async def verify(self, effect: Effect, params: RollbackParams, event: Event) -> Result | None:
         """It happened if another commit is in force."""
-        commit = self.keeper.engine.commit
+        commit = self.engine_controller.engine.commit
         return Result({"commit": commit}) if commit != params.reject else None

@@ -4,8 +4,8 @@ It decides nothing about what should be done; it never acts on an effect that is
 that was begun just disappear.
 """
 
+from pulse_core.execute.executor_registry import ExecutorRegistry
 from pulse_core.execute.loop import ExecutorLoop
 from pulse_core.execute.objection import objection
-from pulse_core.execute.roster import Roster
 
-__all__ = ["ExecutorLoop", "Roster", "objection"]
+__all__ = ["ExecutorLoop", "ExecutorRegistry", "objection"]

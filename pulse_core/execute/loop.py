@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from pulse_core.execute.gathering import gathered, goes_out
+from pulse_core.execute.effect_tasks import EffectTasks, about
+from pulse_core.execute.notice_batching import gathered, goes_out
 from pulse_core.execute.objection import due, objection
-from pulse_core.execute.workers import Workers, about
 from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
@@ -61,7 +61,7 @@ class ExecutorLoop:
         dice: Random,
     ) -> None:
         self.journal, self.facts, self.settings, self.clock = journal, facts, settings, clock
-        self.workers = Workers(journal, facts, executors, clock, dice, done=self.nudge)
+        self.workers = EffectTasks(journal, facts, executors, clock, dice, done=self.nudge)
         self.beats = 0
         self._stir = asyncio.Event()
         self._stopping = False

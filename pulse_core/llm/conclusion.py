@@ -7,7 +7,7 @@ from pulse_core.llm.settings import LlmSettings
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
-from pulse_core.ports import Answer, Trouble
+from pulse_core.ports import ProbeResult, Trouble
 from pulse_core.projections import Condition
 
 STATES = {
@@ -33,7 +33,7 @@ class Look(NamedTuple):
     """One answer, when it was asked for, what was known before it, what stands, and why it need not be good."""
 
     llm: LlmSettings
-    answer: Answer
+    answer: ProbeResult
     asked: Moment
     trail: Trail
     stands: Condition | None
@@ -47,14 +47,14 @@ class Conclusion(NamedTuple):
     trail: Trail = Trail()
 
 
-def judged(answer: Answer) -> Answer:
+def judged(answer: ProbeResult) -> ProbeResult:
     """The answer, in trouble too if it is not 2xx."""
     if answer.trouble is None and answer.status is not None and not 200 <= answer.status < 300:
         return answer._replace(trouble=Trouble.STATUS, detail=f"it answered {answer.status}")
     return answer
 
 
-def state_of(answer: Answer) -> str:
+def state_of(answer: ProbeResult) -> str:
     """Which way an answer in trouble is wrong."""
     if answer.trouble is Trouble.STATUS and answer.status is not None and answer.status < 500:
         return REFUSES

@@ -3,8 +3,8 @@
 from pulse_core.llm.settings import LlmSettings
 from pulse_core.model.moment import Moment
 from pulse_core.projections import State
-from pulse_core.rules.survival.condition import restart_key
-from pulse_core.rules.survival.state import rough
+from pulse_core.rules.survival.process_state import rough
+from pulse_core.rules.survival.process_status import restart_key
 from pulse_core.settings import ProcessSettings, Settings
 
 PREFIX = "llm:"

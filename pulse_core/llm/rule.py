@@ -12,10 +12,10 @@ from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import FOR
 from pulse_core.projections.processes import RESTART
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.condition import exhausted, restart_key
+from pulse_core.rules.survival.notices import call_off, named, tell
 from pulse_core.rules.survival.outage import explained
-from pulse_core.rules.survival.state import rough
-from pulse_core.rules.survival.telling import call_off, named, tell
+from pulse_core.rules.survival.process_state import rough
+from pulse_core.rules.survival.process_status import exhausted, restart_key
 from pulse_core.settings import ProcessSettings, RestartSettings
 
 KEY, PROCESSES = "llm", "process-alive"

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from pulse_core.model.errors import hint
-from pulse_core.settings.agreement import Fault, again
 from pulse_core.settings.composed import SettingsGroup
+from pulse_core.settings.cross_checks import Disagreement, again
 from pulse_core.settings.durations import UNITS, Duration
 from pulse_core.settings.groups import Group, HttpUrl
 from pulse_core.settings.processes import ProcessSettings
@@ -34,19 +34,19 @@ class LlmSettings(Group):
     )
 
 
-def misled(endpoints: Sequence[LlmSettings], processes: Sequence[ProcessSettings]) -> list[Fault]:
+def misled(endpoints: Sequence[LlmSettings], processes: Sequence[ProcessSettings]) -> list[Disagreement]:
     """A fault for each endpoint that is there twice, or restarts what is no process or another one's."""
     names = {process.name for process in processes}
     urls = [endpoint.url for endpoint in endpoints]
     restarts = [endpoint.restart for endpoint in endpoints]
     return [
-        *(Fault("llm", place, "url", f"{urls[place]!r} is there twice; keep one") for place in again(urls)),
+        *(Disagreement("llm", place, "url", f"{urls[place]!r} is there twice; keep one") for place in again(urls)),
         *(
-            Fault("llm", place, "restart", f"{restarts[place]!r} is restarted for another [[llm]] already; keep one")
+            Disagreement("llm", place, "restart", f"{restarts[place]!r} is restarted for another [[llm]] already; keep one")
             for place in again(restarts)
         ),
         *(
-            Fault("llm", place, "restart", f"there is no [[process]] {name!r}{hint(name, names)}")
+            Disagreement("llm", place, "restart", f"there is no [[process]] {name!r}{hint(name, names)}")
             for place, name in enumerate(restarts)
             if name is not None and name not in names
         ),

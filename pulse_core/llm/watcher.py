@@ -13,7 +13,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.ports import Answer, Clock, Prober, Question, Trouble
+from pulse_core.ports import Clock, Prober, ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections import CurrentState
 from pulse_core.settings import Settings
 
@@ -30,8 +30,8 @@ class Endpoint:
     llm: LlmSettings
     put: float | None = None
     asked: Moment | None = None
-    coming: asyncio.Future[Answer] | None = None
-    newest: Answer | None = None
+    coming: asyncio.Future[ProbeResult] | None = None
+    newest: ProbeResult | None = None
     trail: Trail = field(default_factory=Trail)
 
     def due(self, now: float) -> float:
@@ -130,7 +130,7 @@ class Llm:
         for url, endpoint in self._endpoints.items():
             if endpoint.coming is None and endpoint.due(now) <= now:
                 endpoint.put, endpoint.asked = now, self.clock.now()
-                endpoint.coming = self.prober.ask(Question("http", url, endpoint.llm.timeout))
+                endpoint.coming = self.prober.ask(ProbeRequest("http", url, endpoint.llm.timeout))
 
     def _harvest(self) -> list[Draft]:
         drafts: list[Draft] = []

@@ -31,7 +31,7 @@ class SettingsLoaded(Payload, kind="settings-loaded", wakes=Wake.NOW):
     processes: tuple[str, ...] = ()
 
 
-class SettingsRefused(Payload, kind="settings-refused", wakes=Wake.NEVER):
+class SettingsRejected(Payload, kind="settings-refused", wakes=Wake.NEVER):
     """New settings were refused; the old ones stay."""
 
     faults: tuple[Text, ...]
@@ -327,7 +327,7 @@ CORE: tuple[type[Payload], ...] = (
     DaemonStopped,
     ReloadRequested,
     SettingsLoaded,
-    SettingsRefused,
+    SettingsRejected,
     LogVerified,
     DamageAccepted,
     LogRestored,

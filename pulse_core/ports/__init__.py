@@ -5,77 +5,77 @@ Each has a real adapter and a twin in `pulse_adapters.memory`; one contract suit
 
 from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.ports.clock import Clock
-from pulse_core.ports.courier import Courier, Letter
 from pulse_core.ports.engine import (
+    ActionHost,
+    ActionHosts,
     Broken,
     CannotLoad,
-    Fault,
-    Hands,
-    HandsHosts,
+    EngineFault,
+    FoldResult,
     History,
     Hosts,
-    Insight,
-    Kept,
     Loaded,
+    ReservedNames,
     Revision,
     Revisions,
     RuleHost,
-    Taken,
+    UserProjectionState,
 )
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety, Unsure
-from pulse_core.ports.host import Found, ProcessTable, Sight, SystemProbe
-from pulse_core.ports.lifeline import Lifeline
+from pulse_core.ports.host import ProcessId, ProcessObservation, ProcessTable, SystemProbe
 from pulse_core.ports.log import EventLog, Listener
-from pulse_core.ports.logs import Heard, Hits, LogReader, Place, Progress
-from pulse_core.ports.prober import Answer, Prober, Question, Trouble
-from pulse_core.ports.stores import Checkpoints, Objects, Sweep, Swept, Vitals
+from pulse_core.ports.logs import LogBatch, LogFollower, MatchedLines, Place, ReadProgress
+from pulse_core.ports.prober import Prober, ProbeRequest, ProbeResult, Trouble
+from pulse_core.ports.service_manager import ServiceManager
+from pulse_core.ports.stores import Checkpoints, Objects, Sweep, SweepResult, Vitals
+from pulse_core.ports.transport import OutgoingMessage, Transport
 from pulse_core.ports.watcher import Watcher
 
 __all__ = [
-    "Answer",
+    "ActionHost",
+    "ActionHosts",
     "Broken",
     "CannotLoad",
     "Checkpoint",
     "Checkpoints",
     "Clock",
-    "Courier",
+    "EngineFault",
     "EventLog",
     "Executor",
-    "Fault",
-    "Found",
+    "FoldResult",
     "GivenUp",
-    "Hands",
-    "HandsHosts",
-    "Heard",
     "History",
-    "Hits",
     "Hosts",
-    "Insight",
-    "Kept",
-    "Letter",
-    "Lifeline",
     "Listener",
     "Loaded",
-    "LogReader",
+    "LogBatch",
+    "LogFollower",
+    "MatchedLines",
     "Objects",
+    "OutgoingMessage",
     "Place",
     "Policy",
+    "ProbeRequest",
+    "ProbeResult",
     "Prober",
+    "ProcessId",
+    "ProcessObservation",
     "ProcessTable",
-    "Progress",
-    "Question",
+    "ReadProgress",
+    "ReservedNames",
     "Result",
     "Revision",
     "Revisions",
     "RuleHost",
     "Safety",
-    "Sight",
+    "ServiceManager",
     "Sweep",
-    "Swept",
+    "SweepResult",
     "SystemProbe",
-    "Taken",
+    "Transport",
     "Trouble",
     "Unsure",
+    "UserProjectionState",
     "Vitals",
     "Watcher",
 ]

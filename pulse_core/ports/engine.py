@@ -38,14 +38,14 @@ class Revision(NamedTuple):
     altered: str = ""
 
 
-class Fault(NamedTuple):
+class EngineFault(NamedTuple):
     """What the engine's code did wrong. whose: `rule:NAME`, `projection:NAME` or `engine`; message: with file and line."""
 
     whose: str
     message: str
 
 
-class Insight(NamedTuple):
+class FoldResult(NamedTuple):
     """What came of a fold: the verdict, what each layer did (innermost first), and the faults.
 
     commit: whose rules were asked; nothing if nobody's were, or nobody says.
@@ -53,11 +53,11 @@ class Insight(NamedTuple):
 
     verdict: Verdict = Verdict()
     layers: tuple[LayerOutcome, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[EngineFault, ...] = ()
     commit: str = ""
 
 
-class Kept(NamedTuple):
+class UserProjectionState(NamedTuple):
     """An author's projection as it stands: the version of its fold, the row, and its value as JSON text."""
 
     version: str
@@ -94,7 +94,7 @@ class RuleHost(Protocol):
         """Take recorded events, in order, each once; never blocks."""
         ...
 
-    async def fold(self, prev: "Snapshot", curr: "Snapshot") -> Insight:
+    async def fold(self, prev: "Snapshot", curr: "Snapshot") -> FoldResult:
         """Fold the newest snapshot. Never raises; without an answer in time the verdict is empty."""
         ...
 
@@ -102,7 +102,7 @@ class RuleHost(Protocol):
         """Pass over these rules from now on, and over no others."""
         ...
 
-    async def keep(self) -> Mapping[str, Kept]:
+    async def keep(self) -> Mapping[str, UserProjectionState]:
         """The authors' projections as they stand, by name; none if it does not answer."""
         ...
 
@@ -115,7 +115,7 @@ class Hosts(Protocol):
     """Starts rule hosts."""
 
     async def start(
-        self, revision: Revision, prev: "Snapshot", history: History, kept: Mapping[str, Kept]
+        self, revision: Revision, prev: "Snapshot", history: History, kept: Mapping[str, UserProjectionState]
     ) -> RuleHost:
         """A host that has loaded the revision and stands at `prev`; raises CannotLoad if it can't be loaded.
 
@@ -125,7 +125,7 @@ class Hosts(Protocol):
         ...
 
 
-class Taken(NamedTuple):
+class ReservedNames(NamedTuple):
     """What the daemon has already: names and keys of watchers, actions of executors."""
 
     names: Collection[str] = ()
@@ -133,7 +133,7 @@ class Taken(NamedTuple):
     actions: Collection[str] = ()
 
 
-class Hands(Protocol):
+class ActionHost(Protocol):
     """An engine's watchers and executors.
 
     faults: what was left out, and why; sandbox: each part of what keeps them from the daemon, and whether it holds.
@@ -146,7 +146,7 @@ class Hands(Protocol):
     def executors(self) -> Mapping[str, Executor]: ...
 
     @property
-    def faults(self) -> Sequence[Fault]: ...
+    def faults(self) -> Sequence[EngineFault]: ...
 
     @property
     def sandbox(self) -> Mapping[str, bool]: ...
@@ -160,12 +160,12 @@ class Hands(Protocol):
         ...
 
 
-class HandsHosts(Protocol):
+class ActionHosts(Protocol):
     """Starts hands hosts."""
 
     async def start(
-        self, revision: Revision, memory: int, taken: Taken, failed: Callable[[Fault], None]
-    ) -> Hands:
+        self, revision: Revision, memory: int, taken: ReservedNames, failed: Callable[[EngineFault], None]
+    ) -> ActionHost:
         """The revision's hands; memory: MiB beyond what the host starts with. Raises CannotLoad.
 
         failed is told what their code does wrong and no caller is told; a watcher whose code is at fault raises Broken.

@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from pulse_core.settings import ProcessSettings
 
 
-class Found(NamedTuple):
+class ProcessId(NamedTuple):
     """A live process: its pid and its start time in clock ticks after boot, which together are its identity."""
 
     pid: int
     started: int
 
 
-class Sight(NamedTuple):
+class ProcessObservation(NamedTuple):
     """What one look at a guarded process saw.
 
     found: live processes that are it (never zombies); answering: whether its port accepts, None if it has
@@ -26,7 +26,7 @@ class Sight(NamedTuple):
     be it has ended, where that can be known ("exited with status 3").
     """
 
-    found: tuple[Found, ...] = ()
+    found: tuple[ProcessId, ...] = ()
     answering: bool | None = None
     known: bool = False
     intended: bool = False
@@ -39,8 +39,8 @@ class ProcessTable(Protocol):
     """Finds processes and holds on to them."""
 
     async def look(
-        self, processes: "Sequence[ProcessSettings]", known: Mapping[str, Found]
-    ) -> Mapping[str, Sight]:
+        self, processes: "Sequence[ProcessSettings]", known: Mapping[str, ProcessId]
+    ) -> Mapping[str, ProcessObservation]:
         """What is there of each process, by its name.
 
         `known` names the process that was last known to be it (what Pulse started, or found before); it is
@@ -48,7 +48,7 @@ class ProcessTable(Protocol):
         """
         ...
 
-    def hold(self, found: Iterable[Found], died: Callable[[Found], None]) -> None:
+    def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
         """Hold exactly these from now on; `died` is called within a millisecond of a death, once for each."""
         ...
 

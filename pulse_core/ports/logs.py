@@ -12,7 +12,7 @@ Place = Mapping[str, Json]
 """Where a reader stands in one source. `total` grows with everything that is read, so the later one can be told."""
 
 
-class Hits(NamedTuple):
+class MatchedLines(NamedTuple):
     """What one `[[log]]` (its number in the settings) looked for and found: the lines to tell, and how many there were."""
 
     log: int
@@ -20,15 +20,15 @@ class Hits(NamedTuple):
     number: int
 
 
-class Heard(NamedTuple):
+class LogBatch(NamedTuple):
     """Lines of one source (a path, or a unit's name) that came together, and the place behind them."""
 
     source: str
     place: Place
-    hits: tuple[Hits, ...]
+    hits: tuple[MatchedLines, ...]
 
 
-class Progress(NamedTuple):
+class ReadProgress(NamedTuple):
     """How far a reader is: all its sources, and the places of those that went on without saying anything.
 
     behind: bytes that are written and not read; polled: whether files are looked at now and then, since the kernel
@@ -43,7 +43,7 @@ class Progress(NamedTuple):
     unjudged: int = 0
 
 
-class LogReader(Protocol):
+class LogFollower(Protocol):
     """Follows logs. Nothing is lost that is still there and can be recognised, and nothing is said twice.
 
     What was taken counts as said: it is not said again unless `follow` is told of a place before it.
@@ -63,6 +63,6 @@ class LogReader(Protocol):
         """Call back whenever there is something to be taken."""
         ...
 
-    def take(self) -> Sequence[Heard | Progress]:
+    def take(self) -> Sequence[LogBatch | ReadProgress]:
         """What was heard since the last time, in its order."""
         ...

@@ -32,7 +32,7 @@ class Trouble(StrEnum):
     UNASKED = "unasked"
 
 
-class Question(NamedTuple):
+class ProbeRequest(NamedTuple):
     """A name to resolve, or a URL to fetch, within so many microseconds all in all.
 
     servers: whom to ask about a name, as `127.0.0.1` or `127.0.0.1#5353`; none: the system's.
@@ -44,7 +44,7 @@ class Question(NamedTuple):
     servers: tuple[str, ...] = ()
 
 
-class Answer(NamedTuple):
+class ProbeResult(NamedTuple):
     """What came back: no trouble if it was a whole answer, whatever it says.
 
     detail: words about the trouble; took_ms: until the answer was whole, or given up; status: of a page;
@@ -61,6 +61,6 @@ class Answer(NamedTuple):
 class Prober(Protocol):
     """Asks. Many questions may be under way at the same time."""
 
-    def ask(self, question: Question) -> "asyncio.Future[Answer]":
+    def ask(self, question: ProbeRequest) -> "asyncio.Future[ProbeResult]":
         """The answer to come, soon after the question's timeout at the latest. It never holds an exception."""
         ...

@@ -66,7 +66,7 @@ class Objects(Protocol):
     async def get(self, name: str) -> bytes | None: ...
 
 
-class Swept(NamedTuple):
+class SweepResult(NamedTuple):
     """What was taken away: objects that nothing names, other files that are of no use, and the bytes of both."""
 
     objects: int = 0
@@ -74,7 +74,7 @@ class Swept(NamedTuple):
     bytes: int = 0
 
 
-Sweep = Callable[[], Awaitable[Swept]]
+Sweep = Callable[[], Awaitable[SweepResult]]
 """Takes away what the home has no use for any more. Safe beside everything else that the daemon does."""
 
 

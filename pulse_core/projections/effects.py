@@ -141,19 +141,19 @@ KINDS = frozenset(
 
 def after(state: Effects, events: Iterable[Event]) -> Effects:
     """The effects after more events."""
-    desk, touched = _Desk(state), False
+    request_handler, touched = _EffectTable(state), False
     for event in events:
         if event.kind == Effect.kind:
-            desk.opened(event)
+            request_handler.opened(event)
         elif event.kind not in KINDS:
             continue
-        elif effect := desk.open.get(event.subject):
-            desk.moved(effect, event)
+        elif effect := request_handler.open.get(event.subject):
+            request_handler.moved(effect, event)
         touched = True
-    return desk.state() if touched else state
+    return request_handler.state() if touched else state
 
 
-class _Desk:
+class _EffectTable:
     """A private working copy for one fold: dictionaries are copied once for a batch, not once for an event.
 
     A start without checkpoints folds the whole log through here: what an event costs is what it costs a

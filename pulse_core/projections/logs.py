@@ -25,7 +25,7 @@ _CHANGING = re.compile(
 """What differs between lines that say the same: numbers, times, addresses, hashes, UUIDs."""
 
 
-class Seen(NamedTuple):
+class MatchBatch(NamedTuple):
     """One batch of lines that matched: when, how bad, how many, and the first of them."""
 
     moment: Moment
@@ -34,7 +34,7 @@ class Seen(NamedTuple):
     line: str
 
 
-class Alike(NamedTuple):
+class SimilarLines(NamedTuple):
     """Lines of one story that say the same but for numbers: how bad, how many, an example, first and last when."""
 
     severity: str
@@ -44,7 +44,7 @@ class Alike(NamedTuple):
     last: Moment
 
 
-class Source(NamedTuple):
+class LogSource(NamedTuple):
     """One followed file or unit: where its reader stood after the last match, and its last 20 batches.
 
     alike: the lines since it was last quiet by what they have in common, the one that came last at the end (the last
@@ -52,8 +52,8 @@ class Source(NamedTuple):
     """
 
     place: Mapping[str, Json]
-    seen: tuple[Seen, ...] = ()
-    alike: Mapping[str, Alike] = {}
+    seen: tuple[MatchBatch, ...] = ()
+    alike: Mapping[str, SimilarLines] = {}
     since: Moment | None = None
     lines: int = 0
 
@@ -67,11 +67,11 @@ class Source(NamedTuple):
 class Logs:
     """By path or unit, the one that spoke last at the end (the last 1,000)."""
 
-    of: Mapping[str, Source] = field(default_factory=dict)
+    of: Mapping[str, LogSource] = field(default_factory=dict)
 
 
 KINDS = frozenset({LogMatched.kind})
-NOWHERE = Source({})
+NOWHERE = LogSource({})
 
 
 def after(state: Logs, events: Iterable[Event]) -> Logs:
@@ -85,23 +85,23 @@ def after(state: Logs, events: Iterable[Event]) -> Logs:
     return Logs(of)
 
 
-def _said(before: Source, event: Event) -> Source:
+def _said(before: LogSource, event: Event) -> LogSource:
     data, now = plain(event.data), event.moment
     if before.last is None or now.since(before.last) >= QUIET:
-        before = Source(before.place, before.seen, since=now)
+        before = LogSource(before.place, before.seen, since=now)
     severity, number = str(data["severity"]), int(data["count"])
     lines = [str(line) for line in data.get("lines") or ()]
     alike = dict(before.alike)
     for line in lines:
         shape = shape_of(line)
-        known = alike.pop(shape, None) or Alike(severity, 0, line[:_SHOWN], now, now)
+        known = alike.pop(shape, None) or SimilarLines(severity, 0, line[:_SHOWN], now, now)
         worse = max(known.severity, severity, key=rank)
         alike[shape] = known._replace(severity=worse, number=known.number + 1, last=now)
         if len(alike) > ALIKE:
             del alike[next(iter(alike))]
-    seen = Seen(now, severity, number, (lines or [""])[0][:_SHOWN])
+    seen = MatchBatch(now, severity, number, (lines or [""])[0][:_SHOWN])
     place: Mapping[str, Json] = data.get("place", {})
-    return Source(place, (*before.seen[1 - SEEN :], seen), alike, before.since, before.lines + number)
+    return LogSource(place, (*before.seen[1 - SEEN :], seen), alike, before.since, before.lines + number)
 
 
 SEVERITIES = ("warning", "error", "critical")

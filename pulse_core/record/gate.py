@@ -20,7 +20,7 @@ from pulse_core.settings import Settings
 ONLY_RULES = ("rule", "tick", "samples", "survival")
 
 
-class Recorded(NamedTuple):
+class RecordedDraft(NamedTuple):
     """The event that stands for a draft, and whether it was there before."""
 
     event: Event
@@ -41,21 +41,21 @@ class Gate:
         self._under_way: dict[str, asyncio.Event] = {}
         self._commits: set[asyncio.Future[Sequence[Event]]] = set()
 
-    async def append(self, role: Role, actor: str, drafts: Sequence[Draft]) -> Sequence[Recorded]:
+    async def append(self, role: Role, actor: str, drafts: Sequence[Draft]) -> Sequence[RecordedDraft]:
         """Record what a caller from outside asks for; raises Refused with the reason, recording nothing."""
         for draft in drafts:
             self._check(role, draft)
         await self._others(drafts)
         open_ = [self._open(draft) for draft in drafts]
         if len(drafts) == 1 and open_[0] is not None:
-            return [Recorded(open_[0], existing=True)]
+            return [RecordedDraft(open_[0], existing=True)]
         keys = [draft.payload.key for draft in drafts if isinstance(draft.payload, Effect)]
         if doubled := {key for key in keys if keys.count(key) > 1}:
             raise Refused(f"the key {doubled.pop()!r} is wished twice at once; a key has one open effect")
         if taken := [event.subject for event in open_ if event]:
             raise Refused(f"the key {taken[0]!r} is open already; add its effect by itself to be told its id")
         signed = [self._signed(draft, actor) for draft in drafts]
-        return [Recorded(event) for event in await self.record(signed)]
+        return [RecordedDraft(event) for event in await self.record(signed)]
 
     def news(self, drafts: Iterable[Draft]) -> Sequence[Draft]:
         """Of a rule's effects, those whose key is neither open nor on its way to be."""

@@ -60,7 +60,7 @@ class Layer:
         self.name = name_of(rule)
 
     async def __call__(self, prev: Snapshot, curr: Snapshot) -> Verdict:
-        asked = Asked(self.inner, prev, curr, self.clock)
+        asked = InnerCall(self.inner, prev, curr, self.clock)
         began = self.clock()
         try:
             verdict = self._signed(as_verdict(await self.rule(prev, curr, asked)), asked.last)
@@ -83,12 +83,12 @@ class Layer:
             ),
         )
 
-    def _trace(self, what: str, notes: tuple[str, ...], began: int, asked: "Asked") -> None:
+    def _trace(self, what: str, notes: tuple[str, ...], began: int, asked: "InnerCall") -> None:
         took = self.clock() - began - asked.took
         self.trace.append(LayerOutcome(self.name, what, notes, max(0, took)))
 
 
-class Asked:
+class InnerCall:
     """The inner rule as one layer sees it: remembers the last answer, and what it cost."""
 
     def __init__(self, inner: Inner, prev: Snapshot, curr: Snapshot, clock: Stopwatch) -> None:
@@ -132,7 +132,7 @@ def is_sound(verdict: Verdict) -> bool:
     )
 
 
-def outcome(asked: Asked, answer: Verdict) -> str:
+def outcome(asked: InnerCall, answer: Verdict) -> str:
     """What a layer did with its inner verdict, in one word."""
     if not asked.times:
         return "bypassed"

@@ -6,13 +6,13 @@ from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
-from pulse_core.settings.agreement import Fault
+from pulse_core.settings.cross_checks import Disagreement
 from pulse_core.settings.processes import ProcessSettings
 
 T = TypeVar("T")
 
 
-def always(values: Sequence[Any], processes: Sequence[ProcessSettings]) -> Iterable[Fault]:
+def always(values: Sequence[Any], processes: Sequence[ProcessSettings]) -> Iterable[Disagreement]:
     """No fault."""
     return ()
 
@@ -28,7 +28,7 @@ class SettingsGroup(Generic[T]):
     name: str
     type: Any
     default: T
-    agree: Callable[[Sequence[Any], Sequence[ProcessSettings]], Iterable[Fault]] = always
+    agree: Callable[[Sequence[Any], Sequence[ProcessSettings]], Iterable[Disagreement]] = always
     outline: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, settings: BaseModel) -> T:

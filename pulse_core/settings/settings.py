@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic.fields import FieldInfo
 
-from pulse_core.settings.agreement import disagreements
 from pulse_core.settings.composed import SettingsGroup
+from pulse_core.settings.cross_checks import disagreements
 from pulse_core.settings.durations import Duration
 from pulse_core.settings.engine import EngineSettings
 from pulse_core.settings.groups import AbsolutePath, Group

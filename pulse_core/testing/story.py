@@ -7,7 +7,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from pulse_core.composition import FOLD
-from pulse_core.engine.authored import Projection
+from pulse_core.engine.plugin import Projection
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
@@ -132,7 +132,9 @@ class Story:
         As in the daemon, what was settled a moment ago and what people were told lately is not emitted again.
         Raises AssertionError if a rule raised: the daemon would pass over it, and a test must not.
         """
-        from pulse_core.engine.apart import is_too_soon  # only now: no survival rule before a test wants one
+        from pulse_core.engine.effect_filter import (
+            is_too_soon,  # only now: no survival rule before a test wants one
+        )
 
         curr, trace = self.snapshot, list[LayerOutcome]()
         verdict = at_once(compose(self.rules, trace=trace)(self._prev or curr, curr))

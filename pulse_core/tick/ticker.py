@@ -13,12 +13,12 @@ from pulse_core.model.vitals import Window
 from pulse_core.ports import Clock, Objects, Vitals
 from pulse_core.projections import CurrentState, Snapshot
 from pulse_core.settings import Settings
-from pulse_core.tick.folding import Folded, Folding
-from pulse_core.tick.portrait import portrait
+from pulse_core.tick.rule_folds import FoldOutcome, RuleFolds
+from pulse_core.tick.snapshot_codec import portrait
 from pulse_core.tick.wake import Waker
 
 Failed = Callable[[str, str], None]
-FoldSnapshot = Callable[[Snapshot, Snapshot], Awaitable[Folded]]
+FoldSnapshot = Callable[[Snapshot, Snapshot], Awaitable[FoldOutcome]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Ticker:
     def __init__(
         self,
         sources: Sources,
-        folding: Folding,
+        folding: RuleFolds,
         stores: Stores,
         failed: Failed,
         reflex_alone: Callable[[], bool] = lambda: False,
@@ -161,12 +161,12 @@ class Ticker:
             self._due = due
             self.waker.ping()  # the loop waits for a later time
 
-    async def _fold(self, fold: FoldSnapshot, prev: Snapshot, curr: Snapshot) -> Folded:
+    async def _fold(self, fold: FoldSnapshot, prev: Snapshot, curr: Snapshot) -> FoldOutcome:
         try:
             folded = await fold(prev, curr)
         except PulseError as error:
             self.failed("tick", f"its effects could not be recorded: {error}")
-            return Folded(Verdict(tick_ms=self.sources.settings().daemon.min_tick_ms * 4))
+            return FoldOutcome(Verdict(tick_ms=self.sources.settings().daemon.min_tick_ms * 4))
         for fault in folded.faults:
             self.failed(*fault)
         return folded
@@ -179,7 +179,7 @@ class Ticker:
     def _bounded(self, tick_ms: int) -> int:
         return max(1, min(tick_ms, self.sources.settings().daemon.tick_ms))
 
-    def _record(self, curr: Snapshot, reason: str, folded: Folded, began: float) -> TickRecord:
+    def _record(self, curr: Snapshot, reason: str, folded: FoldOutcome, began: float) -> TickRecord:
         return TickRecord(
             tick=curr.tick,
             moment=curr.now,

@@ -10,10 +10,10 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import LogMatched
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Sample, Window
-from pulse_core.ports import Clock, Heard, Hits, LogReader, Place, Progress
+from pulse_core.ports import Clock, LogBatch, LogFollower, MatchedLines, Place, ReadProgress
 from pulse_core.projections import CurrentState
 from pulse_core.settings import LogSettings, Settings
-from pulse_core.watch.log_storm import PREFIX, Tally, conclude
+from pulse_core.watch.log_storm import PREFIX, LineCounter, conclude
 
 USUAL, STORMY = 60.0, 5.0
 """Seconds between two samples, while nothing is said and while there is a storm."""
@@ -27,7 +27,7 @@ DRAFTS = 300
 Newest = Callable[[str, str], Awaitable[Sample | None]]
 
 
-class Said(NamedTuple):
+class SourceReport(NamedTuple):
     """What one source said, as events, and the place behind it; they are recorded together or not at all."""
 
     source: str
@@ -48,7 +48,7 @@ class ErrorLog:
 
     def __init__(
         self,
-        reader: LogReader,
+        reader: LogFollower,
         clock: Clock,
         settings: Callable[[], Settings],
         facts: CurrentState,
@@ -64,10 +64,10 @@ class ErrorLog:
         self.nudge = asyncio.Event()
         self._logs: tuple[LogSettings, ...] = ()
         self._began: int | None = None
-        self._unsaid: list[Said] = []
-        self._places = Places()
-        self._progress = Progress((), {})
-        self._tallies: dict[str, Tally] = {}
+        self._unsaid: list[SourceReport] = []
+        self._places = SourcePositions()
+        self._progress = ReadProgress((), {})
+        self._tallies: dict[str, LineCounter] = {}
         self._lines = 0
         reader.listen(self.nudge.set)
 
@@ -85,7 +85,7 @@ class ErrorLog:
         """Take what was heard, and say what the log does not have yet."""
         now = self.clock.now().mono
         for message in self.reader.take():
-            if isinstance(message, Heard):
+            if isinstance(message, LogBatch):
                 self._hear(message, now)
             else:
                 self._go_on(message, now)
@@ -100,21 +100,21 @@ class ErrorLog:
         if self._began is None:
             sampled, known = places_in(await self.newest(self.key, "places"))
             logged = {name: source.place for name, source in self.facts().logs.of.items()}
-            self._places, self._began = Places(later(logged, sampled)), now
+            self._places, self._began = SourcePositions(later(logged, sampled)), now
         self._logs = self.settings().log
         self.reader.follow(self._logs, self._places.latest, known)
 
     # What was heard
 
-    def _hear(self, heard: Heard, now: int) -> None:
+    def _hear(self, heard: LogBatch, now: int) -> None:
         drafts = [draft for hits in heard.hits for draft in self._drafts(heard, hits)]
-        self._unsaid.append(Said(heard.source, heard.place, tuple(drafts)))
+        self._unsaid.append(SourceReport(heard.source, heard.place, tuple(drafts)))
         self._places.move(heard.source, heard.place)
         for hits in heard.hits:
             self._lines += hits.number
             self._count(heard.source, hits.number, hits.number - len(hits.lines), now)
 
-    def _drafts(self, heard: Heard, hits: Hits) -> Iterator[Draft]:
+    def _drafts(self, heard: LogBatch, hits: MatchedLines) -> Iterator[Draft]:
         """The events: the lines in handfuls, and the number of those that are only counted with the last."""
         severity, untold = self._logs[hits.log].severity, hits.number - len(hits.lines)
         handfuls = list(in_handfuls(hits.lines)) or [()]
@@ -123,7 +123,7 @@ class ErrorLog:
             matched = LogMatched(severity=severity, lines=lines, count=count, place=dict(heard.place))
             yield Draft(matched, subject=heard.source)
 
-    def _go_on(self, progress: Progress, now: int) -> None:
+    def _go_on(self, progress: ReadProgress, now: int) -> None:
         for name, number in progress.dropped.items():
             if (news := number - self._progress.dropped.get(name, 0)) > 0:
                 self._count(name, news, news, now)
@@ -134,7 +134,7 @@ class ErrorLog:
 
     def _count(self, source: str, lines: int, untold: int, now: int) -> None:
         limits = [log.lines_per_minute for log in self._logs]
-        self._tallies.setdefault(source, Tally()).add(lines, untold, min(limits, default=0), now)
+        self._tallies.setdefault(source, LineCounter()).add(lines, untold, min(limits, default=0), now)
 
     # What follows
 
@@ -166,7 +166,7 @@ class ErrorLog:
             if name.startswith(PREFIX)
         }
         for source in {**self._tallies, **standing}:
-            tally = self._tallies.setdefault(source, Tally())
+            tally = self._tallies.setdefault(source, LineCounter())
             minute = tally.minute(self._began if self._began is not None else now, now)
             yield from conclude(source, minute, standing.get(source))
             if not minute.lines and source not in standing:
@@ -185,7 +185,7 @@ class ErrorLog:
         return data
 
 
-class Places:
+class SourcePositions:
     """Where the reader stands in each source: the latest place, and the one up to which the log has everything."""
 
     def __init__(self, places: Mapping[str, Place] | None = None) -> None:

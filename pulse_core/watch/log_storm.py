@@ -18,7 +18,7 @@ CALM = 0.5
 """The share of the limit under which a storm is over."""
 
 
-class Minute(NamedTuple):
+class LineCounts(NamedTuple):
     """The last minute of one source: lines that matched, those of them that nobody was told, and lines that may be.
 
     watched: microseconds since somebody counts, a minute at most.
@@ -30,7 +30,7 @@ class Minute(NamedTuple):
     watched: int
 
 
-def conclude(source: str, minute: Minute, standing: Condition | None) -> tuple[Draft, ...]:
+def conclude(source: str, minute: LineCounts, standing: Condition | None) -> tuple[Draft, ...]:
     """What follows: a storm begins with the first line that is only counted, and ends in a calm minute."""
     name = PREFIX + source
     if minute.untold and (standing is None or minute.lines >= WORSE * (standing.value or 0)):
@@ -46,7 +46,7 @@ def conclude(source: str, minute: Minute, standing: Condition | None) -> tuple[D
     return ()
 
 
-class Tally:
+class LineCounter:
     """Counts the lines of one source over the last minute; moments are microseconds that never go back."""
 
     def __init__(self) -> None:
@@ -58,9 +58,9 @@ class Tally:
         self._counted.append((now, lines, untold))
         self.limit = limit
 
-    def minute(self, since: int, now: int) -> Minute:
+    def minute(self, since: int, now: int) -> LineCounts:
         """The minute until now, of somebody who has counted since then."""
         while self._counted and now - self._counted[0][0] >= MINUTE:
             self._counted.popleft()
         lines, untold = (sum(one[place] for one in self._counted) for place in (1, 2))
-        return Minute(lines, untold, self.limit, min(now - since, MINUTE))
+        return LineCounts(lines, untold, self.limit, min(now - since, MINUTE))

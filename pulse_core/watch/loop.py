@@ -9,7 +9,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.vitals import Reading, Sample, Window
 from pulse_core.ports import Broken, Clock, Vitals, Watcher
 from pulse_core.record import Journal
-from pulse_core.watch.costs import Costs
+from pulse_core.watch.watcher_costs import Costs
 
 BACKOFF_MAX = 300.0
 """Seconds, at most, between two looks of a watcher that fails, unless its interval is longer."""

@@ -9,12 +9,12 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.ports import Prober, Question, Trouble
+from pulse_core.ports import Prober, ProbeRequest, Trouble
 from pulse_core.projections import CurrentState
 from pulse_core.rules.survival.outage import NAME, WELL
 from pulse_core.settings import NetworkSettings, Settings
-from pulse_core.watch.lies import is_local
-from pulse_core.watch.network_conclusion import Look, Seen, conclude, judged, state_of
+from pulse_core.watch.dns_plausibility import is_local
+from pulse_core.watch.evaluate_network import NetworkRound, TargetAnswer, conclude, judged, state_of
 
 UNWATCHED_S = 3_600.0
 ANSWERING_S = 15.0
@@ -41,7 +41,7 @@ class Network:
     ) -> None:
         self.prober, self.settings, self.facts, self.window = prober, settings, facts, window
         self.nudge = asyncio.Event()
-        self._asked: Sequence[Question] | None = None
+        self._asked: Sequence[ProbeRequest] | None = None
         self._rounds: tuple[str, ...] = ()
         self._streaks: dict[str, int] = {}
         self._public: set[str] = set()
@@ -72,12 +72,12 @@ class Network:
         if all(answer.trouble is Trouble.UNASKED for answer in answers):
             raise PulseError(f"nothing could be asked: {answers[0].detail}")
         seen = [
-            Seen(question, judged(question, answer, question.target in self._public))
+            TargetAnswer(question, judged(question, answer, question.target in self._public))
             for question, answer in zip(asked, answers, strict=True)
         ]
         return self._reading(seen, network)
 
-    def _go_on_with(self, asked: Sequence[Question]) -> None:
+    def _go_on_with(self, asked: Sequence[ProbeRequest]) -> None:
         """Rounds with other targets prove nothing about these; those of an earlier daemon with the same ones do."""
         last = self.window().last
         before = last.data.get("targets", {}) if last and self._asked is None else {}
@@ -88,16 +88,16 @@ class Network:
             self._streaks = {target: one.get("streak", 0) for target, one in before.items()}
         self._asked = asked
 
-    def _reading(self, seen: Sequence[Seen], network: NetworkSettings) -> Reading:
+    def _reading(self, seen: Sequence[TargetAnswer], network: NetworkSettings) -> Reading:
         self._remember(seen)
         state = state_of(seen, network.slow)
         drafts: tuple[Draft, ...] = ()
         if state is not None:
             self._rounds = (*self._rounds[-max(network.evidence, 60) :], state)
-            drafts = conclude(Look(seen, self._rounds, self.facts().conditions[NAME], network))
+            drafts = conclude(NetworkRound(seen, self._rounds, self.facts().conditions[NAME], network))
         return Reading(self._data(seen), drafts)
 
-    def _remember(self, seen: Sequence[Seen]) -> None:
+    def _remember(self, seen: Sequence[TargetAnswer]) -> None:
         for question, answer in seen:
             if answer.trouble is not Trouble.UNASKED:
                 self._streaks[question.target] = (
@@ -106,7 +106,7 @@ class Network:
             if answer.addresses and not answer.trouble and not any(map(is_local, answer.addresses)):
                 self._public.add(question.target)
 
-    def _data(self, seen: Sequence[Seen]) -> Mapping[str, Json]:
+    def _data(self, seen: Sequence[TargetAnswer]) -> Mapping[str, Json]:
         state = self._rounds[-1] if self._rounds else WELL
         streak = next((n for n, one in enumerate(reversed(self._rounds)) if one != state), len(self._rounds))
         return {
@@ -115,7 +115,7 @@ class Network:
             "targets": {one.question.target: self._target(one) for one in seen},
         }
 
-    def _target(self, one: Seen) -> Mapping[str, Json]:
+    def _target(self, one: TargetAnswer) -> Mapping[str, Json]:
         answer, streak = one.answer, self._streaks.get(one.question.target, 0)
         return {
             "about": one.question.about,
@@ -133,9 +133,9 @@ class Network:
         return (Draft(ConditionCleared(evidence="the network is not watched any more"), subject=NAME),)
 
 
-def questions(network: NetworkSettings) -> Sequence[Question]:
+def questions(network: NetworkSettings) -> Sequence[ProbeRequest]:
     """What is asked in a round."""
     return (
-        *(Question("dns", name, network.timeout, network.resolvers) for name in network.dns),
-        *(Question("http", url, network.timeout) for url in network.http),
+        *(ProbeRequest("dns", name, network.timeout, network.resolvers) for name in network.dns),
+        *(ProbeRequest("http", url, network.timeout) for url in network.http),
     )

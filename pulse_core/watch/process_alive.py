@@ -8,10 +8,10 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import EffectAcked, ProcessDied
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.ports import Clock, Found, ProcessTable, Sight
+from pulse_core.ports import Clock, ProcessId, ProcessObservation, ProcessTable
 from pulse_core.projections import CurrentState, ProcessHistory
 from pulse_core.settings import ProcessSettings, Settings
-from pulse_core.watch.conclusion import Look, conclude, identity, is_up
+from pulse_core.watch.evaluate_process import ProcessLook, conclude, identity, is_up
 
 CLOSER_LOOK = 0.5
 STARTING_LOOK = 0.1
@@ -33,8 +33,8 @@ class ProcessAlive:
         self.table, self.clock, self.settings, self.facts = table, clock, settings, facts
         self.nudge = asyncio.Event()
         self._streaks: dict[str, int] = {}
-        self._proofs: set[Found] = set()
-        self._stood: Mapping[str, Found] = {}
+        self._proofs: set[ProcessId] = set()
+        self._stood: Mapping[str, ProcessId] = {}
         self._starting = False
 
     @property
@@ -79,30 +79,34 @@ class ProcessAlive:
         )
         return Reading(self._data(sights, histories), tuple(drafts))
 
-    def _known(self, histories: Mapping[str, ProcessHistory]) -> Mapping[str, Found]:
+    def _known(self, histories: Mapping[str, ProcessHistory]) -> Mapping[str, ProcessId]:
         boot = self.clock.now().boot
         return {
-            name: Found(history.pid, history.started)
+            name: ProcessId(history.pid, history.started)
             for name, history in histories.items()
             if history.pid is not None and history.started is not None and history.boot == boot
         }
 
     def _look(
-        self, process: ProcessSettings, sight: Sight, history: ProcessHistory, proofs: set[Found]
-    ) -> Look:
-        proven = history.pid is not None and Found(history.pid, history.started or 0) in proofs
+        self,
+        process: ProcessSettings,
+        sight: ProcessObservation,
+        history: ProcessHistory,
+        proofs: set[ProcessId],
+    ) -> ProcessLook:
+        proven = history.pid is not None and ProcessId(history.pid, history.started or 0) in proofs
         streak, expires = self._streaks.get(process.name, 0), self.settings().intent.expires
-        return Look(process, sight, history, streak, self.clock.now(), expires, proven)
+        return ProcessLook(process, sight, history, streak, self.clock.now(), expires, proven)
 
-    def _hold(self, sights: Mapping[str, Sight]) -> None:
+    def _hold(self, sights: Mapping[str, ProcessObservation]) -> None:
         self.table.hold([found for sight in sights.values() for found in sight.found], self._died)
 
-    def _died(self, found: Found) -> None:
+    def _died(self, found: ProcessId) -> None:
         self._proofs.add(found)
         self.nudge.set()
 
     def _data(
-        self, sights: Mapping[str, Sight], histories: Mapping[str, ProcessHistory]
+        self, sights: Mapping[str, ProcessObservation], histories: Mapping[str, ProcessHistory]
     ) -> Mapping[str, Json]:
         return {
             name: {

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revisions import Revisions
+from pulse_adapters.git.revisions import RevisionStore
 from pulse_adapters.git.template import shipped
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.model.errors import PulseError
@@ -67,7 +67,7 @@ class Engine:
         self.write(self.repository.staging().path, source, name)
         self.repository.commit_staging("another rule", ADA)
         commit = self.repository.candidate("another rule", ADA)
-        Revisions(self.home.path).ensure(commit)
+        RevisionStore(self.home.path).ensure(commit)
         return commit
 
     def promote(self, source: str, name: str = "bad") -> dict[str, Any]:
@@ -177,7 +177,7 @@ def test_what_somebody_changed_of_a_commit_is_made_anew_before_it_is_run_and_tha
     engine.begin()
     commit = engine.promote(GOOD.replace("good", "better"), "better")["subject"]
     engine.served.stop()
-    rules = Revisions(engine.home.path).path(commit) / "rules"
+    rules = RevisionStore(engine.home.path).path(commit) / "rules"
     committed = (rules / "own.py").read_text()
     for path in (rules, rules / "own.py"):
         path.chmod(0o700)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.engine_user.account import Account
-from pulse_adapters.engine_user.quarters import place_of
+from pulse_adapters.engine_user.layout import place_of
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.template import shipped
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader

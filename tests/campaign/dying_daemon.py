@@ -13,7 +13,7 @@ from typing import Any
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.model.event import Draft, Event
-from pulse_core.ports import Found
+from pulse_core.ports import ProcessId
 from upulse_cli.serve import main
 
 
@@ -43,7 +43,7 @@ def wrap(fate: Fate) -> None:
             fate.passing(f"after:{kind}")
         return events
 
-    def fated_start(self: Spawner, argv: Sequence[str], **how: Any) -> Found:
+    def fated_start(self: Spawner, argv: Sequence[str], **how: Any) -> ProcessId:
         fate.passing("before:spawn")
         found = start(self, argv, **how)
         fate.passing("after:spawn")

@@ -12,7 +12,7 @@ import pytest
 
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_adapters.memory import MemoryLogs
-from pulse_core.ports import Heard, LogReader, Place, Progress
+from pulse_core.ports import LogBatch, LogFollower, Place, ReadProgress
 from pulse_core.settings import LogSettings
 
 
@@ -20,11 +20,11 @@ from pulse_core.settings import LogSettings
 class Room:
     """A reader, a way to write into the log that it follows, and all that it said."""
 
-    reader: LogReader
+    reader: LogFollower
     source: str
     write: Callable[..., None]
-    heard: list[Heard] = field(default_factory=list)
-    progress: list[Progress] = field(default_factory=list)
+    heard: list[LogBatch] = field(default_factory=list)
+    progress: list[ReadProgress] = field(default_factory=list)
     news: int = 0
 
     def __post_init__(self) -> None:
@@ -45,7 +45,7 @@ class Room:
 
     def lines(self) -> list[str]:
         for message in self.reader.take():
-            if isinstance(message, Progress):
+            if isinstance(message, ReadProgress):
                 self.progress.append(message)
             else:
                 self.heard.append(message)
@@ -99,7 +99,7 @@ async def test_what_was_taken_is_not_said_again(room: Room) -> None:
     room.write("ERROR one")
     await room.until(lambda: room.heard)
     assert room.lines() == ["ERROR one"]
-    assert not [one for one in room.reader.take() if isinstance(one, Heard)]
+    assert not [one for one in room.reader.take() if isinstance(one, LogBatch)]
 
 
 async def test_it_begins_at_its_place_or_at_its_end_or_at_its_beginning(room: Room) -> None:

@@ -19,7 +19,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectCancelled
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
-from pulse_core.ports import CannotLoad, Hosts, Insight, Kept, Revision, RuleHost
+from pulse_core.ports import CannotLoad, FoldResult, Hosts, Revision, RuleHost, UserProjectionState
 from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 
@@ -61,7 +61,7 @@ class House:
         self,
         source: str,
         events: Sequence[Event] = (),
-        kept: Mapping[str, Kept] | None = None,
+        kept: Mapping[str, UserProjectionState] | None = None,
         prev: Snapshot | None = None,
     ) -> RuleHost:
         """A host of this engine. events: what is in the log already, where the host stands."""
@@ -124,7 +124,7 @@ def at(tick: int, events: Sequence[Event] = (), provisional: int = 0) -> Snapsho
     return Snapshot(tick, now, SETTINGS, state=projected)
 
 
-async def folded(host: RuleHost, tick: int, events: Sequence[Event] = (), provisional: int = 0) -> Insight:
+async def folded(host: RuleHost, tick: int, events: Sequence[Event] = (), provisional: int = 0) -> FoldResult:
     """What comes of a tick."""
     return await host.fold(at(tick - 1), at(tick, events, provisional))
 
@@ -146,7 +146,7 @@ def cancelled(seq: int, id_: str) -> Event:
     return Event(seq, f"id-{seq}", *moment, payload.kind, id_, "pulse", "host", None, encode(payload))
 
 
-def shown(insight: Insight) -> tuple[Any, Any]:
+def shown(insight: FoldResult) -> tuple[Any, Any]:
     """The own value and the number of open effects that a rule saw."""
     assert not insight.faults
     params = insight.verdict.effects[0].params
@@ -248,7 +248,7 @@ async def test_what_is_kept_of_a_projection_is_where_the_next_host_goes_on(house
 async def test_what_was_kept_and_does_not_fit_is_folded_anew(house: House, unfit: dict[str, Any]) -> None:
     events = wished(4)
     version = (await house.start(COUNTS + SEEN % 1)).loaded.projections["seen"]
-    kept = Kept(version, 2, '{"n": 70}')._replace(**unfit)
+    kept = UserProjectionState(version, 2, '{"n": 70}')._replace(**unfit)
     host = await house.start(COUNTS + SEEN % 1, events, {"seen": kept})
     assert shown(await folded(host, 2, events)) == (4, 4)
 

@@ -6,13 +6,13 @@ import pytest
 
 import pulse_core.model.kinds  # noqa: F401  (defining the kinds is what registers them)
 from docs.generate import DOCS
-from pulse_adapters.metrics.families import OF_DISKS, OF_SYSTEM, OF_TARGETS, Seen, families
+from pulse_adapters.metrics.families import OF_DISKS, OF_SYSTEM, OF_TARGETS, MetricsInput, families
 from pulse_core.llm.endpoint import PREFIX as LLM
 from pulse_core.model.payload import KINDS
-from pulse_core.rules.survival.keys import TOPICS
 from pulse_core.rules.survival.outage import NAME as NETWORK
+from pulse_core.rules.survival.reserved_keys import TOPICS
+from pulse_core.watch.evaluate_resources import KINDS as RESOURCES
 from pulse_core.watch.log_storm import PREFIX as LOG
-from pulse_core.watch.resources import KINDS as RESOURCES
 from tests.simulation.day import Day, lived
 
 CONDITIONS = (*RESOURCES, NETWORK, LLM, LOG)
@@ -53,7 +53,7 @@ def metrics() -> set[str]:
 
     def look(hour: int, day: Day) -> None:
         assert day.world.daemon is not None
-        seen = Seen(True, day.world.daemon.report(), {"events.db": 1})
+        seen = MetricsInput(True, day.world.daemon.report(), {"events.db": 1})
         names.update(
             f"{one.name}_total" if one.type == "counter" else one.name for one in families(seen, "0")
         )

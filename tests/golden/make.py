@@ -29,7 +29,7 @@ from pulse_core.model.kinds import (
     ReloadRequested,
     RollbackRequested,
     RuleQuarantined,
-    SettingsRefused,
+    SettingsRejected,
     SilenceAdded,
     SilenceRemoved,
     WorkShed,
@@ -44,7 +44,7 @@ SEEDS = (3, 11)
 RARE: tuple[Payload, ...] = (
     LogVerified(rows=10, took_ms=1),
     DamageAccepted(what="a bad frame", kept_at="/somewhere"),
-    SettingsRefused(faults=("config.toml:1: x: unknown",)),
+    SettingsRejected(faults=("config.toml:1: x: unknown",)),
     ReloadRequested(),
     ProcessStopped(evidence="inactive", expires_us=5),
     ErrorReported(message="it failed", repeats=2),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from pulse_adapters.memory import MemoryCourier, MemoryProber, MemoryStop
+from pulse_adapters.memory import MemoryProber, MemoryStop, MemoryTransport
 from pulse_adapters.notify.executor import Notify
 from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.json_types import Json
@@ -20,7 +20,7 @@ from pulse_core.model.kinds import (
     Resumed,
     SilenceAdded,
 )
-from pulse_core.ports import Answer, Trouble
+from pulse_core.ports import ProbeResult, Trouble
 from tests.simulation.machine import RESOURCES, Hand, Machine, consumer
 from tests.simulation.senses import of_logs, of_network
 from tests.simulation.thin import ThinLogs, thinned
@@ -42,7 +42,7 @@ SETTINGS: dict[str, Any] = {
     "notify": {"urls": ["json://people"]},
     "silence": [{"match": "notify:log:*", "at": "03:00", "for": "1h"}],
 }
-DEAD = Answer(Trouble.TIMEOUT, "nobody answered", 5_000)
+DEAD = ProbeResult(Trouble.TIMEOUT, "nobody answered", 5_000)
 Deed = Callable[[], Awaitable[None]]
 
 
@@ -64,14 +64,14 @@ class Day:
 
     def __init__(self, world: World, dice: Random) -> None:
         self.world, self.dice = world, dice
-        self.machine, self.prober, self.logs, self.courier = (
+        self.machine, self.prober, self.logs, self.transport = (
             Machine(),
             MemoryProber(),
             ThinLogs(),
-            MemoryCourier(),
+            MemoryTransport(),
         )
         self.prober.asked = deque(maxlen=10)  # type: ignore[assignment]  # a list that forgets
-        self.courier.arrived = deque(maxlen=10)  # type: ignore[assignment]  # as above
+        self.transport.arrived = deque(maxlen=10)  # type: ignore[assignment]  # as above
         self.machine.world = world
         self._number = 0
         world.executors["stop-process"] = Stop(host=world.host, machine=self.machine)
@@ -87,7 +87,7 @@ class Day:
 
     async def begin(self) -> None:
         """A daemon, with the real notifier."""
-        notify = Notify(lambda: self.world.settings, self.courier, self.world.clock, environment={})
+        notify = Notify(lambda: self.world.settings, self.transport, self.world.clock, environment={})
         self.world.executors["notify"] = notify
         daemon = await self.world.start()
         daemon.journal.listen_once(notify.hear)
@@ -146,7 +146,7 @@ class Day:
             self.prober.says.pop(target, None)
 
     async def lose_model(self) -> None:
-        self.prober.says[URL] = Answer(status=500, took_ms=20.0)
+        self.prober.says[URL] = ProbeResult(status=500, took_ms=20.0)
         await asyncio.sleep(self.dice.uniform(1, 10) * MINUTE)
         self.prober.says.pop(URL, None)
 

@@ -11,7 +11,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Policy, Safety
-from pulse_core.watch.resources import OVER, History, conclude, spelled, streaks
+from pulse_core.watch.evaluate_resources import OVER, History, conclude, spelled, streaks
 from tests.simulation.world import World, simulate
 
 GIB = 1 << 30

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from pulse_adapters.memory import MemoryHosts, MemoryRevisions
 from pulse_adapters.memory.engine import MemoryRuleHost
-from pulse_core.engine.surroundings import EngineParts
-from pulse_core.ports import History, Kept, Revision
+from pulse_core.engine.engine_context import EngineParts
+from pulse_core.ports import History, Revision, UserProjectionState
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Rule
 from tests.simulation.world import World
@@ -65,7 +65,7 @@ class Hosts(MemoryHosts):
     fate: Fate = field(default_factory=Fate)
 
     async def start(
-        self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, Kept]
+        self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, UserProjectionState]
     ) -> MemoryRuleHost:
         await self.fate()
         host = await super().start(revision, prev, history, kept)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pulse_adapters.memory import MemoryProber
 from pulse_core.llm.watcher import Llm
 from pulse_core.model.vitals import Window
-from pulse_core.ports import LogReader, Watcher
+from pulse_core.ports import LogFollower, Watcher
 from pulse_core.projections import State
 from pulse_core.settings import Settings
 from pulse_core.watch.error_log import ErrorLog
@@ -22,7 +22,7 @@ def of_network(world: World, prober: MemoryProber) -> tuple[Watcher, ...]:
     )
 
 
-def of_logs(world: World, logs: LogReader) -> ErrorLog:
+def of_logs(world: World, logs: LogFollower) -> ErrorLog:
     """What follows logs, likewise."""
     return ErrorLog(logs, world.clock, settings_of(world), facts_of(world), world.vitals.newest)
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from pulse_adapters.memory import MemoryHosts, MemoryRevisions
-from pulse_core.engine.surroundings import EngineParts
+from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, PromoteRequested, RollbackRequested
 from pulse_core.model.verdict import Verdict

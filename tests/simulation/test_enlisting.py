@@ -7,7 +7,7 @@ import pytest
 
 from pulse_adapters.memory import MemoryExecutor
 from pulse_core.composition import FOLD
-from pulse_core.execute import ExecutorLoop, Roster
+from pulse_core.execute import ExecutorLoop, ExecutorRegistry
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, EffectExecuting
@@ -71,20 +71,20 @@ def test_a_look_under_way_is_broken_off_when_others_are_enlisted() -> None:
 
 def test_nobody_takes_the_place_of_pulses_own_executors() -> None:
     own, other = MemoryExecutor("notify"), MemoryExecutor("notify")
-    roster = Roster({"notify": own})
-    roster.enlist({"notify": other, "beep": other})
-    assert roster["notify"] is own
-    assert sorted(roster) == ["beep", "notify"]
-    roster.enlist({})
-    assert list(roster) == ["notify"]
+    executor_registry = ExecutorRegistry({"notify": own})
+    executor_registry.enlist({"notify": other, "beep": other})
+    assert executor_registry["notify"] is own
+    assert sorted(executor_registry) == ["beep", "notify"]
+    executor_registry.enlist({})
+    assert list(executor_registry) == ["notify"]
 
 
 def test_only_an_incomplete_roster_awaits_anybody() -> None:
-    roster = Roster({"notify": MemoryExecutor("notify")}, is_complete=False)
-    assert roster.awaits("beep")
-    assert not roster.awaits("notify")
-    roster.enlist({})
-    assert not roster.awaits("beep")
+    executor_registry = ExecutorRegistry({"notify": MemoryExecutor("notify")}, is_complete=False)
+    assert executor_registry.awaits("beep")
+    assert not executor_registry.awaits("notify")
+    executor_registry.enlist({})
+    assert not executor_registry.awaits("beep")
 
 
 def wished(world: World, *more: Draft) -> State:
@@ -92,11 +92,11 @@ def wished(world: World, *more: Draft) -> State:
     return FOLD(State(), [world.log._row(draft, draft.payload.model_dump_json()) for draft in more])
 
 
-async def second_life(world: World, roster: Roster, view: View) -> ExecutorLoop:
+async def second_life(world: World, executor_registry: ExecutorRegistry, view: View) -> ExecutorLoop:
     """An executor loop that finds what an earlier one left."""
     journal = Journal(world.log, world.clock, world.new_id)
     world.log.listen(view.hear)
-    return ExecutorLoop(journal, view, lambda: world.settings, roster, world.clock, Random(0))
+    return ExecutorLoop(journal, view, lambda: world.settings, executor_registry, world.clock, Random(0))
 
 
 def left(world: World, *, begun: bool) -> View:
@@ -117,12 +117,12 @@ def test_what_was_left_open_waits_for_its_executor(begun: bool) -> None:
 
     async def story(world: World) -> None:
         view = left(world, begun=begun)
-        loop = await second_life(world, roster := Roster({}, is_complete=False), view)
+        loop = await second_life(world, executor_registry := ExecutorRegistry({}, is_complete=False), view)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(loop.run())
             await asyncio.sleep(30)
             assert not settled(world)
-            roster.enlist({"beep": beep})
+            executor_registry.enlist({"beep": beep})
             await asyncio.sleep(2)
             assert [event.kind for event in settled(world)] == ["effect-acked"]
             assert beep.began == ["wish"]
@@ -136,11 +136,11 @@ def test_what_was_left_open_waits_for_its_executor(begun: bool) -> None:
 def test_what_nobody_will_carry_out_any_more_is_settled(begun: bool, end: str) -> None:
     async def story(world: World) -> None:
         view = left(world, begun=begun)
-        loop = await second_life(world, roster := Roster({}, is_complete=False), view)
+        loop = await second_life(world, executor_registry := ExecutorRegistry({}, is_complete=False), view)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(loop.run())
             await asyncio.sleep(1)
-            roster.enlist({})
+            executor_registry.enlist({})
             await asyncio.sleep(2)
             assert [event.kind for event in settled(world)] == [end]
             loop.stop()
@@ -152,11 +152,11 @@ def test_what_nobody_will_carry_out_any_more_is_settled(begun: bool, end: str) -
 def test_the_gate_knows_who_is_enlisted() -> None:
     async def story(world: World) -> None:
         daemon = await world.start()
-        roster = Roster(daemon.executors)
-        gate = Gate(daemon.journal, daemon.parts.view, daemon.parts.decisions, roster)
-        roster.enlist({"beep": MemoryExecutor("beep")})
+        executor_registry = ExecutorRegistry(daemon.executors)
+        gate = Gate(daemon.journal, daemon.parts.view, daemon.parts.current_settings, executor_registry)
+        executor_registry.enlist({"beep": MemoryExecutor("beep")})
         await gate.append(BEEP.by, "person", [Draft(BEEP)])
-        roster.enlist({})
+        executor_registry.enlist({})
         with pytest.raises(UnknownName, match="no executor 'beep'"):
             await gate.append(BEEP.by, "person", [Draft(Effect(action="beep", key="again"))])
 

@@ -133,7 +133,7 @@ def test_a_bug_in_an_executor_is_the_outcome_of_its_effect_alone() -> None:
         await world.ask(NOTE)
         await asyncio.sleep(1)
         assert told(world, "effect-failed")["error"] == "ZeroDivisionError: oh"
-        assert world.lifeline.told == ["ready"]
+        assert world.service_manager.told == ["ready"]
 
     simulate(story, NOTHING)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.daemon import Caller, Desk
+from pulse_core.daemon import Caller, RequestHandler
 from pulse_core.model.errors import PulseError, Refused, UnknownName
 from pulse_core.model.payload import KINDS, Role
 from tests.simulation.world import World, simulate
@@ -17,8 +17,8 @@ NOBODY = Caller(Role.NOBODY, "stranger")
 WISH = {"kind": "effect", "data": {"action": "note", "key": "k"}}
 
 
-async def asked(desk: Desk, caller: Caller, **request: Any) -> Any:
-    answers = [answer async for answer in desk.answer(caller, request)]
+async def asked(request_handler: RequestHandler, caller: Caller, **request: Any) -> Any:
+    answers = [answer async for answer in request_handler.answer(caller, request)]
     assert len(answers) == 1
     return answers.pop()
 
@@ -31,7 +31,7 @@ def refused(caller: Caller, error: type[PulseError], words: str, *drafts: Any, o
         await asyncio.sleep(1)
         rows = len(world.log.events)
         with pytest.raises(error, match=words):
-            await asked(daemon.desk, caller, op=op, drafts=list(drafts))
+            await asked(daemon.request_handler, caller, op=op, drafts=list(drafts))
         assert len(world.log.events) == rows
 
     simulate(story, ONE)
@@ -40,7 +40,7 @@ def refused(caller: Caller, error: type[PulseError], words: str, *drafts: Any, o
 def test_an_owner_may_wish_and_is_named_as_actor() -> None:
     async def story(world: World) -> None:
         daemon = await world.start()
-        answer = await asked(daemon.desk, OWNER, op="append", drafts=[WISH])
+        answer = await asked(daemon.request_handler, OWNER, op="append", drafts=[WISH])
         assert (answer["events"][0]["actor"], answer["events"][0]["existing"]) == ("ada", False)
         await asyncio.sleep(1)
         assert world.executors["note"].done == [answer["events"][0]["id"]]
@@ -51,9 +51,9 @@ def test_an_owner_may_wish_and_is_named_as_actor() -> None:
 def test_a_key_that_is_open_answers_with_its_effect() -> None:
     async def story(world: World) -> None:
         daemon = await world.start()
-        await asked(daemon.desk, OWNER, op="append", drafts=[{"kind": "paused"}])
-        first = await asked(daemon.desk, OWNER, op="append", drafts=[WISH])
-        again = await asked(daemon.desk, OWNER, op="append", drafts=[WISH])
+        await asked(daemon.request_handler, OWNER, op="append", drafts=[{"kind": "paused"}])
+        first = await asked(daemon.request_handler, OWNER, op="append", drafts=[WISH])
+        again = await asked(daemon.request_handler, OWNER, op="append", drafts=[WISH])
         assert again["events"][0]["id"] == first["events"][0]["id"]
         assert again["events"][0]["existing"]
         assert len(world.events("effect", subject="k")) == 1
@@ -64,14 +64,14 @@ def test_a_key_that_is_open_answers_with_its_effect() -> None:
 def test_two_callers_with_one_key_at_the_same_time_get_one_effect() -> None:
     async def story(world: World) -> None:
         daemon = await world.start()
-        await asked(daemon.desk, OWNER, op="append", drafts=[{"kind": "paused"}])
+        await asked(daemon.request_handler, OWNER, op="append", drafts=[{"kind": "paused"}])
 
         async def slow() -> None:
             await asyncio.sleep(0.01)
 
         world.log.commit = slow
         both = await asyncio.gather(
-            *(asked(daemon.desk, OWNER, op="append", drafts=[WISH]) for _ in range(2))
+            *(asked(daemon.request_handler, OWNER, op="append", drafts=[WISH]) for _ in range(2))
         )
         assert len({answer["events"][0]["id"] for answer in both}) == 1
         assert len(world.events("effect", subject="k")) == 1
@@ -83,9 +83,9 @@ def test_the_same_draft_with_the_same_id_is_recorded_once() -> None:
     async def story(world: World) -> None:
         daemon = await world.start()
         draft = {**WISH, "id": "01a20053-73c7-7546-996e-8d2deeafccbd"}
-        await asked(daemon.desk, OWNER, op="append", drafts=[draft])
+        await asked(daemon.request_handler, OWNER, op="append", drafts=[draft])
         await asyncio.sleep(5)
-        await asked(daemon.desk, OWNER, op="append", drafts=[draft])
+        await asked(daemon.request_handler, OWNER, op="append", drafts=[draft])
         assert len(world.events("effect", subject="k")) == 1
 
     simulate(story, ONE)
@@ -191,7 +191,7 @@ def test_an_append_of_nothing_is_refused(drafts: Any) -> None:
     async def story(world: World) -> None:
         daemon = await world.start()
         with pytest.raises(Refused, match="a list of 1 to"):
-            await asked(daemon.desk, OWNER, op="append", drafts=drafts)
+            await asked(daemon.request_handler, OWNER, op="append", drafts=drafts)
 
     simulate(story, ONE)
 
@@ -211,13 +211,15 @@ def test_a_follower_hears_what_was_and_what_comes() -> None:
         heard: list[str] = []
 
         async def follow() -> None:
-            async for answer in daemon.desk.answer(AGENT, {"op": "follow", "since": 0, "kinds": ["paused"]}):
+            async for answer in daemon.request_handler.answer(
+                AGENT, {"op": "follow", "since": 0, "kinds": ["paused"]}
+            ):
                 heard.append(answer["event"]["kind"])
 
         following = asyncio.create_task(follow())
-        await asked(daemon.desk, OWNER, op="append", drafts=[{"kind": "paused"}])
+        await asked(daemon.request_handler, OWNER, op="append", drafts=[{"kind": "paused"}])
         await asyncio.sleep(1)
-        await asked(daemon.desk, OWNER, op="append", drafts=[{"kind": "paused"}])
+        await asked(daemon.request_handler, OWNER, op="append", drafts=[{"kind": "paused"}])
         await asyncio.sleep(1)
         following.cancel()
         assert heard == ["paused", "paused"]

@@ -9,7 +9,7 @@ import pytest
 
 from pulse_adapters.memory import MemoryProber
 from pulse_core.model.kinds import Paused, ProcessStartRequested, ProcessStopRequested, Resumed
-from pulse_core.ports import Answer, Trouble
+from pulse_core.ports import ProbeResult, Trouble
 from pulse_core.settings import Settings
 from tests.long_form import sample
 from tests.simulation.senses import of_network
@@ -24,7 +24,7 @@ NETWORK: dict[str, Any] = {"network": {"dns": ["one.example", "two.example"], "h
 REMOTE: dict[str, Any] = {
     **NETWORK, "llm": [{"url": "https://llm.example/", "restart": "litellm"}], "process": [GUARDED]
 }  # fmt: skip
-DEAD = Answer(Trouble.TIMEOUT, "nobody answered", 5_000)
+DEAD = ProbeResult(Trouble.TIMEOUT, "nobody answered", 5_000)
 
 
 class Outside:
@@ -127,10 +127,10 @@ def test_what_fails_is_told_apart() -> None:
         for targets, answer in (
             (("one.example", "two.example"), DEAD),
             ((PAGE,), DEAD),
-            ((PAGE,), Answer(Trouble.TLS_EXPIRED, "its certificate has expired")),
-            (("one.example", "two.example"), Answer(addresses=("0.0.0.0",))),
-            (("one.example", "two.example"), Answer(addresses=("10.0.0.1",))),
-            (("one.example", "two.example", PAGE), Answer(took_ms=3_000, status=200)),
+            ((PAGE,), ProbeResult(Trouble.TLS_EXPIRED, "its certificate has expired")),
+            (("one.example", "two.example"), ProbeResult(addresses=("0.0.0.0",))),
+            (("one.example", "two.example"), ProbeResult(addresses=("10.0.0.1",))),
+            (("one.example", "two.example", PAGE), ProbeResult(took_ms=3_000, status=200)),
         ):
             outside.prober.says = dict.fromkeys(targets, answer)
             await asyncio.sleep(3 * MINUTE)
@@ -177,7 +177,7 @@ def test_what_is_not_watched_any_more_is_not_wrong_any_more() -> None:
 
 def test_a_prober_that_cannot_ask_is_reported_and_proves_nothing() -> None:
     async def story(outside: Outside) -> None:
-        unasked = Answer(Trouble.UNASKED, "no module named httpx")
+        unasked = ProbeResult(Trouble.UNASKED, "no module named httpx")
         outside.prober.says = dict.fromkeys(("one.example", "two.example", PAGE, URL), unasked)
         await asyncio.sleep(HOUR)
         assert (outside.news(), outside.restarts()) == ([], [])
@@ -387,7 +387,7 @@ def test_a_slow_endpoint_keeps_no_other_one_waiting() -> None:
 # Every setting makes a difference
 
 
-def minutes_until_news(settings: dict[str, Any], answer: Answer = DEAD) -> float:
+def minutes_until_news(settings: dict[str, Any], answer: ProbeResult = DEAD) -> float:
     """How long the network must look like this before that is concluded; an hour if it never is."""
     took: list[float] = []
 
@@ -406,7 +406,7 @@ def test_interval_evidence_and_slow_of_the_network_make_a_difference() -> None:
     assert 1 <= minutes_until_news({}) <= 2
     assert minutes_until_news({"interval": "5s"}) < 0.6
     assert 4 <= minutes_until_news({"evidence": 10}) <= 6
-    late = Answer(took_ms=1_000, status=200)
+    late = ProbeResult(took_ms=1_000, status=200)
     assert minutes_until_news({}, late) >= 60
     assert minutes_until_news({"slow": "500ms"}, late) <= 2
 
@@ -432,7 +432,7 @@ def seconds_of_restarts(settings: dict[str, Any]) -> list[float]:
 
     async def story(outside: Outside) -> None:
         began = asyncio.get_running_loop().time()
-        outside.prober.says[URL] = Answer(Trouble.REFUSED, "the connection is refused", 1)
+        outside.prober.says[URL] = ProbeResult(Trouble.REFUSED, "the connection is refused", 1)
         await asyncio.sleep(HOUR)
         found.extend(second - began for second in outside.restarts()[:2])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory import MemoryCheckpoints, MemoryCourier
+from pulse_adapters.memory import MemoryCheckpoints, MemoryTransport
 from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
 from pulse_adapters.notify.executor import Notify
 from pulse_core.composition import SURVIVAL
@@ -55,7 +55,7 @@ class Post:
     """The real executor on a world, and a courier whose letters arrive in a list."""
 
     def __init__(self, world: World, environment: dict[str, str] | None = None) -> None:
-        self.world, self.courier, self.lines = world, MemoryCourier(), Lines()
+        self.world, self.transport, self.lines = world, MemoryTransport(), Lines()
         self.logger = logging.Logger("notices of a test")
         self.logger.addHandler(self.lines)
         self.errors: list[str] = []
@@ -66,7 +66,7 @@ class Post:
         """A daemon with an executor that has nothing in memory."""
         notify = Notify(
             lambda: self.world.settings,
-            self.courier,
+            self.transport,
             self.world.clock,
             lambda _whose, message: self.errors.append(message),
             self.environment,
@@ -93,7 +93,7 @@ class Post:
 
     @property
     def titles(self) -> list[str]:
-        return [letter.title.split(" (")[0].split(" from ")[0] for letter in self.courier.arrived]
+        return [letter.title.split(" (")[0].split(" from ")[0] for letter in self.transport.arrived]
 
 
 def tell(story: Any, settings: dict[str, Any] = SENT, **more: Any) -> World:
@@ -111,7 +111,7 @@ def test_without_an_address_a_notice_is_a_line_and_done() -> None:
         await asyncio.sleep(0.1)
         assert post.life(wish) == ["executing", "acked"]
         assert post.lines.said == ["a: about a"]
-        assert post.courier.asked == 0
+        assert post.transport.asked == 0
 
     tell(story, {})
 
@@ -123,7 +123,7 @@ def test_a_notice_is_said_at_once_and_sent_with_those_that_follow() -> None:
         await asyncio.sleep(1)
         second = await post.wish("b")
         await asyncio.sleep(0.9)
-        assert (post.life(first), post.courier.asked) == ([], 0)
+        assert (post.life(first), post.transport.asked) == ([], 0)
         await asyncio.sleep(1)
         assert post.titles == ["2 notices"]
         assert [post.life(wish) for wish in (first, second)] == [["executing", "acked"]] * 2
@@ -136,7 +136,7 @@ def test_one_by_itself_is_told_in_full_and_good_news_as_such() -> None:
     async def story(post: Post) -> None:
         await post.wish("a", title="resolved: a", over=True)
         await asyncio.sleep(5)
-        (letter,) = post.courier.arrived
+        (letter,) = post.transport.arrived
         assert (letter.url, letter.body, letter.good) == (ONE, "about a", True)
         assert letter.title.startswith("resolved: a (")
 
@@ -145,7 +145,7 @@ def test_one_by_itself_is_told_in_full_and_good_news_as_such() -> None:
 
 def test_waiting_notices_take_no_slot_from_what_keeps_the_machine_alive() -> None:
     async def story(post: Post) -> None:
-        post.courier.seconds = 50.0
+        post.transport.seconds = 50.0
         for number in range(40):
             await post.wish(f"n{number}")
         await asyncio.sleep(10)
@@ -175,7 +175,7 @@ def test_no_more_messages_an_hour_than_allowed_and_nothing_is_dropped() -> None:
         assert post.titles == [f"n{number}" for number in range(5)]
         await asyncio.sleep(25 * 60)
         assert post.titles[5:] == ["30 notices", "5 notices"]
-        assert "of them could not be sent before." in post.courier.arrived[5].body
+        assert "of them could not be sent before." in post.transport.arrived[5].body
         assert len(post.lines.said) == 40
 
     tell(story, {**SENT, "notify": {"urls": [ONE], "per_hour": 5}})
@@ -213,13 +213,13 @@ def test_notices_of_a_days_outage_arrive_afterwards_together_with_their_times(re
             if restart and hour % 5 == 0:
                 await post.world.crash()
                 await post.start()
-        assert post.courier.asked == 0
+        assert post.transport.asked == 0
         assert [post.life(wish) for wish in wishes] == [[]] * 24
         assert {f"n{hour}: about n{hour}" for hour in range(24)} <= set(post.lines.said)
         await post.network("")
         await asyncio.sleep(3)
         assert post.titles[0] == "25 notices"  # with the one that says so of the network
-        body = post.courier.arrived[0].body
+        body = post.transport.arrived[0].body
         assert body.startswith("25 of them could not be sent before.")
         assert "2027-01-15 08:00:00 UTC  n0: about n0" in body
         assert [body.index(f"  n{hour}: about") for hour in range(24)] == sorted(
@@ -237,12 +237,12 @@ def test_that_the_network_was_away_is_said_when_it_is_back() -> None:
         await post.start()
         await post.network("down")
         await asyncio.sleep(10 * HOUR)
-        assert post.courier.asked == 0
+        assert post.transport.asked == 0
         (line,) = post.lines.said  # reminders wait until the first notice is out
         assert "the network is down" in line
         await post.network("")
         await asyncio.sleep(60)
-        first, second = post.courier.arrived
+        first, second = post.transport.arrived
         assert first.title.startswith("the network is down (")
         assert first.body.endswith("It is of 2027-01-15 08:00:00 UTC and could not be sent before.")
         assert second.title.startswith("resolved: ")
@@ -260,7 +260,7 @@ def test_a_network_on_which_something_answers_is_no_reason_to_wait(state: str) -
         assert post.titles == []
         await post.network(state)
         await asyncio.sleep(1)
-        assert "  a: about a" in post.courier.arrived[0].body
+        assert "  a: about a" in post.transport.arrived[0].body
 
     tell(story)
 
@@ -284,14 +284,14 @@ def test_addresses_that_are_taken_away_let_the_waiting_notices_go() -> None:
 
 def test_an_address_that_no_service_knows_is_said_once_and_the_others_get_their_notices() -> None:
     async def story(post: Post) -> None:
-        post.courier.lost = {TWO: NOT_UNDERSTOOD, ONE: "no route"}
+        post.transport.lost = {TWO: NOT_UNDERSTOOD, ONE: "no route"}
         wish = await post.wish("a")
         await asyncio.sleep(60)
         assert post.life(wish) == ["executing", "attempt-failed"]
-        post.courier.lost = {TWO: NOT_UNDERSTOOD}
+        post.transport.lost = {TWO: NOT_UNDERSTOOD}
         await asyncio.sleep(600)
         assert post.life(wish)[-1] == "failed"
-        assert [letter.url for letter in post.courier.arrived] == [ONE]
+        assert [letter.url for letter in post.transport.arrived] == [ONE]
         other = await post.wish("b")
         await asyncio.sleep(60)
         assert post.life(other) == ["executing", "failed"]
@@ -305,7 +305,7 @@ def test_an_address_that_no_service_knows_is_said_once_and_the_others_get_their_
 @pytest.mark.usefixtures("rare_rounds")
 def test_a_delivery_that_fails_is_tried_ever_more_rarely_for_a_week_and_then_given_up() -> None:
     async def story(post: Post) -> None:
-        post.courier.lost[ONE] = "no route"
+        post.transport.lost[ONE] = "no route"
         wish = await post.wish("a")
         rows = []
         for _ in range(7):
@@ -328,30 +328,30 @@ def test_a_delivery_that_fails_is_tried_ever_more_rarely_for_a_week_and_then_giv
 @pytest.mark.usefixtures("rare_rounds")
 def test_what_failed_goes_out_together_soon_after_something_got_through() -> None:
     async def story(post: Post) -> None:
-        post.courier.lost[ONE] = "no route"
+        post.transport.lost[ONE] = "no route"
         for hour in range(8):
             await post.wish(f"n{hour}")
             await asyncio.sleep(HOUR)
-        post.courier.lost.clear()
+        post.transport.lost.clear()
         await post.wish("fresh")
         await asyncio.sleep(20 * 60)
-        assert "about fresh" in post.courier.arrived[0].body
+        assert "about fresh" in post.transport.arrived[0].body
         assert len(post.world.events("effect-acked")) == 9
-        assert len(post.courier.arrived) <= 4
+        assert len(post.transport.arrived) <= 4
 
     tell(story)
 
 
 def test_an_address_that_has_it_does_not_get_it_again() -> None:
     async def story(post: Post) -> None:
-        post.courier.lost[TWO] = "error 500"
+        post.transport.lost[TWO] = "error 500"
         wish = await post.wish("a")
         await asyncio.sleep(HOUR)
         error = json.loads(post.world.events("effect-attempt-failed")[0].data)["error"]
         assert error == "json://***: error 500"
-        post.courier.lost.clear()
+        post.transport.lost.clear()
         await asyncio.sleep(HOUR)
-        assert [letter.url for letter in post.courier.arrived] == [ONE, TWO]
+        assert [letter.url for letter in post.transport.arrived] == [ONE, TWO]
         assert post.life(wish)[-1] == "acked"
 
     tell(story, {"notify": {"urls": [ONE, TWO]}})
@@ -360,11 +360,11 @@ def test_an_address_that_has_it_does_not_get_it_again() -> None:
 @pytest.mark.parametrize("settings", [SENT, {}])
 def test_a_crash_on_the_way_loses_nothing(settings: dict[str, Any]) -> None:
     async def story(post: Post) -> None:
-        post.courier.seconds = 20.0
+        post.transport.seconds = 20.0
         wishes = [await post.wish(name) for name in ("a", "b")]
         await asyncio.sleep(10)
         await post.world.crash()
-        post.courier.seconds = 0.1
+        post.transport.seconds = 0.1
         await post.start()
         await asyncio.sleep(5)
         assert post.titles == (["2 notices"] if settings else [])
@@ -375,13 +375,13 @@ def test_a_crash_on_the_way_loses_nothing(settings: dict[str, Any]) -> None:
 
 def test_many_crashes_on_the_way_lose_nothing_either() -> None:
     async def story(post: Post) -> None:
-        post.courier.seconds = 20.0
+        post.transport.seconds = 20.0
         wish = await post.wish("a")
         for _ in range(15):
             await asyncio.sleep(10)
             await post.world.crash()
             await post.start()
-        post.courier.seconds = 0.1
+        post.transport.seconds = 0.1
         await asyncio.sleep(30)
         assert post.life(wish) == ["executing"] * len(post.life(wish)[:-1]) + ["acked"]
         assert post.titles == ["a"]
@@ -391,7 +391,7 @@ def test_many_crashes_on_the_way_lose_nothing_either() -> None:
 
 def test_a_stop_does_not_wait_for_a_message_longer_than_its_grace() -> None:
     async def story(post: Post) -> None:
-        post.courier.seconds = 50.0
+        post.transport.seconds = 50.0
         wish = await post.wish("a")
         await asyncio.sleep(5)
         before = asyncio.get_running_loop().time()
@@ -418,15 +418,15 @@ def test_a_notice_that_waits_can_be_cancelled() -> None:
         await post.network("")
         await asyncio.sleep(2)
         assert post.life(second) == ["executing", "acked"]
-        assert "about b" in post.courier.arrived[0].body
-        assert "about a" not in post.courier.arrived[0].body
+        assert "about b" in post.transport.arrived[0].body
+        assert "about a" not in post.transport.arrived[0].body
 
     tell(story)
 
 
 def test_one_that_is_on_its_way_can_be_cancelled_and_the_others_go_on() -> None:
     async def story(post: Post) -> None:
-        post.courier.seconds = 20.0
+        post.transport.seconds = 20.0
         first, second = await post.wish("a"), await post.wish("b")
         await asyncio.sleep(5)
         await post.world.ask(EffectCancelRequested(), first.id)
@@ -439,14 +439,14 @@ def test_one_that_is_on_its_way_can_be_cancelled_and_the_others_go_on() -> None:
 
 def test_when_all_of_a_message_are_cancelled_it_is_ended() -> None:
     async def story(post: Post) -> None:
-        post.courier.seconds = 20.0
+        post.transport.seconds = 20.0
         wishes = [await post.wish(name) for name in ("a", "b")]
         await asyncio.sleep(5)
         for wish in wishes:
             await post.world.ask(EffectCancelRequested(), wish.id)
         await asyncio.sleep(30)
         assert [post.life(wish)[-1] for wish in wishes] == ["cancelled", "cancelled"]
-        assert post.courier.arrived == []
+        assert post.transport.arrived == []
         await post.wish("c")
         await asyncio.sleep(30)
         assert post.titles == ["c"]
@@ -459,7 +459,7 @@ def test_a_paused_pulse_says_but_does_not_send() -> None:
         await post.world.ask(Paused())
         await post.wish("a")
         await asyncio.sleep(60)
-        assert (post.lines.said, post.courier.asked) == (["a: about a"], 0)
+        assert (post.lines.said, post.transport.asked) == (["a: about a"], 0)
         await post.world.ask(Resumed())
         await asyncio.sleep(2)
         assert post.titles == ["a"]
@@ -514,7 +514,7 @@ def test_a_missing_variable_is_said_once_and_the_others_get_it() -> None:
         await post.start()
         await asyncio.sleep(HOUR)
         # Who had got it is not on disk: rather twice than never.
-        assert sorted({letter.url for letter in post.courier.arrived[3:]}) == [ONE, TWO]
+        assert sorted({letter.url for letter in post.transport.arrived[3:]}) == [ONE, TWO]
         assert len(post.world.events("effect-acked")) == 3
 
     tell(story, settings)
@@ -555,7 +555,7 @@ def test_group_sets_how_long_a_notice_waits(group: str) -> None:
     async def story(post: Post) -> None:
         began = asyncio.get_running_loop().time()
         await post.wish("a")
-        while not post.courier.asked:
+        while not post.transport.asked:
             await asyncio.sleep(0.01)
         waited = asyncio.get_running_loop().time() - began
         assert 0 <= waited - float(group[:-1]) < 0.1
@@ -581,10 +581,10 @@ def test_whatever_happens_every_notice_arrives_everywhere(seed: int) -> None:
         await post.start()
 
     async def lose(post: Post) -> None:
-        post.courier.lost = dict.fromkeys(dice.choice([[], [ONE], [TWO], [ONE, TWO]]), "no route")
+        post.transport.lost = dict.fromkeys(dice.choice([[], [ONE], [TWO], [ONE, TWO]]), "no route")
 
     async def dawdle(post: Post) -> None:
-        post.courier.seconds = dice.choice([0.1, 3.0, 80.0])
+        post.transport.seconds = dice.choice([0.1, 3.0, 80.0])
 
     async def turn(post: Post) -> None:
         await post.network(dice.choice(["", "down", "dns-only", "slow"]))
@@ -597,11 +597,11 @@ def test_whatever_happens_every_notice_arrives_everywhere(seed: int) -> None:
         for _ in range(80):
             await dice.choice(deeds)(post)
             await asyncio.sleep(dice.expovariate(1 / dice.choice([1, 60, 3_600])))
-        post.courier.lost, post.courier.seconds = {}, 0.1
+        post.transport.lost, post.transport.seconds = {}, 0.1
         await post.network("")
         await asyncio.sleep(DAY)
         for url in (ONE, TWO):
-            told = "\n".join(f"{one.title}\n{one.body}" for one in post.courier.arrived if one.url == url)
+            told = "\n".join(f"{one.title}\n{one.body}" for one in post.transport.arrived if one.url == url)
             assert [name for name in wishes if f"about {name}" not in told] == []
         mine = [
             event for event in post.world.events("effect") if json.loads(event.data)["action"] == "notify"

@@ -13,7 +13,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect, Paused, ProcessStartRequested, ProcessStopRequested, Resumed
-from pulse_core.ports import Sight
+from pulse_core.ports import ProcessObservation
 from pulse_core.settings import Settings
 from tests.simulation.world import RARE_SCANS, World, simulate
 
@@ -462,7 +462,7 @@ class SlowEyes(MemoryHost):
 
     seconds = 0.0
 
-    async def look(self, *what: Any) -> Mapping[str, Sight]:
+    async def look(self, *what: Any) -> Mapping[str, ProcessObservation]:
         sights = await super().look(*what)
         await asyncio.sleep(self.seconds)
         return sights

@@ -266,17 +266,17 @@ def test_the_watchdog_hears_of_life_only_while_the_loops_turn() -> None:
     async def story(world: World) -> None:
         daemon = await world.start()
         await asyncio.sleep(60)
-        heard = world.lifeline.told.count("watchdog")
+        heard = world.service_manager.told.count("watchdog")
         assert heard >= 20
         daemon.executor.beats = -(10**9)
         stuck = asyncio.Event()
         daemon.executor._round = lambda _group: stuck.wait()  # type: ignore[method-assign,assignment]
         await asyncio.sleep(60)
-        assert world.lifeline.told.count("watchdog") <= heard + 2
+        assert world.service_manager.told.count("watchdog") <= heard + 2
         stuck.set()
 
     async def told(world: World) -> None:
-        world.lifeline._seconds = 8.0
+        world.service_manager._seconds = 8.0
         await story(world)
 
     simulate(told, {})

@@ -8,7 +8,7 @@ import pytest
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import GcDone, GcRequested
 from pulse_core.model.payload import decode
-from pulse_core.ports import Swept
+from pulse_core.ports import SweepResult
 from tests.simulation.world import World, simulate
 
 WATCH: dict[str, Any] = {
@@ -23,11 +23,11 @@ class Broom:
     def __init__(self, failing: Exception | None = None) -> None:
         self.failing, self.swept = failing, 0
 
-    async def __call__(self) -> Swept:
+    async def __call__(self) -> SweepResult:
         self.swept += 1
         if self.failing:
             raise self.failing
-        return Swept(objects=2, files=1, bytes=30)
+        return SweepResult(objects=2, files=1, bytes=30)
 
 
 def done(world: World) -> list[GcDone]:

@@ -10,18 +10,18 @@ from pulse_adapters.memory import (
     MemoryCheckpoints,
     MemoryExecutor,
     MemoryHost,
-    MemoryLifeline,
     MemoryLog,
     MemoryObjects,
     MemoryRestart,
+    MemoryServiceManager,
     MemoryStop,
     MemoryVitals,
     VirtualClock,
     virtual_loop,
 )
-from pulse_core.daemon import Daemon, Decisions, Parts
+from pulse_core.daemon import CurrentSettings, Daemon, Parts
 from pulse_core.daemon.parts import nothing_to_sweep
-from pulse_core.engine.surroundings import EngineParts
+from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.payload import Payload, Role
 from pulse_core.ports import Executor, Sweep, Watcher
@@ -49,7 +49,7 @@ class World:
     def __post_init__(self) -> None:
         self.log = MemoryLog(self.clock)
         self.vitals, self.objects, self.checkpoints = MemoryVitals(), MemoryObjects(), MemoryCheckpoints()
-        self.lifeline = MemoryLifeline()
+        self.service_manager = MemoryServiceManager()
         made: Sequence[MemoryExecutor] = (
             MemoryRestart(host=self.host),
             MemoryStop(host=self.host),
@@ -80,9 +80,9 @@ class World:
                 clock=self.clock,
                 table=self.host,
                 executors=executors,
-                decisions=Decisions(lambda: self.settings),
+                current_settings=CurrentSettings(lambda: self.settings),
                 view=view,
-                lifeline=self.lifeline,
+                service_manager=self.service_manager,
                 new_id=self.new_id,
                 dice=self.dice,
                 pid=1,
@@ -93,9 +93,9 @@ class World:
                 sweep=self.sweep,
             )
         )
-        before = self.lifeline.told.count("ready")
+        before = self.service_manager.told.count("ready")
         self._life = asyncio.create_task(self.daemon.run(self.stop), name="daemon")
-        while self.lifeline.told.count("ready") == before:
+        while self.service_manager.told.count("ready") == before:
             if self._life.done():
                 self._life.result()
             await asyncio.sleep(0.001)

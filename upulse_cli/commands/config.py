@@ -47,7 +47,7 @@ def check(
 def checked(path: "Path") -> "Settings":
     """The settings, once Apprise too has understood the addresses; raises SettingsRefused."""
     from pulse_adapters.config.file import load
-    from pulse_adapters.config.lines import locate, nearest
+    from pulse_adapters.config.toml_lines import locate, nearest
     from pulse_core.model.errors import SettingsRefused
 
     settings = load(path)
@@ -69,7 +69,7 @@ def checked(path: "Path") -> "Settings":
 def show(as_json: AsJson = False, home: HomeDir = None) -> None:
     """Print the settings, defaults filled in."""
     from pulse_adapters.config.file import load
-    from pulse_adapters.config.writing import show as written
+    from pulse_adapters.config.toml_writer import show as written
     from upulse_cli.access import found_home
 
     settings = load(found_home(home).config)

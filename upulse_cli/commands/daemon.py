@@ -173,7 +173,7 @@ def forget_quarters(home: "Home") -> None:
     """Remove what was laid out for the engine's user, if we may."""
     import os
 
-    from pulse_adapters.engine_user.quarters import place_of
+    from pulse_adapters.engine_user.layout import place_of
     from pulse_adapters.sandbox.copy_tree import remove_tree
 
     if os.geteuid() == 0:

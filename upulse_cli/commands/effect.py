@@ -158,7 +158,7 @@ def held_back(option: str | None, one: "Life") -> str:
     if not one.is_open or one.data.get("action") != "notify":
         return ""
     from pulse_adapters.host.clock import SystemClock
-    from pulse_core.execute import gathering
+    from pulse_core.execute import notice_batching
     from upulse_cli.access import found_home
     from upulse_cli.facts import facts_of
     from upulse_cli.standing import decided
@@ -167,9 +167,9 @@ def held_back(option: str | None, one: "Life") -> str:
     facts = facts_of(where)
     settings, _ = decided(where, facts)
     is_new = one.phase.value == "pending"
-    if not settings.notify.urls or not (is_new or gathering.is_away(facts, settings)):
+    if not settings.notify.urls or not (is_new or notice_batching.is_away(facts, settings)):
         return ""
-    return gathering.held_back(facts, settings, SystemClock().now())
+    return notice_batching.held_back(facts, settings, SystemClock().now())
 
 
 def record(home: "Home", data: Mapping[str, Any], cause: str | None, wait: bool) -> None:

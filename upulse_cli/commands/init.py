@@ -101,7 +101,7 @@ def make_log(home: "Home") -> None:
 def make_engine(home: "Home") -> Sequence[str]:
     """Make the repository for the user's rules, or what is missing of it; what was done, or why not, in sentences."""
     from pulse_adapters.git.author import whoever
-    from pulse_adapters.git.faults import NoGit
+    from pulse_adapters.git.errors import NoGit
     from pulse_adapters.git.repository import Repository
     from pulse_adapters.git.template import shipped
 

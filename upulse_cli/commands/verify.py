@@ -10,7 +10,7 @@ from upulse_cli.speech import one_line, put, put_json
 
 if TYPE_CHECKING:
     from pulse_adapters.config.home import Home
-    from pulse_adapters.sqlite.verify import Verdict
+    from pulse_adapters.sqlite.verify import VerifyResult
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,7 +35,7 @@ def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
     raise typer.Exit(1 if verdict.fault else 0)
 
 
-def watched(home: "Home") -> "Verdict":
+def watched(home: "Home") -> "VerifyResult":
     """The verdict, with a sign of life on a terminal: a million rows take seconds."""
     from pulse_adapters.sqlite.backup.known_rows import last_checkpoint_row
     from pulse_adapters.sqlite.verify import verify as read_all

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revisions import Revisions
+from pulse_adapters.git.revisions import RevisionStore
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Revision
 from upulse_cli.engine.courses import IN_FORCE
@@ -64,4 +64,4 @@ def revision_called(home: Home, word: str) -> Revision:
         repository.mend()
         return Revision(STAGING, str(repository.staging().path))
     commit = repository.resolve(word)
-    return Revision(commit, str(Revisions(home.path).ensure(commit)))
+    return Revision(commit, str(RevisionStore(home.path).ensure(commit)))

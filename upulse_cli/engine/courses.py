@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Protocol
 
-from pulse_adapters.rule_host.host import ChildRuleHost, Recorded
-from pulse_adapters.rule_host.insight import Replayed
+from pulse_adapters.rule_host.host import ChildRuleHost, RecordedInput
+from pulse_adapters.rule_host.replies import Replayed
 from pulse_core.model.errors import PulseError
 from pulse_core.model.tick import NOBODY
-from pulse_core.ports import Fault, History, Hosts, Revision
+from pulse_core.ports import EngineFault, History, Hosts, Revision
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.past import Then
 
@@ -39,7 +39,7 @@ class Throughout:
     async def fold(self, prev: Snapshot, thens: Sequence[Then]) -> Sequence[Replayed]:
         """What it says; rules of its own that were quarantined then are passed over here, too."""
         return await self._host.replay(
-            [Recorded(then.news, then.snapshot, self._quarantined(then)) for then in thens]
+            [RecordedInput(then.news, then.snapshot, self._quarantined(then)) for then in thens]
         )
 
     def _quarantined(self, then: Then) -> frozenset[str]:
@@ -89,13 +89,13 @@ class InForce:
         try:
             host = await self._hosts.start(self._ensure(commit), prev, self._history, {})
         except PulseError as error:
-            return [Replayed({}, {}, Fault(f"engine {commit[:12]}", str(error)), ticks)]
+            return [Replayed({}, {}, EngineFault(f"engine {commit[:12]}", str(error)), ticks)]
         assert isinstance(host, ChildRuleHost)
         self._host, self._loaded = host, frozenset(host.loaded.rules)
         return ()
 
-    def _recorded(self, then: Then) -> Recorded:
-        return Recorded(then.news, then.snapshot, self._loaded - then.layers)
+    def _recorded(self, then: Then) -> RecordedInput:
+        return RecordedInput(then.news, then.snapshot, self._loaded - then.layers)
 
     async def close(self) -> None:
         """End the host at work."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from os.path import relpath
 
 from pulse_adapters.rule_host.determinism import strays
-from pulse_core.engine.apart import apart
+from pulse_core.engine.effect_filter import apart
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.ports import CannotLoad, Hosts, Loaded, Revision, RuleHost

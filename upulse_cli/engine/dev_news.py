@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.vitals import Sample
-from pulse_core.ports import Fault, Insight, Loaded
+from pulse_core.ports import EngineFault, FoldResult, Loaded
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.actions import complaint
 from upulse_cli.engine.wishes import through_survival
@@ -52,7 +52,7 @@ class Seen(NamedTuple):
     snapshot: Snapshot
     layers: Sequence[LayerOutcome]
     wishes: Sequence[Wish]
-    faults: Sequence[Fault]
+    faults: Sequence[EngineFault]
     warnings: Sequence[str]
     took: float
     is_again: bool
@@ -75,7 +75,7 @@ class Sensed(NamedTuple):
 class Broke(NamedTuple):
     """A watcher or an executor of staging failed."""
 
-    fault: Fault
+    fault: EngineFault
 
 
 News = Began | Refused | Seen | Sensed | Broke | Remark
@@ -83,7 +83,7 @@ Tell = Callable[[News], None]
 
 
 def seen_by(
-    insight: Insight,
+    insight: FoldResult,
     prev: Snapshot,
     curr: Snapshot,
     took: float,

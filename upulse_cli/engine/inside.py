@@ -9,11 +9,11 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
-from pulse_core.engine.apart import apart
-from pulse_core.engine.own_checkpoints import FORMAT, PREFIX
+from pulse_core.engine.effect_filter import apart
+from pulse_core.engine.user_checkpoints import FORMAT, PREFIX
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
-from pulse_core.ports import Insight, Kept, Revision
+from pulse_core.ports import FoldResult, Revision, UserProjectionState
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.comparing import revision_called
 from upulse_cli.engine.present import history_of
@@ -23,7 +23,7 @@ from upulse_cli.wiring.engine import rule_hosts
 class Inside(NamedTuple):
     """The insight, none if nobody could be asked; and the words that must go with it."""
 
-    insight: Insight | None = None
+    insight: FoldResult | None = None
     caveats: Sequence[str] = ()
 
 
@@ -45,7 +45,7 @@ def inside(home: Home, snapshot: Snapshot, word: str = "") -> Inside:
     return Inside(insight, [f"{fault.whose}: {fault.message}" for fault in insight.faults])
 
 
-async def _asked(home: Home, revision: Revision, snapshot: Snapshot) -> Insight:
+async def _asked(home: Home, revision: Revision, snapshot: Snapshot) -> FoldResult:
     def history(seq: int) -> AsyncIterator[Sequence[Event]]:
         return history_of(home, seq)
 
@@ -58,7 +58,7 @@ async def _asked(home: Home, revision: Revision, snapshot: Snapshot) -> Insight:
         await host.close()
 
 
-def kept_of(home: Home) -> Mapping[str, Kept]:
+def kept_of(home: Home) -> Mapping[str, UserProjectionState]:
     """The authors' projections as the daemon kept them last, if that was of this log."""
     found = read_checkpoints(home.state)
     names = [name for name, one in found.items() if name.startswith(PREFIX) and one.version == FORMAT]
@@ -67,7 +67,7 @@ def kept_of(home: Home) -> Mapping[str, Kept]:
     with SqliteEventReader(home.path) as log:
         sound = [name for name in names if log.chain_at(found[name].head.seq) == found[name].head.chain]
     return {
-        name.removeprefix(PREFIX): Kept(version, found[name].head.seq, state)
+        name.removeprefix(PREFIX): UserProjectionState(version, found[name].head.seq, state)
         for name in sound
         for version, state in [json.loads(found[name].state)]
     }

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.git.glance import main_of
+from pulse_adapters.git.head_file import main_of
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import holder

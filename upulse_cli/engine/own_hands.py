@@ -12,7 +12,16 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import encode
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.ports import CannotLoad, Clock, Executor, Fault, Hands, Revision, Taken, Watcher
+from pulse_core.ports import (
+    ActionHost,
+    CannotLoad,
+    Clock,
+    EngineFault,
+    Executor,
+    ReservedNames,
+    Revision,
+    Watcher,
+)
 from upulse_cli.engine.dev_news import Broke, Sensed
 from upulse_cli.wiring.engine import hands_hosts
 
@@ -31,7 +40,7 @@ class OwnHands:
     def __init__(self, home: Home, clock: Clock, tell: Tell) -> None:
         self._clock, self._tell = clock, tell
         self._hosts = hands_hosts(home, clock, lambda: self.windows)
-        self._hands: Hands | None = None
+        self._hands: ActionHost | None = None
         self._watching: list[asyncio.Task[None]] = []
         self.windows: dict[str, Window] = {}
 
@@ -49,9 +58,11 @@ class OwnHands:
         """Begin anew with what is saved; what can't be loaded is told, and leaves nothing running."""
         await self._end()
         try:
-            self._hands = await self._hosts.start(Revision("staging", path), MEMORY, Taken(), self._failed)
+            self._hands = await self._hosts.start(
+                Revision("staging", path), MEMORY, ReservedNames(), self._failed
+            )
         except CannotLoad as error:
-            return self._failed(Fault("engine", str(error)))
+            return self._failed(EngineFault("engine", str(error)))
         for fault in self._hands.faults:
             self._failed(fault)
         self.windows = {one.key: self.windows.get(one.key, Window()) for one in self._hands.watchers}
@@ -60,7 +71,7 @@ class OwnHands:
         ]
         return None
 
-    def _failed(self, fault: Fault) -> None:
+    def _failed(self, fault: EngineFault) -> None:
         self._tell(Broke(fault))
 
     async def _watch(self, watcher: Watcher) -> None:
@@ -77,7 +88,7 @@ class OwnHands:
             async with asyncio.timeout(watcher.timeout):
                 reading = await watcher.collect()
         except (PulseError, TimeoutError) as error:
-            self._failed(Fault(f"watcher:{watcher.name}", str(error) or "did not answer in time"))
+            self._failed(EngineFault(f"watcher:{watcher.name}", str(error) or "did not answer in time"))
             return False
         window = self.windows[watcher.key]
         number = window.last.id + 1 if window.last else 1

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.author import whoever
-from pulse_adapters.git.faults import NothingToPromote
+from pulse_adapters.git.errors import NothingToPromote
 from pulse_adapters.git.locks import alone
-from pulse_adapters.git.rejected import Returning
+from pulse_adapters.git.rejected import ReturningFiles
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revisions import Revisions
+from pulse_adapters.git.revisions import RevisionStore
 from pulse_core.model.errors import PulseError
 from pulse_core.model.kinds import EnginePromoted
 from pulse_core.ports import Revision
@@ -73,7 +73,7 @@ def promote(home: Home, plan: Plan) -> Promoted:
         )  # this was asked for before, and has come into force now
     if returning := repository.returning(commit):
         plan.note(brings_back(returning))
-    path = Revisions(home.path).ensure(commit)
+    path = RevisionStore(home.path).ensure(commit)
     candidate = Candidate(
         home, Revision(commit, str(path)), previous, code_checks(home), partial(load, home), replayed
     )
@@ -103,7 +103,7 @@ def passed(candidate: Candidate, plan: Plan) -> Sequence[Passed]:
     return gates
 
 
-def brings_back(what: Returning) -> str:
+def brings_back(what: ReturningFiles) -> str:
     """What a promote brings back of a commit that was rejected, in a sentence."""
     unchanged = f"unchanged: {', '.join(what.unchanged)}" if what.unchanged else ""
     changed = f"changed since: {', '.join(what.changed)}" if what.changed else ""

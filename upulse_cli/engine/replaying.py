@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.git.revisions import Revisions
+from pulse_adapters.git.revisions import RevisionStore
 from pulse_adapters.rule_host.host import ChildRuleHost
-from pulse_adapters.rule_host.insight import Replayed
-from pulse_core.engine.apart import apart
+from pulse_adapters.rule_host.replies import Replayed
+from pulse_core.engine.effect_filter import apart
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
-from pulse_core.ports import Hosts, Insight, Revision
+from pulse_core.ports import FoldResult, Hosts, Revision
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.courses import IN_FORCE, Course, InForce, Throughout
 from upulse_cli.engine.past import Past, Then
@@ -22,7 +22,7 @@ from upulse_cli.engine.wishes import Wished, emitted, through_survival, wished
 from upulse_cli.speech import count
 
 BATCH = 100
-NOTHING = Insight()
+NOTHING = FoldResult()
 RECORDED = Revision("recorded", "")
 """Stands for what was really emitted."""
 Progress = Callable[[int, int], None]
@@ -44,7 +44,7 @@ class Replay:
     def take(self, prev: Snapshot, thens: Sequence[Then], found: Sequence[Replayed]) -> None:
         """Some more ticks; prev: what was seen before them."""
         self.ticks += len(thens)
-        insights: dict[int, Insight] = {}
+        insights: dict[int, FoldResult] = {}
         for part in found:
             insights.update(part.insights)
             for (rule, outcome), times in part.outcomes.items():
@@ -55,7 +55,7 @@ class Replay:
             self._tick(prev, then, insights.get(then.snapshot.tick, NOTHING))
             prev = then.snapshot
 
-    def _tick(self, prev: Snapshot, then: Then, insight: Insight) -> None:
+    def _tick(self, prev: Snapshot, then: Then, insight: FoldResult) -> None:
         curr = then.snapshot
         insight = apart(insight, curr)
         self.faults.update(f"{fault.whose}: {fault.message}" for fault in insight.faults)
@@ -112,7 +112,7 @@ async def replayed(
 async def begun(home: Home, hosts: Hosts, past: Past, revision: Revision) -> Course:
     """Whoever is asked for a revision. Raises CannotLoad."""
     if revision == IN_FORCE:
-        folder = Revisions(home.path)
+        folder = RevisionStore(home.path)
         return InForce(hosts, past.history, lambda commit: Revision(commit, str(folder.ensure(commit))))
     host = await hosts.start(revision, past.first, past.history, {})
     assert isinstance(host, ChildRuleHost)

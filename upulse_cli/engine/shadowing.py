@@ -12,11 +12,11 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_core import __version__
-from pulse_core.engine.apart import apart
-from pulse_core.engine.surroundings import restarts
+from pulse_core.engine.effect_filter import apart
+from pulse_core.engine.engine_context import restarts
 from pulse_core.model.errors import HomeBusy, PulseError
 from pulse_core.model.moment import iso
-from pulse_core.ports import Fault, Hosts, Insight, Revision, RuleHost
+from pulse_core.ports import EngineFault, FoldResult, Hosts, Revision, RuleHost
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.comparing import STAGING, revision_called
 from upulse_cli.engine.diary import LOCK, Diary
@@ -100,7 +100,7 @@ class Shadow:
             self._host = await self._started()
             self._restarts.started(now)
         except PulseError as error:
-            self._write_faults((Fault("engine", str(error)),), self._prev)
+            self._write_faults((EngineFault("engine", str(error)),), self._prev)
             self._restarts.failed(now)
         return self._host is not None
 
@@ -113,7 +113,7 @@ class Shadow:
         self._write_wishes(then, insight)
         self._write_faults(insight.faults, curr)
 
-    def _write_wishes(self, then: Then, insight: Insight) -> None:
+    def _write_wishes(self, then: Then, insight: FoldResult) -> None:
         """Those that would be recorded if it were not a shadow; what is wished tick after tick is one wish."""
         curr: Snapshot = then.snapshot
         verdict = insight.verdict
@@ -124,7 +124,7 @@ class Shadow:
                 self.what.diary.write("wish", **wished(effect, then)._asdict())
         self._going_on = frozenset(effect.key for effect in fresh)
 
-    def _write_faults(self, faults: Sequence[Fault], at: Snapshot) -> None:
+    def _write_faults(self, faults: Sequence[EngineFault], at: Snapshot) -> None:
         """Each is counted, and written down the first time."""
         self._errors += len(faults)
         for fault in faults:

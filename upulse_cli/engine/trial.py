@@ -124,7 +124,7 @@ async def present(home: Home) -> AsyncIterator[Present]:
 def sense_of(home: Home) -> Iterator[Any]:
     """The sense of this machine's vital signs, as a daemon has it."""
     from pulse_adapters.host.system import Before, SystemResource
-    from pulse_core.daemon import Decisions
+    from pulse_core.daemon import CurrentSettings
     from pulse_core.model.vitals import Window
     from pulse_core.record.view import View
     from upulse_cli.facts import facts_of
@@ -132,11 +132,11 @@ def sense_of(home: Home) -> Iterator[Any]:
     from upulse_cli.wiring.acting import hands  # it knows all adapters, and is slow to import
 
     facts = facts_of(home)
-    decisions, view = Decisions(lambda: decided(home, facts)[0]), View(facts)
-    acting = hands(home, decisions, view)
+    current_settings, view = CurrentSettings(lambda: decided(home, facts)[0]), View(facts)
+    acting = hands(home, current_settings, view)
     try:
         yield SystemResource(
-            decisions, lambda: 0.0, acting.spawner, acting.consumers, Before(view, lambda: Window())
+            current_settings, lambda: 0.0, acting.spawner, acting.consumers, Before(view, lambda: Window())
         )
     finally:
         acting.close()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pulse_adapters.host.clock import SystemClock
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
-from pulse_core.ports import Loaded, Revision, Taken
+from pulse_core.ports import Loaded, ReservedNames, Revision
 from pulse_core.ports.code_checks import GateFailed, GateSkipped
 from pulse_core.projections import Snapshot
 from upulse_cli.wiring.engine import hands_hosts, rule_hosts, settings_of
@@ -38,7 +38,9 @@ async def _loaded(home: "Home", revision: Revision) -> Loaded:
 
 async def _taken_in_hand(home: "Home", revision: Revision) -> None:
     memory = settings_of(home).engine.memory
-    hands = await hands_hosts(home, SystemClock(), dict).start(revision, memory, Taken(), lambda fault: None)
+    hands = await hands_hosts(home, SystemClock(), dict).start(
+        revision, memory, ReservedNames(), lambda fault: None
+    )
     await hands.close()
     if wrong := [fault for fault in hands.faults if not fault.whose.startswith("plugin:")]:
         raise GateFailed("\n".join(f"{fault.whose}: {fault.message}" for fault in wrong))
@@ -52,12 +54,12 @@ async def no_history(seq: int) -> AsyncIterator[Sequence[Event]]:
 
 def replayed(candidate: "Candidate") -> str:
     """What would have been different in the last day."""
-    from pulse_adapters.git.revisions import Revisions
+    from pulse_adapters.git.revisions import RevisionStore
     from upulse_cli.engine import changes, replaying
 
     if not candidate.previous:
         raise GateSkipped("there are no rules in force yet to compare with")
-    path = Revisions(candidate.home.path).ensure(candidate.previous)
+    path = RevisionStore(candidate.home.path).ensure(candidate.previous)
     old = Revision(candidate.previous, str(path))
     since = time.time_ns() // 1000 - DAY_US
     try:

@@ -13,7 +13,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import Snapshot
 from pulse_core.rules import compose
-from pulse_core.tick.folding import tamed
+from pulse_core.tick.rule_folds import tamed
 from upulse_cli.engine.past import Then
 from upulse_cli.explaining import run
 from upulse_cli.standing import DAEMON

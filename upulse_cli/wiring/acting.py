@@ -15,10 +15,10 @@ from pulse_adapters.host.run_command import RunCommand
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.host.table import LinuxProcessTable
-from pulse_adapters.notify.courier import ChildCourier
 from pulse_adapters.notify.executor import Notify
-from pulse_core.daemon import Decisions
-from pulse_core.ports import Executor, Found
+from pulse_adapters.notify.transport import ChildTransport
+from pulse_core.daemon import CurrentSettings
+from pulse_core.ports import Executor, ProcessId
 from pulse_core.record.view import View
 from upulse_cli.wiring.ground import Failed
 
@@ -39,26 +39,28 @@ class Hands:
         self.spawner.close()
 
 
-def hands(home: Home, decisions: Decisions, view: View, failed: Failed = lambda whose, words: None) -> Hands:
+def hands(
+    home: Home, current_settings: CurrentSettings, view: View, failed: Failed = lambda whose, words: None
+) -> Hands:
     """Everything that can act on the processes of this machine, and tell its people."""
-    spawner, notify = Spawner(), Notify(decisions, ChildCourier(), SystemClock(), failed)
+    spawner, notify = Spawner(), Notify(current_settings, ChildTransport(), SystemClock(), failed)
     table = LinuxProcessTable(spawner, home=home.path, failed=failed)
     boot = SystemClock().now().boot
 
-    def known() -> Mapping[str, Found]:
+    def known() -> Mapping[str, ProcessId]:
         return {
-            name: Found(history.pid, history.started)
+            name: ProcessId(history.pid, history.started)
             for name, history in view().processes.of.items()
             if history.pid is not None and history.started is not None and history.boot == boot
         }
 
-    consumers = Consumers(decisions, known, lambda: spawner.running)
+    consumers = Consumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (
-        RestartProcess(decisions, table, known, spawner, home.outputs),
-        StopProcess(decisions, table, known, spawner),
-        RunCommand(decisions, spawner),
-        CleanPaths(decisions, spawner, home.outputs / "cleaned.jsonl", home.path),
-        ArchiveSessions(decisions, spawner, home.path / "archive", home.path),
+        RestartProcess(current_settings, table, known, spawner, home.outputs),
+        StopProcess(current_settings, table, known, spawner),
+        RunCommand(current_settings, spawner),
+        CleanPaths(current_settings, spawner, home.outputs / "cleaned.jsonl", home.path),
+        ArchiveSessions(current_settings, spawner, home.path / "archive", home.path),
         Collect(spawner, lambda name, why: bundling(home, name, why)),
         notify,
     )

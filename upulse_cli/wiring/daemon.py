@@ -39,7 +39,7 @@ async def real_daemon(
     def windows() -> Mapping[str, Window]:
         return daemon.watch.windows
 
-    acting = hands(home, ground.decisions, ground.view, failed)
+    acting = hands(home, ground.current_settings, ground.view, failed)
     system = system_sense(ground, acting, windows, lambda: daemon.housekeeping.lateness())
     async with AsyncExitStack() as stack:
         stack.callback(acting.close)
@@ -52,10 +52,10 @@ async def real_daemon(
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
         services: Mapping[str, Service] = {
             **services_of(ground, log, acting.spawner, lock, failed),
-            **companions(home, ground.decisions, lambda seconds: daemon.is_turning(seconds), failed),
+            **companions(home, ground.current_settings, lambda seconds: daemon.is_turning(seconds), failed),
             **knowing(ground, logs),
-            "room": lambda desk, begun: later(
-                begun, keep_quota(own_files, vitals.yield_oldest, ground.decisions, failed)
+            "room": lambda request_handler, begun: later(
+                begun, keep_quota(own_files, vitals.yield_oldest, ground.current_settings, failed)
             ),
         }
         daemon = Daemon(

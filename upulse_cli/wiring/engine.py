@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.config.file import load_to_start
 from pulse_adapters.config.home import Home
-from pulse_core.engine.surroundings import EngineParts
+from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.errors import PulseError
 from pulse_core.model.vitals import Window
 from pulse_core.ports import CannotLoad, Clock
@@ -17,8 +17,8 @@ from pulse_core.settings import Settings
 from upulse_cli.wiring.ground import Ground
 
 if TYPE_CHECKING:
-    from pulse_adapters.engine_user.quarters import Quarters
-    from pulse_adapters.hands_host.hosts import HandsHost
+    from pulse_adapters.action_host.hosts import ChildActionHosts
+    from pulse_adapters.engine_user.layout import EngineUserLayout
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.sandbox.code_checks import SandboxedChecks
 
@@ -29,15 +29,15 @@ def engine_of(ground: Ground, windows: Callable[[], Mapping[str, Window]]) -> En
     if not (home / "engine" / ".git").exists():
         return None
     # Imported only where there is an engine: the others need not bear it in memory.
+    from pulse_adapters.action_host.hosts import ChildActionHosts
     from pulse_adapters.git.asking import GitChild
-    from pulse_adapters.hands_host.hosts import HandsHost
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.rule_host.plugins import found_plugins
 
     plugins = found_plugins()
-    user = partial(run_as, ground.home, ground.decisions)
+    user = partial(run_as, ground.home, ground.current_settings)
     hosts = ChildHosts(run_as=user, plugins=plugins)
-    hands = HandsHost(ground.clock, windows, run_as=user, plugins=plugins)
+    hands = ChildActionHosts(ground.clock, windows, run_as=user, plugins=plugins)
     return EngineParts(GitChild(home), hosts, hands)
 
 
@@ -55,13 +55,13 @@ def rule_hosts(home: Home, dev: bool = False) -> "ChildHosts":
     return ChildHosts(run_as=user, plugins=found_plugins(), dev=dev)
 
 
-def hands_hosts(home: Home, clock: Clock, windows: Callable[[], Mapping[str, Window]]) -> "HandsHost":
+def hands_hosts(home: Home, clock: Clock, windows: Callable[[], Mapping[str, Window]]) -> "ChildActionHosts":
     """Starts hands hosts likewise. windows: of every sense, as they are now."""
-    from pulse_adapters.hands_host.hosts import HandsHost
+    from pulse_adapters.action_host.hosts import ChildActionHosts
     from pulse_adapters.rule_host.plugins import found_plugins
 
     user = partial(run_as, home, partial(settings_of, home))
-    return HandsHost(clock, windows, run_as=user, plugins=found_plugins())
+    return ChildActionHosts(clock, windows, run_as=user, plugins=found_plugins())
 
 
 def code_checks(home: Home) -> "SandboxedChecks":
@@ -93,8 +93,8 @@ def run_as(home: Home, settings: Callable[[], Settings]) -> RunAs:
     return RunAs(found.account.ids, found.shown) if found else RunAs()
 
 
-def engine_user(home: Home, settings: Settings) -> "Quarters | None":
+def engine_user(home: Home, settings: Settings) -> "EngineUserLayout | None":
     """The user that the engine's code runs as, with its own place; None if it runs as we do. Raises PulseError."""
-    from pulse_adapters.engine_user.quarters import engine_user_of
+    from pulse_adapters.engine_user.layout import engine_user_of
 
     return engine_user_of(home.path, settings.engine.user)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pulse_adapters.config.home import Home, expanded
 from pulse_adapters.host.leftovers import HomeLeftovers
 from pulse_adapters.objects import FileObjects, shards
-from pulse_adapters.sqlite.garbage import NamedObjects
+from pulse_adapters.sqlite.named_objects import NamedObjects
 from pulse_core.app.gc import MINIMUM_AGE, Sweeper
 from pulse_core.settings import Settings
 

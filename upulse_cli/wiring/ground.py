@@ -7,7 +7,7 @@ from pulse_adapters.config.file import load, load_to_start
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.objects.files import FileObjects
-from pulse_core.daemon import Decisions
+from pulse_core.daemon import CurrentSettings
 from pulse_core.record.view import View
 
 Failed = Callable[[str, str], None]
@@ -22,7 +22,7 @@ class Ground:
     clock: SystemClock
     objects: FileObjects
     view: View
-    decisions: Decisions
+    current_settings: CurrentSettings
     faults: Sequence[str]
 
 
@@ -30,5 +30,5 @@ def ground_of(home: Home) -> Ground:
     """The ground of a daemon that starts; raises SettingsRefused. Later settings must be without any fault."""
     settings, faults = load_to_start(home.config)
     first = [settings]
-    decisions = Decisions(lambda: first.pop() if first else load(home.config))
-    return Ground(home, SystemClock(), FileObjects(home.objects), View(), decisions, faults)
+    current_settings = CurrentSettings(lambda: first.pop() if first else load(home.config))
+    return Ground(home, SystemClock(), FileObjects(home.objects), View(), current_settings, faults)

@@ -25,7 +25,7 @@ def system_sense(
     """The machine itself; lateness: of the daemon's loop since it was last asked, seconds."""
     before = Before(ground.view, lambda: windows().get(SystemResource.key, Window()))
     return SystemResource(
-        ground.decisions, lambda: lateness() * 1000, acting.spawner, acting.consumers, before
+        ground.current_settings, lambda: lateness() * 1000, acting.spawner, acting.consumers, before
     )
 
 
@@ -33,7 +33,7 @@ def outward_senses(
     ground: Ground, logs: FollowedLogs, prober: ChildProber, vitals: SqliteVitals, windows: Windows
 ) -> Sequence[Watcher]:
     """The logs that are followed, and the network."""
-    error_log = ErrorLog(logs, ground.clock, ground.decisions, ground.view, vitals.newest)
+    error_log = ErrorLog(logs, ground.clock, ground.current_settings, ground.view, vitals.newest)
     return (error_log, *network_senses(prober, ground, windows))
 
 
@@ -45,6 +45,6 @@ def network_senses(
     def window(key: str) -> Window:
         return windows().get(key, Window())
 
-    network = Network(prober, ground.decisions, ground.view, lambda: window(Network.key))
-    context = WatcherContext(prober, ground.clock, ground.decisions, ground.view, window)
+    network = Network(prober, ground.current_settings, ground.view, lambda: window(Network.key))
+    context = WatcherContext(prober, ground.clock, ground.current_settings, ground.view, window)
     return (network, *watchers_of(context))

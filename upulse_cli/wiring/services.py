@@ -8,7 +8,7 @@ from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_adapters.sqlite.events import SqliteEventLog
-from pulse_core.daemon import Desk, Service
+from pulse_core.daemon import RequestHandler, Service
 from upulse_cli.answering import Served, answer, with_faults
 from upulse_cli.deep_check import deep_check
 from upulse_cli.logs import sense_aloud
@@ -27,27 +27,31 @@ def services_of(
     """What runs beside the loops: the socket, the hold on the lock, the check of the whole log, the voice."""
     made: dict[str, Service] = {"socket": socket_service(ground, failed)}
     if lock:
-        made["lock"] = lambda desk, begun: later(begun, keep_place(lock))
-    made["deep check"] = lambda desk, begun: later(begun, deep_check(ground.home, log, spawner))
+        made["lock"] = lambda request_handler, begun: later(begun, keep_place(lock))
+    made["deep check"] = lambda request_handler, begun: later(begun, deep_check(ground.home, log, spawner))
     if sys.stderr.isatty():
-        made["voice"] = lambda desk, begun: later(begun, sense_aloud(desk))
+        made["voice"] = lambda request_handler, begun: later(begun, sense_aloud(request_handler))
     return made
 
 
 def socket_service(ground: Ground, failed: Failed) -> Service:
     """The socket, where and to whom the settings open it; its status tells the faults that they had."""
 
-    async def serving(desk: Desk, begun: Callable[[], None]) -> None:
-        await answer(ground.home, ground.decisions, Served(with_faults(desk, ground.faults), begun, failed))
+    async def serving(request_handler: RequestHandler, begun: Callable[[], None]) -> None:
+        await answer(
+            ground.home,
+            ground.current_settings,
+            Served(with_faults(request_handler, ground.faults), begun, failed),
+        )
 
     return serving
 
 
 def knowing(ground: Ground, logs: FollowedLogs) -> Mapping[str, Service]:
     """Holds up a start until it is known what the followed logs hold; nothing where none are followed."""
-    if not ground.decisions().log:
+    if not ground.current_settings().log:
         return {}
-    return {"logs": lambda desk, begun: after(logs.standing(FIRST_LOOK), begun)}
+    return {"logs": lambda request_handler, begun: after(logs.standing(FIRST_LOOK), begun)}
 
 
 async def keep_place(lock: HomeLock) -> None:

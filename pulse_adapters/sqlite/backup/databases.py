@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
 from pulse_adapters.sqlite.connect import connect_readonly
-from pulse_adapters.sqlite.faults import translated
+from pulse_adapters.sqlite.errors import translated
 from pulse_adapters.sqlite.migrate import format_of, steps
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.verify import verify

@@ -31,9 +31,9 @@ from pulse_adapters.sqlite.backup.swap import (
 )
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
+from pulse_adapters.sqlite.errors import translated
 from pulse_adapters.sqlite.events import SqliteEventLog
-from pulse_adapters.sqlite.faults import translated
-from pulse_adapters.sqlite.salvage import Present, Salvaged, look_at, salvage
+from pulse_adapters.sqlite.salvage import PresentLog, Salvaged, look_at, salvage
 from pulse_core.app.backup import Progress, Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
@@ -107,7 +107,7 @@ class HomeRestore:
             with suppress(OSError):
                 self.aside.rmdir()  # unless something was put there
 
-    def _present(self) -> Present:
+    def _present(self) -> PresentLog:
         """The log that is there, looked at under another name, so that nothing beside it changes."""
         damage = ""
         try:
@@ -197,7 +197,7 @@ class HomeRestore:
         self.progress("keeping the rows after the backup …")
         return salvage(present, self.staging / "events.db", self.home.objects)
 
-    def _outcome(self, present: Present, tail: Salvaged) -> Restored:
+    def _outcome(self, present: PresentLog, tail: Salvaged) -> Restored:
         heads = [checkpoint.head.seq for checkpoint in read_checkpoints(self.home.state).values()]
         last = last_backup(self.home)
         known = max(present.seq, last.seq if last else 0, *heads, 0)

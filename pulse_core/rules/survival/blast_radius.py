@@ -10,7 +10,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner, Rule
 from pulse_core.rules.survival.holds import Holds, longest_hold, no_holds
-from pulse_core.rules.survival.telling import call_off, is_told, tell
+from pulse_core.rules.survival.notices import call_off, is_told, tell
 
 MINUTE = 60 * US_PER_SECOND
 TOPIC, INSIDE = "blast-radius", "blast-radius:engine"
@@ -20,7 +20,7 @@ CALM = 10 * MINUTE
 """How long after it was last told of, at least, a spell of held-back actions is over: one may come in bursts."""
 
 
-class Share(NamedTuple):
+class ActionBudget(NamedTuple):
     """One of the two budgets: when of it was spent in the last minute, and the effects (their `id`) beyond it."""
 
     topic: str
@@ -55,13 +55,13 @@ def blast_radius_with(holds: Holds) -> Rule:
 blast_radius = blast_radius_with(no_holds)
 
 
-def share(topic: str, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot) -> Share:
+def share(topic: str, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot) -> ActionBudget:
     """How one of the budgets stands."""
     limit = curr.settings.budget.actions_per_minute
-    return Share(topic, spent, frozenset(over(limit, spent, verdict, curr, topic == TOPIC)))
+    return ActionBudget(topic, spent, frozenset(over(limit, spent, verdict, curr, topic == TOPIC)))
 
 
-def told_of(one: Share, verdict: Verdict, curr: Snapshot, holds: Holds) -> Verdict:
+def told_of(one: ActionBudget, verdict: Verdict, curr: Snapshot, holds: Holds) -> Verdict:
     """The verdict with what people are to be told of a budget."""
     if not one.held:
         return calmed(verdict, one, curr, holds) if is_told(one.topic, curr) else verdict
@@ -92,7 +92,7 @@ def is_new_action(effect: Effect, curr: Snapshot) -> bool:
     return not is_free and curr.effects.by_key(effect.key) is None
 
 
-def calmed(verdict: Verdict, one: Share, curr: Snapshot, holds: Holds) -> Verdict:
+def calmed(verdict: Verdict, one: ActionBudget, curr: Snapshot, holds: Holds) -> Verdict:
     """The verdict with the word that nothing is held back any more, once that has lasted and there is room again."""
     told, limit = curr.notices[one.topic], curr.settings.budget.actions_per_minute
     left = CALM - curr.now.since(told.last) if told else 0

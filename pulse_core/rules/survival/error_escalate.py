@@ -7,11 +7,11 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
-from pulse_core.projections.logs import NOWHERE, QUIET, Alike, Source, rank
+from pulse_core.projections.logs import NOWHERE, QUIET, LogSource, SimilarLines, rank
 from pulse_core.rules.onion import Inner, Rule
 from pulse_core.rules.survival.log_causes import EXPLAINS, Explains, cause_of
-from pulse_core.rules.survival.state import rough
-from pulse_core.rules.survival.telling import call_off, is_told, named, tell
+from pulse_core.rules.survival.notices import call_off, is_told, named, tell
+from pulse_core.rules.survival.process_state import rough
 
 TOPIC = STORM = "log:"
 """What topics, and the conditions of storms, begin with; the source follows."""
@@ -24,7 +24,7 @@ SHOWN, LINE = 5, 300
 WORDS = {"warning": "warnings", "error": "errors", "critical": "critical lines"}
 
 
-class Answer(NamedTuple):
+class Escalation(NamedTuple):
     """What one source calls for: notices, microseconds until it is judged again, and what speaks against telling."""
 
     effects: tuple[Effect, ...] = ()
@@ -63,23 +63,23 @@ def sources(curr: Snapshot) -> Sequence[str]:
     return list(dict.fromkeys([*storms, *told, *lately]))
 
 
-def judge(name: str, curr: Snapshot, explains: Explains) -> Answer:
+def judge(name: str, curr: Snapshot, explains: Explains) -> Escalation:
     """What this source calls for now."""
     source, storm = curr.logs.of.get(name, NOWHERE), curr.conditions[STORM + name]
     quiet_in = _quiet_in(source, curr)
     if quiet_in <= 0 and storm is None:
         words = f"nothing more of it for {rough(QUIET)}; {_lines(source.lines)} in all"
-        return Answer(call_off(TOPIC + name, _title(name, source.alike.values()), words, curr, SENSE))
+        return Escalation(call_off(TOPIC + name, _title(name, source.alike.values()), words, curr, SENSE))
     news = [lines for lines in source.alike.values() if _is_news(lines.first, name, curr)]
     causes = [(lines, cause_of(name, lines, curr, explains)) for lines in news]
     held = {cause.why: cause for _, cause in causes if cause is not None}
     answer = _told(name, [lines for lines, cause in causes if cause is None], curr)
     waits = [_closer(source, curr), quiet_in, answer.wait_us, *(cause.wait_us for cause in held.values())]
     wait = min((wait for wait in waits if wait is not None and wait > 0), default=None)
-    return Answer(answer.effects, wait, (*(f"not told: {why}" for why in held), *answer.notes))
+    return Escalation(answer.effects, wait, (*(f"not told: {why}" for why in held), *answer.notes))
 
 
-def _told(name: str, news: Sequence[Alike], curr: Snapshot) -> Answer:
+def _told(name: str, news: Sequence[SimilarLines], curr: Snapshot) -> Escalation:
     """The notice of what is new, once it is time for it; or the reminder of what lasts."""
     source, storm = curr.logs.of.get(name, NOWHERE), curr.conditions[STORM + name]
     told = curr.notices[named(TOPIC + name)]
@@ -89,13 +89,15 @@ def _told(name: str, news: Sequence[Alike], curr: Snapshot) -> Answer:
     elif news and told is not None and not told.over:
         gap = AGAIN.get(max((lines.severity for lines in news), key=rank), 0)
         if (left := gap - curr.now.since(told.last)) > 0:
-            return Answer((), left, (f"told {rough(curr.now.since(told.last))} ago; again in {rough(left)}",))
+            return Escalation(
+                (), left, (f"told {rough(curr.now.since(told.last))} ago; again in {rough(left)}",)
+            )
     if not begun and not is_told(TOPIC + name, curr):
-        return Answer()
+        return Escalation()
     shown = news or tuple(source.alike.values())
     title = f"storm in {name}" if storm else _title(name, shown)
     text = "\n".join([*([f"{storm.evidence}."] if storm else []), *_shown(shown)])
-    return Answer(
+    return Escalation(
         tell(TOPIC + name, title, text, curr, SENSE, news=min(begun, key=curr.now.since, default=None))
     )
 
@@ -106,24 +108,24 @@ def _is_news(moment: Moment, name: str, curr: Snapshot) -> bool:
     return told is None or told.over or curr.now.since(moment) < curr.now.since(told.last)
 
 
-def _quiet_in(source: Source, curr: Snapshot) -> int:
+def _quiet_in(source: LogSource, curr: Snapshot) -> int:
     """Microseconds until this source counts as quiet, 0 or less if it does."""
     return QUIET - curr.now.since(source.last) if source.last is not None else 0
 
 
-def _closer(source: Source, curr: Snapshot) -> int | None:
+def _closer(source: LogSource, curr: Snapshot) -> int | None:
     """After what is worse than a warning: the microseconds after which to look again."""
     if source.last is None or rank(source.seen[-1].severity) == 0:
         return None
     return CLOSER_MS * 1_000 if curr.now.since(source.last) < CLOSER_FOR else None
 
 
-def _title(name: str, lines: Collection[Alike]) -> str:
+def _title(name: str, lines: Collection[SimilarLines]) -> str:
     worst = max((one.severity for one in lines), key=rank, default="error")
     return f"{WORDS.get(worst, worst)} in {name}"
 
 
-def _shown(lines: Sequence[Alike]) -> Iterator[str]:
+def _shown(lines: Sequence[SimilarLines]) -> Iterator[str]:
     """The lines in words, the worst and newest first."""
     worst = sorted(lines, key=lambda one: rank(one.severity))[::-1]
     for one in worst[:SHOWN]:

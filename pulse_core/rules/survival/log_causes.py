@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.projections import ProcessHistory, Snapshot
-from pulse_core.projections.logs import Alike
+from pulse_core.projections.logs import SimilarLines
 from pulse_core.rules.survival.outage import DEGRADED, NAME, SLOW
-from pulse_core.rules.survival.state import rough
+from pulse_core.rules.survival.process_state import rough
 from pulse_core.settings import ProcessSettings
 
 SETTLE = 1 * US_PER_SECOND
@@ -44,7 +44,7 @@ class Cause(NamedTuple):
     wait_us: int | None = None
 
 
-def cause_of(source: str, lines: Alike, curr: Snapshot, explains: Explains) -> Cause | None:
+def cause_of(source: str, lines: SimilarLines, curr: Snapshot, explains: Explains) -> Cause | None:
     """What explains these lines of this source, if something does."""
     if lines.severity == "critical":
         return None
@@ -67,7 +67,7 @@ def _whole(unit: str) -> str:
     return unit if "." in unit or "/" in unit else f"{unit}.service"
 
 
-def _of_process(process: ProcessSettings, lines: Alike, curr: Snapshot) -> Cause | None:
+def _of_process(process: ProcessSettings, lines: SimilarLines, curr: Snapshot) -> Cause | None:
     history, now = curr.process(process.name), curr.now
     if history.stop is not None and history.stop.holds(now):
         return Cause(f"{process.name} is stopped on purpose")
@@ -80,14 +80,14 @@ def _of_process(process: ProcessSettings, lines: Alike, curr: Snapshot) -> Cause
     return None
 
 
-def _came_with_death(history: ProcessHistory, lines: Alike, now: Moment) -> bool:
+def _came_with_death(history: ProcessHistory, lines: SimilarLines, now: Moment) -> bool:
     """Whether it was restarted, and is up since the last of the lines: else they had been told while it lived."""
     return (
         bool(history.attempts) and history.up is not None and now.since(lines.last) >= now.since(history.up)
     )
 
 
-def _of_condition(lines: Alike, curr: Snapshot, explains: Explains) -> Cause | None:
+def _of_condition(lines: SimilarLines, curr: Snapshot, explains: Explains) -> Cause | None:
     for names, about in explains:
         if not about.search(lines.line):
             continue

@@ -3,9 +3,9 @@
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.notices import call_off, tell
 from pulse_core.rules.survival.outage import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NAME, SLOW
-from pulse_core.rules.survival.state import rough
-from pulse_core.rules.survival.telling import call_off, tell
+from pulse_core.rules.survival.process_state import rough
 
 OUTAGE, QUALITY = "network", "network:quality"
 """Topics: something does not work at all; or it works, but not for every target, or not as fast as it should."""

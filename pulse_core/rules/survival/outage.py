@@ -2,7 +2,7 @@
 
 from pulse_core.model.url import host_of, is_address, is_here
 from pulse_core.projections import Condition, Snapshot
-from pulse_core.rules.survival.state import rough
+from pulse_core.rules.survival.process_state import rough
 
 NAME = "network"
 """The name of the condition and of the sense."""

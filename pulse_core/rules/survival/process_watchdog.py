@@ -4,9 +4,9 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import ProcessHistory, Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.condition import judge, restart_key
-from pulse_core.rules.survival.process_news import stays_down, stays_up
-from pulse_core.rules.survival.state import Condition, ProcessState
+from pulse_core.rules.survival.process_notices import stays_down, stays_up
+from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus
+from pulse_core.rules.survival.process_status import judge, restart_key
 from pulse_core.settings import ProcessSettings
 
 FRESH_US = 1_000_000
@@ -28,7 +28,7 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     return verdict
 
 
-def answers(process: ProcessSettings, condition: Condition, curr: Snapshot) -> list[Effect]:
+def answers(process: ProcessSettings, condition: ProcessStatus, curr: Snapshot) -> list[Effect]:
     """The actions that this condition calls for."""
     effects = []
     if condition.state is ProcessState.DUE:

@@ -8,18 +8,18 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import UNWRITTEN
 from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.notices import call_off, is_told, named, tell
+from pulse_core.rules.survival.process_state import rough
 from pulse_core.rules.survival.shortage import (
     ARCHIVE,
     CLEAN,
     OF_MEMORY,
     SENSE,
-    Step,
+    ShortageStep,
     plan,
     step,
     tried_against,
 )
-from pulse_core.rules.survival.state import rough
-from pulse_core.rules.survival.telling import call_off, is_told, named, tell
 
 TOPIC = "resource:"
 BETTER = 0.02
@@ -70,7 +70,7 @@ def _answered(name: str, condition: Condition, curr: Snapshot, verdict: Verdict)
     return verdict.plus(*_told(name, condition, due, curr)).noting(f"{name}: {due.why}")
 
 
-def _told(name: str, condition: Condition, due: Step, curr: Snapshot) -> tuple[Effect, ...]:
+def _told(name: str, condition: Condition, due: ShortageStep, curr: Snapshot) -> tuple[Effect, ...]:
     """The warning, and later, once, that nothing has helped."""
     title = title_of(name)
     if due.vain is None:

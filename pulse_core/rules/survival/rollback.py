@@ -3,7 +3,7 @@
 from pulse_core.model.kinds import Effect
 from pulse_core.projections import Engine, Snapshot
 from pulse_core.projections.engine import ROLLBACK
-from pulse_core.rules.survival.telling import call_off, tell
+from pulse_core.rules.survival.notices import call_off, tell
 
 TOPIC = "engine:rollback"
 

@@ -9,8 +9,8 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.sizes import spell_size
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import FOR
-from pulse_core.rules.survival.state import rough
-from pulse_core.rules.survival.telling import named
+from pulse_core.rules.survival.notices import named
+from pulse_core.rules.survival.process_state import rough
 
 SENSE = "system-resource"
 CLEAN, ARCHIVE, STOP = "clean-paths", "archive-sessions", "stop-process"
@@ -31,7 +31,7 @@ FRESH = 3
 """Intervals of the sense for which its look at the consumers counts as fresh."""
 
 
-class Step(NamedTuple):
+class ShortageStep(NamedTuple):
     """What is due (nothing: None), microseconds until that may change (None: only by an event), and why.
 
     vain: since when it is known that nothing that may be done helped; None while something may yet.
@@ -53,25 +53,25 @@ def plan(name: str, curr: Snapshot) -> tuple[str, ...]:
     return ()
 
 
-def step(name: str, condition: Condition, curr: Snapshot) -> Step:
+def step(name: str, condition: Condition, curr: Snapshot) -> ShortageStep:
     """The next step against this condition, which stands."""
     actions = plan(name, curr)
     if not actions:
-        return Step(why="nothing may be done about it")
+        return ShortageStep(why="nothing may be done about it")
     tried, patience = tried_against(name, curr), curr.settings.resources.patience
     action = actions[len(tried) % len(actions)]
     keys = tuple(keys_of(action, name))
     if tried and tried[-1].settled is None:
-        return Step(why=f"{tried[-1].action} is under way")
+        return ShortageStep(why=f"{tried[-1].action} is under way")
     if any(curr.effects.by_key(key) for key in keys):
-        return Step(why=f"{action} is under way")
+        return ShortageStep(why=f"{action} is under way")
     vain = _in_vain(tried, len(actions), patience, curr.now)
     if (wait := _pause(tried, len(actions), patience) - _idle(tried, keys, condition, curr)) > 0:
         last = f"{tried[-1].action} is given" if tried else f"{action} is due in"
-        return Step(None, wait, f"{last} {rough(wait)}{' to help' if tried else ''}", vain)
+        return ShortageStep(None, wait, f"{last} {rough(wait)}{' to help' if tried else ''}", vain)
     if action == STOP:
         return _stop(name, condition, tried, vain, curr)
-    return Step(_mild(action, name, condition, curr), why=f"{action} is due", vain=vain)
+    return ShortageStep(_mild(action, name, condition, curr), why=f"{action} is due", vain=vain)
 
 
 def tried_against(name: str, curr: Snapshot) -> list[Measure]:
@@ -133,24 +133,26 @@ def _mild(action: str, name: str, condition: Condition, curr: Snapshot) -> Effec
 
 def _stop(
     name: str, condition: Condition, tried: Sequence[Measure], vain: Moment | None, curr: Snapshot
-) -> Step:
+) -> ShortageStep:
     settled = {key: curr.effects.settled_at.get(key) for key in keys_of(STOP, name)}
     waits = {key: BUDGET - curr.now.since(then) if then else 0 for key, then in settled.items()}
     slot = min(waits, key=lambda key: waits[key])
     if waits[slot] > 0:
         words = f"budget: {STOPS} stops in {rough(BUDGET)} are spent; the next one in {rough(waits[slot])}"
-        return Step(None, waits[slot], words, vain)
+        return ShortageStep(None, waits[slot], words, vain)
     since = min((then for then in (*settled.values(), condition.since) if then), key=curr.now.since)
     look = curr.settings.watch.system_interval
     sample = curr.window(SENSE).last
     if sample is None or curr.now.since(sample.moment) > min(FRESH * look, curr.now.since(since)):
-        return Step(None, look, "waits for a fresh look at who uses memory", vain)
+        return ShortageStep(None, look, "waits for a fresh look at who uses memory", vain)
     worst = consumers(name, sample.data)
     if not worst:
         nobody = condition.since.plus(curr.settings.resources.patience)
-        return Step(None, look, "nobody who may be stopped holds much", vain or nobody)
+        return ShortageStep(None, look, "nobody who may be stopped holds much", vain or nobody)
     failed = sum(1 for one in tried if not one.worked)
-    return Step(_stopping(name, worst[failed % len(worst)], slot, curr), why=f"{STOP} is due", vain=vain)
+    return ShortageStep(
+        _stopping(name, worst[failed % len(worst)], slot, curr), why=f"{STOP} is due", vain=vain
+    )
 
 
 def consumers(name: str, data: Mapping[str, Json]) -> list[Mapping[str, Json]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.sqlite.connect import Way
+from pulse_adapters.sqlite.connect import ReadMode
 from tests.integration.cli.cli_home import ALLOW, UPULSE, CliHome, Inside, Said, eventually, sleeper
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount, and be somebody else")
@@ -105,39 +105,39 @@ def story(home: CliHome) -> dict[str, Any]:
     return dict(home.upulse("why", "--json").json)
 
 
-def as_it_was_left(home: Path) -> Way:
-    return Way.SHARED
+def as_it_was_left(home: Path) -> ReadMode:
+    return ReadMode.SHARED
 
 
-def without_index(home: Path) -> Way:
+def without_index(home: Path) -> ReadMode:
     """As a backup has it that leaves out what can be made again."""
     for path in home.glob("*-shm"):
         path.unlink()
-    return Way.ALONE
+    return ReadMode.ALONE
 
 
-def closed(home: Path) -> Way:
+def closed(home: Path) -> ReadMode:
     """As a daemon leaves it that was asked to stop."""
     for name in ("events", "vitals"):
         with closing(sqlite3.connect(home / f"{name}.db")) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert not list(home.glob("*.db-*"))
-    return Way.FROZEN
+    return ReadMode.FROZEN
 
 
-def emptied(home: Path) -> Way:
+def emptied(home: Path) -> ReadMode:
     """As a daemon leaves it that was killed before it wrote anything."""
     closed(home)
     for name in ("events", "vitals"):
         (home / f"{name}.db-wal").write_bytes(b"")
         (home / f"{name}.db-shm").write_bytes(bytes(32_768))
-    return Way.FROZEN
+    return ReadMode.FROZEN
 
 
 @pytest.mark.parametrize("who", AS)
 @pytest.mark.parametrize("state", [as_it_was_left, without_index, closed, emptied])
 def test_all_that_was_recorded_is_read_and_nothing_is_touched(
-    killed: CliHome, answers: dict[str, str], place: Path, state: Callable[[Path], Way], who: str
+    killed: CliHome, answers: dict[str, str], place: Path, state: Callable[[Path], ReadMode], who: str
 ) -> None:
     home = copied(killed.path, place)
     way = state(home)
@@ -192,7 +192,7 @@ def test_what_would_be_recorded_is_refused_there(recorded: Inside, who: str, why
 
 def test_a_running_daemons_home_is_read_through_a_read_only_mount(served: CliHome) -> None:
     around = on_read_only_media(served.path)
-    assert way_here(around, served.path) == Way.SHARED.name
+    assert way_here(around, served.path) == ReadMode.SHARED.name
     served.upulse("pause")
     assert upulse(around, served.path, "events", "--json", "-n", "1").lines[0]["kind"] == "paused"
     served.upulse("resume")
@@ -211,7 +211,7 @@ def test_a_log_that_somebody_has_open_is_never_taken_for_one_that_stands_still(
         writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         assert (recorded.path / "events.db-wal").stat().st_size == 0
         around = AS[who](recorded.path)
-        assert way_here(around, recorded.path) == Way.SHARED.name
+        assert way_here(around, recorded.path) == ReadMode.SHARED.name
         assert [event["kind"] for event in upulse(around, recorded.path, "events", "--json").lines] == [
             "paused"
         ]

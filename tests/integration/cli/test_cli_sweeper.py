@@ -20,16 +20,16 @@ from pulse_adapters.host.outputs import ROTATE_AT, open_output
 from pulse_adapters.objects import FileObjects
 from pulse_adapters.objects.files import LATEST
 from pulse_adapters.sqlite.events import SqliteEventLog
-from pulse_adapters.sqlite.garbage import unnamed_by_ticks
+from pulse_adapters.sqlite.named_objects import unnamed_by_ticks
 from pulse_adapters.sqlite.references import LARGE
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.app.gc import Sweeper
 from pulse_core.model.errors import Damaged, LogUnavailable
 from pulse_core.model.event import Draft, Head
-from pulse_core.model.kinds import ErrorReported, SettingsRefused
+from pulse_core.model.kinds import ErrorReported, SettingsRejected
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
-from pulse_core.ports import Swept
+from pulse_core.ports import SweepResult
 from pulse_core.settings import Settings
 from upulse_cli.wiring.gc import sweeper_of
 
@@ -48,7 +48,7 @@ async def large_event(home: Home, objects: FileObjects, mark: str) -> str:
     """The name of the object with the payload of a new row."""
     before = set(home.objects.rglob("*"))
     async with SqliteEventLog.open(home.events, clock=SystemClock(), objects=objects) as log:
-        large = SettingsRefused(faults=(mark * 1_000,) * (LARGE // 1_000 + 1))
+        large = SettingsRejected(faults=(mark * 1_000,) * (LARGE // 1_000 + 1))
         await log.append(Draft(ErrorReported(message=mark)), Draft(large))
     (path,) = [path for path in home.objects.rglob("*") if path not in before and path.is_file()]
     return path.parent.name + path.name
@@ -75,22 +75,22 @@ async def test_only_old_objects_that_nothing_names_go(home: Home) -> None:
         vitals.record(tick)
         age(writing, named, orphan, snapshot)
         sweep = replace(sweeper(home, objects := FileObjects(home.objects)), unnamed_by_ticks=vitals.unnamed)
-        assert await sweep.forecast() == await sweep() == Swept(1, 0, 6)
+        assert await sweep.forecast() == await sweep() == SweepResult(1, 0, 6)
         assert await objects.get(orphan) is None
         assert None not in [await objects.get(name) for name in (named, young, snapshot)]
         await vitals.trim(60_000_000, 60_000_000)
         assert (await sweep()).objects == 1
     assert await objects.get(snapshot) is None
-    assert await sweep() == Swept()
+    assert await sweep() == SweepResult()
 
 
 async def test_rows_that_came_since_the_last_sweep_are_known_to_the_next(home: Home) -> None:
     objects = FileObjects(home.objects)
     sweep = sweeper(home, FileObjects(home.objects))
     age(objects, await large_event(home, objects, "x"))
-    assert await sweep() == Swept()
+    assert await sweep() == SweepResult()
     age(objects, await large_event(home, objects, "y"))
-    assert await sweep() == Swept()
+    assert await sweep() == SweepResult()
 
 
 async def test_an_object_that_is_put_again_stays_for_the_event_that_will_name_it(home: Home) -> None:
@@ -99,7 +99,7 @@ async def test_an_object_that_is_put_again_stays_for_the_event_that_will_name_it
     again, latest = await objects.put(b"again"), await objects.put(b"latest")
     age(objects, again, latest)
     assert await objects.put(b"again") == again  # now it is young
-    assert await sweeper(home, objects)() == Swept()  # and the other was put by this process just now
+    assert await sweeper(home, objects)() == SweepResult()  # and the other was put by this process just now
     for number in range(LATEST):
         await objects.put(str(number % 3).encode())
     age(objects, again)
@@ -129,7 +129,7 @@ async def test_nothing_goes_while_the_log_is_damaged_or_copies_of_damage_are_kep
     if why == "copies":
         (home.damaged / "1").mkdir(parents=True)
     sweep = sweeper(home, FileObjects(home.objects), damage="row 3 was altered" if why == "damage" else "")
-    assert await sweep() == Swept()
+    assert await sweep() == SweepResult()
 
 
 async def test_a_reference_that_was_altered_stops_the_sweep(home: Home) -> None:
@@ -185,7 +185,7 @@ async def test_what_was_broken_off_and_old_logs_go(home: Home) -> None:
     ]
     staying[-1].write_bytes(b"young")
     sweep = sweeper(home, FileObjects(home.objects))
-    assert await sweep.forecast() == await sweep() == Swept(0, 4, 16)
+    assert await sweep.forecast() == await sweep() == SweepResult(0, 4, 16)
     assert [path for path in going if path.exists()] == []
     assert [path for path in staying if not path.exists()] == []
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pulse_adapters.git.asking import GitChild
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revisions import Revisions
+from pulse_adapters.git.revisions import RevisionStore
 from upulse_cli import serve
 from upulse_cli.__main__ import main
 from upulse_cli.engine import promoting
@@ -22,7 +22,7 @@ STEPS: Mapping[str, tuple[Any, str]] = {
     "mend": (Repository, "mend"),
     "commit-staging": (Repository, "commit_staging"),
     "candidate": (Repository, "candidate"),
-    "export": (Revisions, "ensure"),
+    "export": (RevisionStore, "ensure"),
     "gates": (promoting, "passed"),
     "request": (promoting, "asked"),
     "lay-out": (GitChild, "ensure"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revisions import Revisions
+from pulse_adapters.git.revisions import RevisionStore
 from pulse_adapters.git.template import shipped
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Loaded, Revision
@@ -33,7 +33,7 @@ def another(home: Home, files: Mapping[str, str]) -> Candidate:
         file.write_text(text) if text else file.unlink()
     repository.commit_staging("made for a test", ADA)
     commit = repository.candidate("made for a test", ADA) if files else repository.head()
-    path = Revisions(home.path).ensure(commit)
+    path = RevisionStore(home.path).ensure(commit)
     return Candidate(home, Revision(commit, str(path)), "", code_checks(home), not_loaded, not_replayed)
 
 

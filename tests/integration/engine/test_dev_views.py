@@ -8,7 +8,7 @@ from rich.console import Console
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import Fault, Insight, Loaded
+from pulse_core.ports import EngineFault, FoldResult, Loaded
 from tests.integration.rule_host.rule_host_engines import at
 from upulse_cli.engine.dev_news import Began, News, Refused, Remark, Seen, Wish, seen_by
 from upulse_cli.views.dev import Lines
@@ -18,7 +18,7 @@ WISH = Wish(
     Effect(action="notify", key="my:wish", params={"title": "x"}, rule="own", reason="it is time"), "new"
 )
 LAYER = LayerOutcome("own", "added", ("a note",), 1_500)
-FAULT = Fault("rule:own", "ValueError: no (rules/own.py:3)")
+FAULT = EngineFault("rule:own", "ValueError: no (rules/own.py:3)")
 BEGAN = Began(Loaded(rules=("own",)), (), 0.12, ["time.time makes a replay differ (rules/own.py:2)"])
 
 
@@ -85,7 +85,7 @@ def test_the_screen_shows_what_is_loaded_what_is_wished_and_what_is_wrong() -> N
 def test_a_wish_is_held_while_everything_is_paused_and_else_it_is_new() -> None:
     curr = at(1)
     paused = replace(curr, state=replace(curr.state, control=replace(curr.state.control, paused=curr.now)))
-    insight = Insight(Verdict((WISH.effect,)), (LAYER,), (Fault("determinism", "time.time"),))
+    insight = FoldResult(Verdict((WISH.effect,)), (LAYER,), (EngineFault("determinism", "time.time"),))
     found = seen_by(insight, paused, paused, 0.1, False)
     assert [wish.state for wish in found.wishes] == ["held"]
     assert (found.faults, found.warnings) == ([], ["time.time"])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.hands_host import tree
+from pulse_adapters.action_host import tree
 from pulse_adapters.sandbox import tool_sandbox
 from pulse_core.ports.code_checks import GateFailed
 from tests.integration.engine.gate_scene import another, candidate, contents

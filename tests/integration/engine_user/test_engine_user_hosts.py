@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.action_host import tree
 from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.engine_user.account import Account
-from pulse_adapters.hands_host import tree
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sandbox import scratch_folder as scratch
 from pulse_core.ports import CannotLoad
 from tests.engine_user import ROOT_ALONE, open_folder, throwaway, uid_of
-from tests.integration.hands_host import hands_scene
-from tests.integration.hands_host.hands_scene import executor, until, watcher
+from tests.integration.action_host import hands_scene
+from tests.integration.action_host.hands_scene import executor, until, watcher
 from tests.integration.rule_host import rule_host_engines
-from tests.integration.rule_host.rule_host_engines import folded, hosting, rule
+from tests.integration.rule_host.rule_host_engines import folded, host_supervisor, rule
 
 pytestmark = ROOT_ALONE
 SLEEP = "9473"
@@ -72,7 +72,7 @@ async def test_there_is_no_way_back_for_a_rule(account: Account, folder: Path) -
         before="import os",
     )
     revision = rule_host_engines.written(folder / "engine", tries)
-    async with hosting(revision, hosts=ChildHosts(run_as=lambda: RunAs(account.ids))) as host:
+    async with host_supervisor(revision, hosts=ChildHosts(run_as=lambda: RunAs(account.ids))) as host:
         assert host.loaded.sandbox["user"] is True
         insight = await folded(host, 2)
     assert [layer.notes for layer in insight.layers] == [
@@ -110,7 +110,7 @@ async def test_without_the_user_that_it_is_to_have_no_rule_host_goes_on(folder: 
 
     revision = rule_host_engines.written(folder / "engine", rule("return await inner(prev, curr)"))
     with pytest.raises(CannotLoad):
-        async with hosting(revision, hosts=ChildHosts(scratch=str(folder), run_as=nobody)):
+        async with host_supervisor(revision, hosts=ChildHosts(scratch=str(folder), run_as=nobody)):
             pass
 
 
@@ -120,7 +120,7 @@ async def test_where_the_user_finds_its_code_nowhere_the_reason_is_told(folder: 
 
     revision = rule_host_engines.written(folder / "engine", rule("return await inner(prev, curr)"))
     with pytest.raises(CannotLoad, match="is not for you"):
-        async with hosting(
+        async with host_supervisor(
             revision, hosts=ChildHosts(scratch=str(folder), run_as=lambda: RunAs(shown=shown))
         ):
             pass

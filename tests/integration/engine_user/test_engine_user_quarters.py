@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.engine_user.account import Account
-from pulse_adapters.engine_user.quarters import Quarters, place_of
+from pulse_adapters.engine_user.layout import EngineUserLayout, place_of
 from pulse_adapters.sandbox.copy_tree import TreeRefused, copy_tree
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad
@@ -27,10 +27,10 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def quarters(folder: Path) -> Quarters:
+def quarters(folder: Path) -> EngineUserLayout:
     home = folder / "home"
     home.mkdir(mode=0o700)
-    return Quarters(SOMEBODY, home, folder / "base")
+    return EngineUserLayout(SOMEBODY, home, folder / "base")
 
 
 def tree(root: Path, **files: str) -> Path:
@@ -62,7 +62,7 @@ def as_somebody(work: str) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def test_a_commit_is_there_for_that_user_to_read_and_nobody_else(quarters: Quarters) -> None:
+def test_a_commit_is_there_for_that_user_to_read_and_nobody_else(quarters: EngineUserLayout) -> None:
     commit = tree(quarters.home / "revisions" / COMMIT, engine="RULES = []", rules__a="A = 1")
     shown = Path(quarters.shown(str(commit)))
     assert shown == quarters.path / COMMIT
@@ -77,7 +77,7 @@ def test_a_commit_is_there_for_that_user_to_read_and_nobody_else(quarters: Quart
     assert as_somebody(f"open({str(shown / 'engine')!r})") == 13
 
 
-def test_a_commit_is_laid_out_once_and_any_other_tree_as_it_is_now(quarters: Quarters) -> None:
+def test_a_commit_is_laid_out_once_and_any_other_tree_as_it_is_now(quarters: EngineUserLayout) -> None:
     commit = tree(quarters.home / "revisions" / COMMIT, engine="one")
     first = quarters.shown(str(commit))
     tree(commit, engine="two")
@@ -135,7 +135,7 @@ def test_what_is_no_part_of_an_engine_is_left_out(folder: Path) -> None:
     assert sorted(path.name for path in (folder / "to").rglob("*")) == ["engine", "rules"]
 
 
-def test_a_tree_without_end_is_refused(quarters: Quarters) -> None:
+def test_a_tree_without_end_is_refused(quarters: EngineUserLayout) -> None:
     deep = quarters.home / "staging"
     for _ in range(60):
         deep = deep / "d"
@@ -145,7 +145,7 @@ def test_a_tree_without_end_is_refused(quarters: Quarters) -> None:
     assert os.listdir(quarters.path) == []
 
 
-def test_a_place_that_is_somebody_elses_is_not_used(quarters: Quarters) -> None:
+def test_a_place_that_is_somebody_elses_is_not_used(quarters: EngineUserLayout) -> None:
     commit = tree(quarters.home / "revisions" / COMMIT, engine="x")
     elsewhere = quarters.base.parent / "elsewhere"
     elsewhere.mkdir()
@@ -160,14 +160,14 @@ def test_a_place_that_is_somebody_elses_is_not_used(quarters: Quarters) -> None:
         quarters.work()
 
 
-def test_a_home_that_somebody_opened_is_closed_before_that_user_comes(quarters: Quarters) -> None:
+def test_a_home_that_somebody_opened_is_closed_before_that_user_comes(quarters: EngineUserLayout) -> None:
     commit = tree(quarters.home / "revisions" / COMMIT, engine="x")
     quarters.home.chmod(0o755)
     quarters.shown(str(commit))
     assert mode(quarters.home) == 0o700
 
 
-def test_there_is_a_folder_in_which_it_may_write(quarters: Quarters) -> None:
+def test_there_is_a_folder_in_which_it_may_write(quarters: EngineUserLayout) -> None:
     work = quarters.work()
     assert quarters.work() == work
     assert as_somebody(f"open({str(work / 'x')!r}, 'w')") == 0
@@ -175,7 +175,9 @@ def test_there_is_a_folder_in_which_it_may_write(quarters: Quarters) -> None:
     assert as_somebody(f"import os; os.rename({str(work)!r}, {str(work) + '-2'!r})") == 13
 
 
-def test_what_the_home_no_longer_lays_out_goes_and_what_was_tried_lately_stays(quarters: Quarters) -> None:
+def test_what_the_home_no_longer_lays_out_goes_and_what_was_tried_lately_stays(
+    quarters: EngineUserLayout,
+) -> None:
     old = tree(quarters.home / "revisions" / ("a" * 40), engine="old")
     staging = tree(quarters.home / "staging", engine="x")
     for path in (old, staging):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.files import archive, cleaning
+from pulse_adapters.files import archive, clean_program
 from pulse_adapters.files.errand import Watch
 
 LATER = 4_000_000_000
@@ -46,7 +46,7 @@ def cleaning_order(place: Path, *roots: str | Path, **more: Any) -> dict[str, An
 
 def clean(place: Path, *roots: str | Path, **more: Any) -> Mapping[str, Any]:
     """Clean in this process."""
-    return cleaning.work(cleaning_order(place, *roots, **more), Watch(60))
+    return clean_program.work(cleaning_order(place, *roots, **more), Watch(60))
 
 
 def ledger(place: Path) -> list[Mapping[str, Any]]:

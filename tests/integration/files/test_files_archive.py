@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from pulse_adapters.files import archive, archiver, tarball
 from pulse_adapters.files.errand import CannotGo, Watch
 from pulse_adapters.files.in_use import InUse
-from pulse_adapters.files.places import enter
-from pulse_adapters.files.sessions import Reader, delete
+from pulse_adapters.files.safe_directory import enter
+from pulse_adapters.files.sessions import SessionReader, delete
 from tests.integration.files.files_scene import (
     LATER,
     archive_order,
@@ -288,7 +288,7 @@ def test_an_archive_of_something_else_costs_nothing(
     def write(*args: Any) -> None:
         (root / "it").write_text("two")
         os.utime(root / "it", (1, 1))
-        fresh = Reader(args[1], sys.maxsize, InUse(), args[3]).session("it")
+        fresh = SessionReader(args[1], sys.maxsize, InUse(), args[3]).session("it")
         real(args[0], args[1], [fresh], args[3])
         (root / "it").write_text("one")
 
@@ -589,7 +589,7 @@ def test_a_session_that_is_moved_away_is_not_followed(
 ) -> None:
     grow(root, "it/deep/log")
     place = enter(str(root))
-    session = Reader(place, sys.maxsize, InUse(), Watch(60)).session("it")
+    session = SessionReader(place, sys.maxsize, InUse(), Watch(60)).session("it")
     real = os.lstat
 
     def moving(path: str, *, dir_fd: int | None = None) -> os.stat_result:

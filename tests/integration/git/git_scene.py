@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from pulse_adapters.git.calls import Answer, Git
+from pulse_adapters.git.git_command import Git, GitResult
 from pulse_adapters.git.repository import Repository
 
 ADA = "Ada Lovelace <ada@example.org>"
@@ -88,7 +88,7 @@ class MortalGit(Git):
         super().__init__(home)
         self.left, self.after = calls, after
 
-    def run(self, *words: str, **more: object) -> Answer:
+    def run(self, *words: str, **more: object) -> GitResult:
         self.left -= 1
         if self.left == 0 and not self.after:
             raise Killed

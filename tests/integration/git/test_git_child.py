@@ -12,8 +12,8 @@ import pytest
 
 from pulse_adapters.git import child as child_module
 from pulse_adapters.git.asking import GitChild
-from pulse_adapters.git.faults import MainMoved
-from pulse_adapters.git.revisions import Revisions
+from pulse_adapters.git.errors import MainMoved
+from pulse_adapters.git.revisions import RevisionStore
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Revision
 from tests.integration.git.git_scene import ADA, FILES, edited, files, made, write
@@ -43,11 +43,11 @@ async def test_what_was_laid_out_long_ago_and_is_no_commit_of_main_goes(
     repository = made(tmp_path)
     edited(repository)
     tried = repository.candidate("tried", ADA)
-    old = Revisions(repository.home).ensure(tried)
+    old = RevisionStore(repository.home).ensure(tried)
     monkeypatch.setattr(child_module, "AGE_S", 0.0)
     child_module.answer([str(repository.home), "ensure", repository.head()])
     assert not old.exists()
-    assert Revisions(repository.home).path(repository.head()).is_dir()
+    assert RevisionStore(repository.home).path(repository.head()).is_dir()
 
 
 async def test_its_errors_are_the_repositorys_own(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git.content import is_of, reckoned, tree_of
+from pulse_adapters.git.errors import GitFailed
 from pulse_adapters.git.export import remove
-from pulse_adapters.git.faults import GitFailed
-from pulse_adapters.git.place import altered, objects
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revisions import Revisions
+from pulse_adapters.git.revision_path import altered, objects
+from pulse_adapters.git.revisions import RevisionStore
+from pulse_adapters.git.tree_hash import is_of, reckoned, tree_of
 from tests.integration.git.git_scene import FILES, edited, files, git, made, write
 
 
@@ -31,7 +31,7 @@ def varied(place: Path) -> tuple[Repository, str]:
 
 def test_it_is_what_git_says(tmp_path: Path) -> None:
     repository, commit = varied(tmp_path)
-    path = Revisions(repository.home).ensure(commit)
+    path = RevisionStore(repository.home).ensure(commit)
     tree = git(repository.home / "engine", "rev-parse", f"{commit}^{{tree}}")
     assert reckoned(path, commit) == tree_of(commit, objects(repository.home)) == tree
     assert is_of(path, commit, objects(repository.home))
@@ -39,7 +39,7 @@ def test_it_is_what_git_says(tmp_path: Path) -> None:
 
 def test_attributes_change_nothing_of_what_is_laid_out(tmp_path: Path) -> None:
     repository, commit = varied(tmp_path)
-    path = Revisions(repository.home).ensure(commit)
+    path = RevisionStore(repository.home).ensure(commit)
     assert (path / "a0.py").read_text() == "$Format:%H$ $Id$\n"
     for name in ("a.py", "a/b.py"):
         blob = git(repository.home / "engine", "cat-file", "blob", f"{commit}:{name}")
@@ -66,7 +66,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_whatever_is_changed_it_is_made_anew_and_what_was_found_is_kept(tmp_path: Path, change: str) -> None:
     repository, commit = varied(tmp_path)
-    revisions = Revisions(repository.home)
+    revisions = RevisionStore(repository.home)
     path = revisions.ensure(commit)
     before = files(path)
     for folder in (path, path / "rules"):
@@ -92,7 +92,7 @@ def test_one_that_was_packed_is_laid_out_and_found_again(tmp_path: Path) -> None
     repository, commit = varied(tmp_path)
     git(repository.home / "engine", "gc", "--prune=now")
     assert tree_of(commit, objects(repository.home)) is None
-    revisions = Revisions(repository.home)
+    revisions = RevisionStore(repository.home)
     made = revisions.ensure(commit).stat().st_ino
     assert revisions.laid(commit) == (revisions.path(commit), "")
     assert revisions.path(commit).stat().st_ino == made
@@ -106,7 +106,7 @@ def test_another_repository_within_is_left_out_and_the_rest_is_not_made_again_an
     git(staging, "update-index", "--add", "--cacheinfo", f"160000,{repository.head()},other")
     git(staging, "commit", "-m", "with another repository")
     commit = git(staging, "rev-parse", "HEAD")
-    revisions = Revisions(repository.home)
+    revisions = RevisionStore(repository.home)
     path = revisions.ensure(commit)
     assert files(path) == FILES
     inode = path.stat().st_ino
@@ -122,7 +122,7 @@ def test_a_repository_that_was_tampered_with_is_not_believed(tmp_path: Path) -> 
     file.chmod(0o644)
     file.write_bytes(zlib.compress(b"blob 3\0bad"))
     with pytest.raises(GitFailed, match=r"damaged a.py|cat-file failed"):
-        Revisions(repository.home).ensure(commit)
+        RevisionStore(repository.home).ensure(commit)
     other = repository.head()
     head = store / commit[:2] / commit[2:]
     head.chmod(0o644)

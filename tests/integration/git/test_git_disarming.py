@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.git.author import PULSE
-from pulse_adapters.git.faults import GitFailed, MergeConflict
+from pulse_adapters.git.errors import GitFailed, MergeConflict
 from pulse_adapters.git.repository import Repository
 from tests.integration.git.git_scene import ADA, FILES, edited, files, git, made, promoted, write
 

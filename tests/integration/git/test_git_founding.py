@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.git.author import by, whoever
-from pulse_adapters.git.faults import CannotMend, NoRepository
-from pulse_adapters.git.founding import found
+from pulse_adapters.git.create_repository import found
+from pulse_adapters.git.errors import CannotMend, NoRepository
 from pulse_adapters.git.repository import Repository
 from pulse_core.model.errors import PulseError
 from tests.integration.git.git_scene import (

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git import merging
-from pulse_adapters.git.faults import MainMoved, MergeConflict, NoGit, NothingToPromote
-from pulse_adapters.git.pointing import point_main
+from pulse_adapters.git import merge
+from pulse_adapters.git.errors import MainMoved, MergeConflict, NoGit, NothingToPromote
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.staging import commit_staging
+from pulse_adapters.git.update_main import point_main
 from pulse_core.model.errors import PulseError
 from tests.integration.git.git_scene import (
     ADA,
@@ -203,7 +203,7 @@ def test_killed_at_any_call_of_git_before_main_moves_the_same_calls_make_the_can
         mortal = MortalGit(repository.home, calls, after=after)
         try:
             commit_staging(mortal, "a", ADA)
-            merging.candidate(mortal, "a", ADA)
+            merge.candidate(mortal, "a", ADA)
             survived = True
         except Killed:
             repository.commit_staging("a", ADA)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git.faults import GitFailed, Unsafe
-from pulse_adapters.git.revisions import Revisions
+from pulse_adapters.git.errors import GitFailed, Unsafe
+from pulse_adapters.git.revisions import RevisionStore
 from pulse_core.model.errors import PulseError
 from tests.integration.git.git_scene import FILES, edited, files, git, made, promoted, write
 
@@ -21,7 +21,7 @@ def test_a_revision_is_what_its_commit_says_and_read_only(tmp_path: Path) -> Non
     runs.chmod(0o755)
     commit = edited(repository, "rules/ü.py", "U = 1\n")
     write(repository.home / "staging" / "rules" / "ü.py", "U = 2\n")
-    path = Revisions(repository.home).ensure(commit)
+    path = RevisionStore(repository.home).ensure(commit)
     assert path == repository.home / "revisions" / commit
     assert files(path) == {**FILES, "rules/ü.py": "U = 1\n", "run me": "#!/bin/sh\n"}
     modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in (path, *path.rglob("*"))}
@@ -31,7 +31,7 @@ def test_a_revision_is_what_its_commit_says_and_read_only(tmp_path: Path) -> Non
 
 def test_laid_out_again_it_is_the_same_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
     repository = made(tmp_path)
-    revisions, commit = Revisions(repository.home), repository.head()
+    revisions, commit = RevisionStore(repository.home), repository.head()
     first = revisions.ensure(commit).stat().st_ino
     assert revisions.ensure(commit).stat().st_ino == first
     repository.export(commit, revisions.path(commit))
@@ -40,7 +40,7 @@ def test_laid_out_again_it_is_the_same_and_nothing_is_left_beside_it(tmp_path: P
 
 def test_one_that_was_begun_by_somebody_killed_is_begun_anew(tmp_path: Path) -> None:
     repository = made(tmp_path)
-    revisions, commit = Revisions(repository.home), repository.head()
+    revisions, commit = RevisionStore(repository.home), repository.head()
     write(repository.home / "revisions" / ".begun-xyz" / "engine.py", "half of")
     assert files(revisions.ensure(commit)) == FILES
     assert revisions.sweep({commit}) == ()
@@ -58,7 +58,7 @@ def test_a_link_that_leads_outside_is_refused(tmp_path: Path, name: str, target:
     (staging / name).symlink_to(target)
     commit = edited(repository)
     with pytest.raises(Unsafe, match=r"outside|absolute path"):
-        Revisions(repository.home).ensure(commit)
+        RevisionStore(repository.home).ensure(commit)
     assert list((repository.home / "revisions").iterdir()) == []
 
 
@@ -87,7 +87,7 @@ def test_a_tree_that_no_git_would_make_writes_nothing_outside(tmp_path: Path, tr
         top = tree(("40000", "..", folder))
     commit = git("-c", "user.name=a", "-c", "user.email=a", "commit-tree", top, "-m", "x")
     with pytest.raises(PulseError, match=r"can't be written|can't be laid out"):
-        Revisions(repository.home).ensure(commit)
+        RevisionStore(repository.home).ensure(commit)
     assert list(outside.iterdir()) == list((repository.home / "revisions").iterdir()) == []
     assert not list(tmp_path.rglob("written"))
 
@@ -95,13 +95,13 @@ def test_a_tree_that_no_git_would_make_writes_nothing_outside(tmp_path: Path, tr
 def test_a_link_that_stays_inside_is_kept(tmp_path: Path) -> None:
     repository = made(tmp_path)
     (repository.home / "staging" / "rules" / "same.py").symlink_to("../engine.py")
-    path = Revisions(repository.home).ensure(edited(repository))
+    path = RevisionStore(repository.home).ensure(edited(repository))
     assert (path / "rules" / "same.py").is_symlink()
     assert (path / "rules" / "same.py").read_text() == FILES["engine.py"]
 
 
 def test_what_is_no_commit_is_said_and_leaves_nothing(tmp_path: Path) -> None:
-    revisions = Revisions(made(tmp_path).home)
+    revisions = RevisionStore(made(tmp_path).home)
     with pytest.raises(GitFailed, match="holds no commit 0123"):
         revisions.ensure("0123456789" * 4)
     assert not revisions.folder.exists()
@@ -112,7 +112,7 @@ def test_what_is_no_commit_is_said_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_sweep_takes_what_nobody_keeps_read_only_or_not(tmp_path: Path) -> None:
     repository = made(tmp_path)
-    revisions = Revisions(repository.home)
+    revisions = RevisionStore(repository.home)
     assert revisions.sweep(set()) == ()
     commits = [repository.head(), promoted(repository, "rules/a.py"), promoted(repository, "rules/b.py")]
     for commit in commits:
@@ -126,7 +126,7 @@ def test_a_disk_that_can_not_be_written_is_said(tmp_path: Path) -> None:
     repository = made(tmp_path)
     write(repository.home / "revisions", "a file in its place")
     with pytest.raises(PulseError, match="can't be written"):
-        Revisions(repository.home).ensure(repository.head())
+        RevisionStore(repository.home).ensure(repository.head())
 
 
 def test_an_export_does_not_need_the_worktrees(tmp_path: Path) -> None:
@@ -134,5 +134,5 @@ def test_an_export_does_not_need_the_worktrees(tmp_path: Path) -> None:
     commit = promoted(repository)
     shutil.rmtree(repository.home / "staging")
     os.unlink(repository.home / "engine" / "engine.py")
-    assert files(Revisions(repository.home).ensure(commit))["engine.py"] == FILES["engine.py"]
+    assert files(RevisionStore(repository.home).ensure(commit))["engine.py"] == FILES["engine.py"]
     assert git(repository.home / "engine", "status", "--porcelain") == "D engine.py"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git.listing import CannotEdit, listed
+from pulse_adapters.git.edit_engine_list import CannotEdit, listed
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revisions import Revisions
+from pulse_adapters.git.revisions import RevisionStore
 from pulse_adapters.git.scaffold import SHELVES, scaffold
 from pulse_adapters.git.template import shipped
 from pulse_core.model.errors import PulseError, UnknownName
@@ -44,7 +44,7 @@ def run(at: Path, *words: str) -> None:
 def test_the_template_passes_its_own_tests_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     repository, _ = Repository.create(tmp_path / "home", shipped(), ADA)
-    path = Revisions(repository.home).ensure(repository.head())
+    path = RevisionStore(repository.home).ensure(repository.head())
     before = set(path.rglob("*"))
     run(path, "pytest", "-p", "no:asyncio", "-p", "no:randomly")
     assert set(path.rglob("*")) == before

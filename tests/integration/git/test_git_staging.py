@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git.faults import CannotMend, MergeConflict
+from pulse_adapters.git.errors import CannotMend, MergeConflict
 from pulse_adapters.git.repository import Repository
 from tests.integration.git.git_scene import ADA, FILES, edited, files, git, is_clean, made, promoted, write
 

@@ -14,11 +14,11 @@ from pulse_adapters.host.restart_process import RestartParams, RestartProcess
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.stop_process import StopParams, StopProcess
 from pulse_adapters.host.table import LinuxProcessTable
-from pulse_core.ports import Found, Result, Sight
+from pulse_core.ports import ProcessId, ProcessObservation, Result
 from pulse_core.settings import ProcessSettings, Settings
 from tests.integration.host.host_scene import until, wished
 
-Start = Callable[[str], Found]
+Start = Callable[[str], ProcessId]
 Restart = Callable[..., Awaitable[Result]]
 
 
@@ -36,18 +36,18 @@ def start(spawner: Spawner, log: Path, effect: str) -> Start:
     return lambda script: spawner.start(["sh", "-c", script], output=log, env={"PULSE_EFFECT": effect})
 
 
-def carriers(effect: str, program: str = "sleep") -> list[Found]:
+def carriers(effect: str, program: str = "sleep") -> list[ProcessId]:
     """The live processes of a start that are this program by now."""
     return [
         one.found for one in living() if carries(one.pid, effect) and command_line(one.pid)[:1] == [program]
     ]
 
 
-async def over(start: Found) -> None:
+async def over(start: ProcessId) -> None:
     await until(lambda: entry(start.pid) is None)
 
 
-async def seen(table: LinuxProcessTable, it: ProcessSettings, known: Found) -> Sight:
+async def seen(table: LinuxProcessTable, it: ProcessSettings, known: ProcessId) -> ProcessObservation:
     return (await table.look([it], {"it": known}))["it"]
 
 
@@ -98,7 +98,7 @@ async def test_what_another_start_has_left_is_not_mistaken_for_it(
 
 @pytest.fixture
 def restart(spawner: Spawner, table: LinuxProcessTable, tmp_path: Path) -> Restart:
-    async def restarted(it: ProcessSettings, dead: Found, **more: object) -> Result:
+    async def restarted(it: ProcessSettings, dead: ProcessId, **more: object) -> Result:
         executor = RestartProcess(
             lambda: Settings(process=(it,)), table, lambda: {"it": dead}, spawner, tmp_path / "logs"
         )
@@ -133,7 +133,7 @@ async def test_the_remains_of_a_failed_start_are_ended_before_the_next(
     await until(lambda: carriers(effect))
     result = await restart(process("exec sleep 1000"), first, fresh=fresh)
     assert carriers(effect) == []
-    assert is_alive(Found(result.data["pid"], result.data["started"]))
+    assert is_alive(ProcessId(result.data["pid"], result.data["started"]))
 
 
 async def test_what_a_process_has_detached_from_itself_outlives_its_death(
@@ -156,7 +156,7 @@ async def test_a_person_gets_what_is_in_the_background_restarted(
     await until(lambda: carriers(effect))
     result = await restart(process("exec sleep 1000"), first, instead_of=None, if_dead=False)
     assert carriers(effect) == []
-    assert is_alive(Found(result.data["pid"], result.data["started"]))
+    assert is_alive(ProcessId(result.data["pid"], result.data["started"]))
 
 
 async def test_a_stop_ends_who_ignores_sigterm(

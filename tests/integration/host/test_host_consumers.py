@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from pulse_adapters.host.consumers import Consumers, held_by, untouchable
-from pulse_adapters.host.proc import Entry, command_line, entry, is_alive, living
+from pulse_adapters.host.proc import ProcStat, command_line, entry, is_alive, living
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.stop_process import StopParams, StopProcess
 from pulse_adapters.host.system import Before, SystemResource
@@ -21,7 +21,7 @@ from pulse_adapters.host.table import LinuxProcessTable
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.ports import Found, Result
+from pulse_core.ports import ProcessId, Result
 from pulse_core.projections import Condition, Conditions, State
 from pulse_core.settings import Settings
 from tests.integration.host.host_scene import until, wished
@@ -51,12 +51,12 @@ class Crowd:
         self.spawner, self.place = spawner, place
         self.word = f"w{uuid.uuid4().hex}"
         self.settings = Settings.model_validate({"resources": {"stop": [self.word]}})
-        self.known: dict[str, Found] = {}
+        self.known: dict[str, ProcessId] = {}
 
     def decide(self, **chosen: Any) -> None:
         self.settings = Settings.model_validate({"resources": {"stop": [self.word]}, **chosen})
 
-    async def one(self, word: str = "", megabytes: int = 1) -> Found:
+    async def one(self, word: str = "", megabytes: int = 1) -> ProcessId:
         """Somebody who is none of Pulse's own children."""
         out = self.place / uuid.uuid4().hex
         argv = [sys.executable, "-c", LEAVES, str(out), word or self.word, str(megabytes)]
@@ -70,7 +70,7 @@ class Crowd:
     def consumers(self) -> Consumers:
         return Consumers(lambda: self.settings, lambda: self.known, lambda: self.spawner.running)
 
-    async def stop(self, found: Found, table: LinuxProcessTable, pattern: str = "") -> Result:
+    async def stop(self, found: ProcessId, table: LinuxProcessTable, pattern: str = "") -> Result:
         executor = StopProcess(lambda: self.settings, table, lambda: self.known, self.spawner)
         effect, event = wished("stop-process", consumer={**found._asdict(), "pattern": pattern or self.word})
         params = StopParams.model_validate(effect.params)
@@ -163,9 +163,9 @@ async def test_a_guarded_process_that_pulse_started_hides_its_workers_from_nobod
     assert list(await told(crowd)) == [worker]
 
 
-def tree(*rows: tuple[int, int, int, int]) -> list[Entry]:
+def tree(*rows: tuple[int, int, int, int]) -> list[ProcStat]:
     """Processes as (pid, parent, group, session)."""
-    return [Entry(pid, "S", parent, group, session, 1, 1) for pid, parent, group, session in rows]
+    return [ProcStat(pid, "S", parent, group, session, 1, 1) for pid, parent, group, session in rows]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ async def test_this_very_one_is_stopped_and_no_other(crowd: Crowd, table: LinuxP
 
 async def test_who_has_got_the_pid_since_is_let_live(crowd: Crowd, table: LinuxProcessTable) -> None:
     one = await crowd.one()
-    gone = Found(one.pid, one.started - 1)
+    gone = ProcessId(one.pid, one.started - 1)
     assert (await crowd.stop(gone, table)).data == {"ended": [], "already": True}
     assert is_alive(one)
 

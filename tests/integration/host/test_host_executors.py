@@ -13,15 +13,15 @@ from pydantic import ValidationError
 from pulse_adapters.host.proc import carries, command_line, is_alive, living
 from pulse_adapters.host.restart_process import RestartParams, RestartProcess
 from pulse_adapters.host.run_command import CommandParams, RunCommand
-from pulse_adapters.host.spawn import Overran, Spawner
+from pulse_adapters.host.spawn import CommandTimedOut, Spawner
 from pulse_adapters.host.stop_process import StopParams, StopProcess
 from pulse_adapters.host.table import LinuxProcessTable
 from pulse_core.model.errors import PulseError, Refused
-from pulse_core.ports import Found, Result, Safety
+from pulse_core.ports import ProcessId, Result, Safety
 from pulse_core.settings import Settings
 from tests.integration.host.host_scene import EVENT_ID, script, until, wished
 
-Known = dict[str, Found]
+Known = dict[str, ProcessId]
 
 
 def settings(**process: object) -> Settings:
@@ -45,8 +45,8 @@ async def restart(executor: RestartProcess, **params: object) -> Result:
     return await executor.execute(effect, RestartParams.model_validate(effect.params), event)
 
 
-def found_in(result: Result) -> Found:
-    return Found(result.data["pid"], result.data["started"])
+def found_in(result: Result) -> ProcessId:
+    return ProcessId(result.data["pid"], result.data["started"])
 
 
 SLEEP = settings(start=["sleep", "1000"])
@@ -268,7 +268,7 @@ async def test_a_failing_command_tells_exit_and_last_words(runner: Callable[...,
 async def test_a_command_that_overruns_is_ended_whole(runner: Callable[..., RunCommand]) -> None:
     effect, event = wished("run-command")
     params = command("sh", "-c", "setsid sleep 1000 & sleep 1000", timeout_s=0.3)
-    with pytest.raises(Overran):
+    with pytest.raises(CommandTimedOut):
         await runner("/bin/sh").execute(effect, params, event)
     assert not [one for one in living() if carries(one.pid, EVENT_ID)]
 

@@ -20,7 +20,7 @@ from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.stop_process import StopParams, StopProcess
 from pulse_adapters.host.table import LinuxProcessTable
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import Found, Sight
+from pulse_core.ports import ProcessId, ProcessObservation
 from pulse_core.settings import ProcessSettings, Settings
 from tests.integration.host.host_scene import bury, child, until, wished
 
@@ -100,11 +100,13 @@ async def longest_stall(work: Awaitable[object]) -> float:
     return max(gaps)
 
 
-async def look(table: LinuxProcessTable, *processes: ProcessSettings, **known: Found) -> dict[str, Sight]:
+async def look(
+    table: LinuxProcessTable, *processes: ProcessSettings, **known: ProcessId
+) -> dict[str, ProcessObservation]:
     return dict(await table.look(processes, known))
 
 
-async def looked_through(table: LinuxProcessTable, process: ProcessSettings) -> Sight:
+async def looked_through(table: LinuxProcessTable, process: ProcessSettings) -> ProcessObservation:
     """The sight once all searches are over, or have used up their time."""
     sight = (await look(table, process))["it"]
     deadline = time.monotonic() + 5
@@ -116,7 +118,7 @@ async def looked_through(table: LinuxProcessTable, process: ProcessSettings) -> 
 async def test_the_loop_is_not_held_and_others_are_seen(
     table: LinuxProcessTable, hostile: Hostile, other: str
 ) -> None:
-    sights: dict[str, Sight] = {}
+    sights: dict[str, ProcessObservation] = {}
 
     async def looks() -> None:
         for _ in range(5):
@@ -184,7 +186,7 @@ async def test_who_matches_is_found_beside_who_is_not_known(
 async def test_a_known_process_is_believed_while_its_own_line_is_too_long(
     table: LinuxProcessTable, hostile: Hostile
 ) -> None:
-    known = Found(hostile.pid, started(hostile.pid) or 0)
+    known = ProcessId(hostile.pid, started(hostile.pid) or 0)
     for _ in range(4):
         sight = (await look(table, guarded("it", hostile.pattern), it=known))["it"]
         assert sight.found == (known,)

@@ -13,7 +13,7 @@ from pulse_adapters.host.command_lines import KEPT, CommandLines, words
 from pulse_adapters.host.proc import SEARCHED, command_line, pids, started
 from pulse_adapters.host.search import Search
 from pulse_adapters.host.spawn import Spawner
-from pulse_core.ports import Found
+from pulse_core.ports import ProcessId
 from tests.integration.host.host_scene import bury, child, until
 
 
@@ -29,7 +29,7 @@ def word() -> str:
     return f"w{uuid.uuid4().hex}"
 
 
-async def found(search: Search, pattern: str) -> tuple[Found, ...]:
+async def found(search: Search, pattern: str) -> tuple[ProcessId, ...]:
     return (await search.find({"it": pattern}))["it"].found
 
 
@@ -122,7 +122,7 @@ async def test_a_pid_given_out_again_is_another_process(search: Search, word: st
     try:
         await until(lambda: word in command_line(old))
         assert old not in [one.pid for one in await found(search, r"^/bin/sleep 1000 0$")]
-        assert await found(search, word) == (Found(old, started(old) or 0),)
+        assert await found(search, word) == (ProcessId(old, started(old) or 0),)
     finally:
         os.kill(old, 9)
         bury(old)

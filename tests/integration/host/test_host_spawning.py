@@ -12,9 +12,9 @@ import pytest
 
 from pulse_adapters.host import outputs
 from pulse_adapters.host.proc import carries, command_line, entry, is_alive, living
-from pulse_adapters.host.spawn import Overran, Spawner
+from pulse_adapters.host.spawn import CommandTimedOut, Spawner
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import Found
+from pulse_core.ports import ProcessId
 from tests.integration.host.host_scene import said, script, until
 
 # Forks twice with a session of its own in between, so that neither parent, group nor session lead back.
@@ -166,7 +166,7 @@ async def escaped(path: Path, spawner: Spawner, marker: str, timeout: float) -> 
 
 async def test_a_timeout_ends_even_what_left_its_session_twice(spawner: Spawner, tmp_path: Path) -> None:
     path = tmp_path / "pid"
-    with pytest.raises(Overran, match=r"longer than 0\.5 s"):
+    with pytest.raises(CommandTimedOut, match=r"longer than 0\.5 s"):
         await escaped(path, spawner, "effect-1", 0.5)
     left = entry(int(said(path)))
     assert left is None or not left.alive
@@ -187,7 +187,7 @@ async def test_cancelling_ends_the_tree_before_it_returns(spawner: Spawner, tmp_
 
 async def test_a_fork_bomb_is_ended(spawner: Spawner) -> None:
     bomb = "import os, time\nfor _ in range(6): os.fork()\nwhile True: time.sleep(0.01); os.fork() or os._exit(0)"
-    with pytest.raises(Overran):
+    with pytest.raises(CommandTimedOut):
         await spawner.run([sys.executable, "-c", bomb], timeout=0.3, marker="bomb")
     assert not [one for one in living() if carries(one.pid, "bomb")]
 
@@ -237,7 +237,7 @@ async def test_what_is_left_of_its_group_is_ended_too(spawner: Spawner, log: Pat
 
 async def test_a_reused_pid_is_never_signalled(spawner: Spawner, log: Path) -> None:
     found = spawner.start(["sleep", "1000"], output=log)
-    await spawner.end(Found(found.pid, found.started - 1), soft=0.1)
+    await spawner.end(ProcessId(found.pid, found.started - 1), soft=0.1)
     assert is_alive(found)
 
 

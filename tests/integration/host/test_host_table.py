@@ -13,7 +13,7 @@ import pytest
 from pulse_adapters.host.proc import command_line, entry, started
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.table import LinuxProcessTable
-from pulse_core.ports import Found, Sight
+from pulse_core.ports import ProcessId, ProcessObservation
 from pulse_core.settings import ProcessSettings
 from tests.integration.host.host_scene import bury, child, said, script, until
 
@@ -24,7 +24,9 @@ def by(**way: object) -> ProcessSettings:
     )
 
 
-async def seen(table: LinuxProcessTable, process: ProcessSettings, known: Found | None = None) -> Sight:
+async def seen(
+    table: LinuxProcessTable, process: ProcessSettings, known: ProcessId | None = None
+) -> ProcessObservation:
     return (await table.look([process], {"it": known} if known else {}))["it"]
 
 
@@ -33,7 +35,7 @@ def sleeper(word: str) -> list[str]:
 
 
 async def test_a_kill_is_told_once(table: LinuxProcessTable, spawner: Spawner, log: Path) -> None:
-    dead: list[Found] = []
+    dead: list[ProcessId] = []
     found = spawner.start(["sleep", "1000"], output=log)
     table.hold([found], dead.append)
     os.kill(found.pid, 9)
@@ -45,15 +47,15 @@ async def test_a_kill_is_told_once(table: LinuxProcessTable, spawner: Spawner, l
 
 
 async def test_who_was_dead_before_is_told_soon(table: LinuxProcessTable) -> None:
-    dead: list[Found] = []
-    reused = Found(os.getpid(), 1)
-    table.hold([Found(2**22 + 1, 5), reused], dead.append)
+    dead: list[ProcessId] = []
+    reused = ProcessId(os.getpid(), 1)
+    table.hold([ProcessId(2**22 + 1, 5), reused], dead.append)
     assert dead == []
     await until(lambda: len(dead) == 2)
 
 
 async def test_who_is_let_go_is_not_told(table: LinuxProcessTable, spawner: Spawner, log: Path) -> None:
-    dead: list[Found] = []
+    dead: list[ProcessId] = []
     one, other = (spawner.start(["sleep", "1000"], output=log) for _ in range(2))
     table.hold([one, other], dead.append)
     table.hold([other], dead.append)
@@ -74,7 +76,7 @@ async def test_a_zombie_is_not_there(table: LinuxProcessTable) -> None:
 
 
 async def test_a_held_child_that_nobody_waits_for_is_reaped(table: LinuxProcessTable) -> None:
-    dead: list[Found] = []
+    dead: list[ProcessId] = []
     pid = child("/bin/sleep", "1000")
     born = entry(pid)
     assert born is not None
@@ -90,7 +92,7 @@ async def test_without_a_way_only_the_known_one_counts(
     found = spawner.start(["sleep", "1000"], output=log)
     assert (await seen(table, by())).found == ()
     assert (await seen(table, by(), found)).found == (found,)
-    assert (await seen(table, by(), Found(found.pid, found.started + 1))).found == ()
+    assert (await seen(table, by(), ProcessId(found.pid, found.started + 1))).found == ()
 
 
 async def test_every_match_counts_oldest_first_until_the_last_is_gone(
@@ -279,7 +281,7 @@ def unit(active: str, sub: str, result: str = "success", pid: int = 0) -> str:
     return f"LoadState=loaded\nActiveState={active}\nSubState={sub}\nResult={result}\nMainPID={pid}\n"
 
 
-async def asked(answer: Path, text: str, known: Found | None = None) -> Sight:
+async def asked(answer: Path, text: str, known: ProcessId | None = None) -> ProcessObservation:
     script(answer, text)
     spawner = Spawner()
     table = LinuxProcessTable(spawner)

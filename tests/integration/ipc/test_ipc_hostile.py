@@ -65,23 +65,23 @@ async def still_answers(path: Path) -> bool:
     ],
 )
 async def test_what_is_no_request_is_said_so_and_the_connection_goes_on(path: Path, line: bytes) -> None:
-    desk = Desk()
-    async with desk.serve(path), connected(path) as (reader, writer):
+    request_handler = Desk()
+    async with request_handler.serve(path), connected(path) as (reader, writer):
         writer.write(line + ASK)
         assert (await told(reader))["error"]["type"] == "BadRequest"
         assert (await told(reader))["item"]["n"] == 1
-    assert not desk.errors
+    assert not request_handler.errors
 
 
 async def test_noise_never_reaches_the_handler(path: Path) -> None:
-    desk = Desk()
+    request_handler = Desk()
     noise = random.Random(7).randbytes(200_000)
-    async with desk.serve(path):
+    async with request_handler.serve(path):
         async with connected(path) as (reader, writer):
             writer.write(noise + b"\n")
             for _ in range(noise.count(b"\n") + 1):
                 assert "error" in await told(reader)
-        assert not desk.peers
+        assert not request_handler.peers
         assert await still_answers(path)
 
 
@@ -133,16 +133,16 @@ async def test_a_line_that_comes_byte_by_byte_does_not_stretch_the_time_to_idle(
 
 
 async def test_a_stream_that_is_not_read_is_bounded_and_then_dropped(path: Path) -> None:
-    desk = Desk()
-    async with desk.serve(path, Limits(stuck=0.2)), connected(path) as (_, writer):
+    request_handler = Desk()
+    async with request_handler.serve(path, Limits(stuck=0.2)), connected(path) as (_, writer):
         writer.transport.pause_reading()  # type: ignore[attr-defined]  # the stubs know only the base class
         before = resident()
         writer.write(b'{"v": 1, "op": "flood"}\n')
-        while not desk.ended:
+        while not request_handler.ended:
             await asyncio.sleep(0.01)
         assert resident() - before < 8 << 20
         assert await still_answers(path)
-    assert desk.ended == ["flood"]
+    assert request_handler.ended == ["flood"]
 
 
 def resident() -> int:
@@ -157,8 +157,8 @@ async def test_one_who_asks_without_end_does_not_hold_up_another(path: Path) -> 
 
 
 async def test_callers_at_work_beyond_the_limit_are_told_and_later_ones_let_in(path: Path) -> None:
-    desk = Desk()
-    async with desk.serve(path, Limits(connections=3)):
+    request_handler = Desk()
+    async with request_handler.serve(path, Limits(connections=3)):
         async with connected(path) as first, connected(path) as second, connected(path) as third:
             for reader, writer in (first, second, third):
                 writer.write(FOR_EVER)

@@ -70,13 +70,13 @@ def opened(path: Path) -> None:
 
 
 async def test_a_stranger_is_nobody_and_gets_no_further_than_the_door(path: Path) -> None:
-    desk = Desk()
-    async with desk.serve(path, group=GROUP.gr_name):
+    request_handler = Desk()
+    async with request_handler.serve(path, group=GROUP.gr_name):
         opened(path)
         told = await call(path, [], STRANGER, STRANGER)
     assert told["error"]["type"] == "NotWelcome"
     assert f"user {STRANGER} may not talk" in told["error"]["message"]
-    assert not desk.peers
+    assert not request_handler.peers
 
 
 async def test_files_alone_keep_a_stranger_out(path: Path) -> None:
@@ -88,24 +88,31 @@ async def test_files_alone_keep_a_stranger_out(path: Path) -> None:
 async def test_a_member_of_the_group_is_an_agent_and_reaches_the_socket(
     path: Path, groups: list[int], gid: int
 ) -> None:
-    desk = Desk()
-    async with desk.serve(path, group=GROUP.gr_name):
+    request_handler = Desk()
+    async with request_handler.serve(path, group=GROUP.gr_name):
         found, directory = path.stat(), path.parent.stat()
         assert (stat.S_IMODE(found.st_mode), found.st_gid) == (0o660, GROUP.gr_gid)
         assert (stat.S_IMODE(directory.st_mode), directory.st_gid) == (0o750, GROUP.gr_gid)
         assert "item" in await call(path, groups, gid, STRANGER)
-    assert (desk.peers[0].uid, desk.peers[0].gid, desk.peers[0].role) == (STRANGER, gid, Role.AGENT)
+    assert (request_handler.peers[0].uid, request_handler.peers[0].gid, request_handler.peers[0].role) == (
+        STRANGER,
+        gid,
+        Role.AGENT,
+    )
 
 
 async def test_the_owner_and_root_are_persons(path: Path) -> None:
     from pulse_adapters.ipc.server import serve
 
-    desk = Desk()
-    async with serve(path, desk, owner=STRANGER, on_error=desk.errors.append):
+    request_handler = Desk()
+    async with serve(path, request_handler, owner=STRANGER, on_error=request_handler.errors.append):
         assert path.stat().st_uid == STRANGER
         assert "item" in await call(path, [], STRANGER, STRANGER)
         assert "item" in await call(path, [], 0, 0)
-    assert [(peer.uid, peer.role) for peer in desk.peers] == [(STRANGER, Role.PERSON), (0, Role.PERSON)]
+    assert [(peer.uid, peer.role) for peer in request_handler.peers] == [
+        (STRANGER, Role.PERSON),
+        (0, Role.PERSON),
+    ]
 
 
 @asynccontextmanager

@@ -106,8 +106,8 @@ async def test_half_a_line_is_nothing_asked(path: Path) -> None:
 
 
 async def test_a_request_under_way_is_never_ended_to_make_room(path: Path) -> None:
-    desk = Desk()
-    async with desk.serve(path, Limits(connections=2)), calling(path, 2) as (works, idle):
+    request_handler = Desk()
+    async with request_handler.serve(path, Limits(connections=2)), calling(path, 2) as (works, idle):
         assert "item" in await works.says(FOR_EVER)
         for _ in range(5):
             assert await answered(path)
@@ -116,8 +116,8 @@ async def test_a_request_under_way_is_never_ended_to_make_room(path: Path) -> No
             assert "item" in await other.says(FOR_EVER)
             async with calling(path) as (third,):
                 assert "try again later" in (await third.heard())["error"]["message"]
-        assert not desk.ended[1:]
-    assert desk.ended == ["for-ever", "for-ever"]
+        assert not request_handler.ended[1:]
+    assert request_handler.ended == ["for-ever", "for-ever"]
 
 
 FOLLOW = b'{"v": 1, "op": "follow"}\n'
@@ -139,12 +139,12 @@ async def test_sixty_four_who_follow_leave_room_for_whoever_asks(path: Path) -> 
 
 
 async def test_a_follower_that_goes_makes_room_for_the_next(path: Path) -> None:
-    desk = Desk()
-    async with desk.serve(path, Limits(followers=1)), calling(path) as (late,):
+    request_handler = Desk()
+    async with request_handler.serve(path, Limits(followers=1)), calling(path) as (late,):
         async with calling(path) as (early,):
             assert "item" in await early.says(FOLLOW)
             assert "error" in await late.says(FOLLOW)
-        while not desk.ended:
+        while not request_handler.ended:
             await asyncio.sleep(0)
         assert "item" in await late.says(FOLLOW)
 

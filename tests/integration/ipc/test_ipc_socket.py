@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.ipc.place import SocketUnusable
 from pulse_adapters.ipc.protocol import BadRequest, InternalError, NewerProtocol, NotAnswering
+from pulse_adapters.ipc.socket_path import SocketUnusable
 from pulse_adapters.ipc.wire import Limits
 from pulse_core.model.errors import HomeBusy, Refused, UnknownName
 from tests.integration.ipc.ipc_desk import Desk
@@ -33,14 +33,14 @@ async def asked(path: Path, call: Callable[[Client], Any], timeout: float = 10.0
 
 
 async def test_a_question_gets_its_answer_and_a_stream_all_of_them(path: Path) -> None:
-    desk = Desk()
-    async with desk.serve(path):
+    request_handler = Desk()
+    async with request_handler.serve(path):
         assert (await asked(path, lambda client: client.ask("echo", text="ü\n", n=[1])))["text"] == "ü\n"
         assert [item["n"] for item in await asked(path, lambda c: list(c.stream("count", upto=5)))] == [
             *range(5)
         ]
         assert await asked(path, lambda client: client.ask("nothing")) == {}
-    assert desk.peers[0].pid == os.getpid()
+    assert request_handler.peers[0].pid == os.getpid()
 
 
 async def test_one_connection_takes_many_questions_in_order(path: Path) -> None:
@@ -52,7 +52,7 @@ async def test_one_connection_takes_many_questions_in_order(path: Path) -> None:
 
 
 async def test_errors_arrive_as_what_they_are_and_the_connection_goes_on(path: Path) -> None:
-    desk = Desk()
+    request_handler = Desk()
 
     def work(client: Client) -> None:
         with pytest.raises(HomeBusy, match="held by process 42") as busy:
@@ -65,9 +65,9 @@ async def test_errors_arrive_as_what_they_are_and_the_connection_goes_on(path: P
             client.ask("break")
         assert client.ask("echo", n=1)["n"] == 1
 
-    async with desk.serve(path):
+    async with request_handler.serve(path):
         await asked(path, work)
-    assert [repr(error) for error in desk.errors] == ["KeyError('secret')"]
+    assert [repr(error) for error in request_handler.errors] == ["KeyError('secret')"]
 
 
 async def test_a_newer_caller_is_told_to_restart_the_older_daemon(path: Path) -> None:
@@ -91,34 +91,34 @@ async def test_a_slow_answer_shows_signs_of_life_and_only_the_whole_question_tim
 
 
 async def test_who_leaves_in_mid_stream_ends_it(path: Path) -> None:
-    desk = Desk()
+    request_handler = Desk()
 
     def work(client: Client) -> None:
         for _ in client.stream("for-ever"):
             break
 
-    async with desk.serve(path):
+    async with request_handler.serve(path):
         await asked(path, work)
         async with asyncio.timeout(10):
-            while not desk.ended:
+            while not request_handler.ended:
                 await asyncio.sleep(0.001)
         assert (await asked(path, lambda client: client.ask("echo", n=1)))["n"] == 1
 
 
 async def test_leaving_the_server_hangs_up_and_removes_the_socket(path: Path) -> None:
-    desk = Desk()
+    request_handler = Desk()
 
     def work(client: Client) -> None:
         with pytest.raises(NotAnswering, match="hung up"):
             list(client.stream("for-ever"))
 
-    async with desk.serve(path):
+    async with request_handler.serve(path):
         call = asyncio.ensure_future(asked(path, work))
         async with asyncio.timeout(10):
-            while not desk.peers:
+            while not request_handler.peers:
                 await asyncio.sleep(0.001)
     await call
-    assert desk.ended == ["for-ever"]
+    assert request_handler.ended == ["for-ever"]
     assert not path.exists()
     with pytest.raises(NotAnswering, match="upulse daemon start"):
         await asked(path, lambda client: client.ask("echo"))

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from pulse_adapters.logs.reader import FollowedLogs
-from pulse_core.ports import Heard, Place, Progress
+from pulse_core.ports import LogBatch, Place, ReadProgress
 from pulse_core.settings import LogSettings
 
 
@@ -20,10 +20,10 @@ class Ear:
     def __init__(self, *logs: LogSettings, journalctl: tuple[str, ...] = ("journalctl",)) -> None:
         self.logs = logs
         self.said: list[tuple[str, str]] = []
-        self.messages: list[Heard] = []
+        self.messages: list[LogBatch] = []
         self.heard: list[tuple[str, str]] = []
         self.counted = 0
-        self.progress = Progress((), {})
+        self.progress = ReadProgress((), {})
         self.places: dict[str, Place] = {}
         self.reader = FollowedLogs(lambda whose, words: self.said.append((whose, words)), journalctl)
         self.reader.listen(self._news)
@@ -41,15 +41,15 @@ class Ear:
         """Follow, as if the settings had been read again; returns when the reader is at work."""
         self.logs = logs or self.logs
         known = {log.path for log in self.logs if log.path} if self.places else set()
-        self.progress = Progress((), {})
+        self.progress = ReadProgress((), {})
         self.reader.follow(self.logs, self.places, known)
-        await self.until(lambda: self.progress is not Progress((), {}) and self.began)
+        await self.until(lambda: self.progress is not ReadProgress((), {}) and self.began)
 
     began = False
 
     def _news(self) -> None:
         for message in self.reader.take():
-            if isinstance(message, Progress):
+            if isinstance(message, ReadProgress):
                 self.progress, self.began = message, True
                 self.places |= message.places
                 continue

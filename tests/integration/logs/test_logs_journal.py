@@ -12,7 +12,7 @@ import pytest
 
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.table import LinuxProcessTable
-from pulse_adapters.logs.journal import DROPPED, Unit
+from pulse_adapters.logs.journal import DROPPED, JournalUnit
 from pulse_core.settings import LogSettings, ProcessSettings
 from tests.integration.logs.logs_ear import Ear
 
@@ -136,7 +136,7 @@ async def test_without_journalctl_it_is_said_what_is_missing(tmp_path: Path) -> 
 
 def test_tries_come_ever_more_rarely() -> None:
     said: list[str] = []
-    unit = Unit("a.service", False, (0,), lambda _whose, words: said.append(words), ("false",))
+    unit = JournalUnit("a.service", False, (0,), lambda _whose, words: said.append(words), ("false",))
     pauses = []
     for _ in range(12):
         unit.start()
@@ -150,14 +150,14 @@ def test_tries_come_ever_more_rarely() -> None:
 
 @pytest.mark.parametrize("place", [{}, {"cursor": "x"}, {"total": "many", "cursor": "x"}])
 def test_a_place_of_another_version_is_as_none(place: dict[str, Any]) -> None:
-    unit = Unit("a.service", False, (0,), lambda *_: None)
+    unit = JournalUnit("a.service", False, (0,), lambda *_: None)
     began = unit.place()
     unit.restore(place)
     assert unit.place() == began
 
 
 def test_a_place_is_gone_on_with() -> None:
-    unit = Unit("a.service", False, (0,), lambda *_: None)
+    unit = JournalUnit("a.service", False, (0,), lambda *_: None)
     unit.restore({"total": 9, "since": 1_700_000_000_123_456})
     assert "--since=@1700000000.123456" in unit.argv()
     unit.restore({"total": 9, "cursor": "s=1;i=2"})

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from pulse_adapters.metrics.beat import beaten
+from pulse_adapters.metrics.heartbeat import beaten
 from pulse_core.settings import HeartbeatSettings
 from tests.integration.metrics.metrics_scene import free_port, receiving
 from upulse_cli.companions import Heartbeat
@@ -115,7 +115,7 @@ async def test_a_child_that_is_killed_or_stopped_is_replaced(
     async with beating(body.heart(f"http://127.0.0.1:{port}/")):
         for sign, words in ((signal.SIGKILL, "died"), (signal.SIGSTOP, "hung")):
             await until(lambda: got[-1] == 200 and len(got) > 3)
-            (child,) = [one for one in psutil.Process().children() if "metrics.beat" in last_word(one)]
+            (child,) = [one for one in psutil.Process().children() if "metrics.heartbeat" in last_word(one)]
             child.send_signal(sign)
             await until(lambda words=words: any(words in one for one in body.said))
             count = len(got)
@@ -130,7 +130,7 @@ async def test_without_a_url_nobody_beats() -> None:
 def test_the_child_ends_with_its_input(beats: tuple[int, list[int]]) -> None:
     port, _ = beats
     order = json.dumps({"url": f"http://127.0.0.1:{port}/", "seconds": 5})
-    argv = [sys.executable, "-m", "pulse_adapters.metrics.beat"]
+    argv = [sys.executable, "-m", "pulse_adapters.metrics.heartbeat"]
     done = subprocess.run(
         argv, input=f"{order}\n" * 2, capture_output=True, text=True, timeout=20, check=True
     )

@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as Wire
 
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.metrics.tracing import Kept
+from pulse_adapters.metrics.tracing import PositionFile
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog, new_id
 from pulse_adapters.sqlite.vitals import SqliteVitals
@@ -125,7 +125,7 @@ async def test_a_failure_is_one(home: Lived) -> None:
 
 async def test_after_a_restart_nothing_is_missing_and_nothing_sent_twice(home: Lived) -> None:
     await home.record(1)
-    collector, kept = Collector(), Kept(home.path / "exported.json")
+    collector, kept = Collector(), PositionFile(home.path / "exported.json")
     with receiving(collector) as port:
         for tick in range(2, 6):
             if tick % 2:

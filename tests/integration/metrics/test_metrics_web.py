@@ -9,15 +9,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from pulse_adapters.metrics.families import Seen
+from pulse_adapters.metrics.families import MetricsInput
 from pulse_adapters.metrics.page import Page
-from pulse_adapters.metrics.web import MOST, Server, served_at
+from pulse_adapters.metrics.web import MOST, PageServer, served_at
 from tests.integration.metrics.metrics_scene import eventually, fetched, free_port
 
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    server = Server("127.0.0.1:0", Page(lambda: Seen(True, {}), "1"))
+    server = PageServer("127.0.0.1:0", Page(lambda: MetricsInput(True, {}), "1"))
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield int(server.server_address[1])
     server.shutdown()
@@ -82,14 +82,14 @@ def test_many_at_once_are_all_answered(port: int) -> None:
 
 
 def test_a_port_in_use_is_words(port: int) -> None:
-    page = Page(lambda: Seen(True, {}), "1")
+    page = Page(lambda: MetricsInput(True, {}), "1")
     assert served_at(f"127.0.0.1:{port}", page) == (
         f"127.0.0.1:{port} can't be listened on: Address already in use; it is tried again"
     )
 
 
 def test_an_address_that_is_nobodys_is_words() -> None:
-    said = served_at("192.0.2.1:9464", Page(lambda: Seen(True, {}), "1"))
+    said = served_at("192.0.2.1:9464", Page(lambda: MetricsInput(True, {}), "1"))
     assert said.startswith("192.0.2.1:9464 can't be listened on: ")
 
 
@@ -97,9 +97,9 @@ def test_it_also_serves_over_version_six() -> None:
     if not socket.has_ipv6:
         pytest.skip("there is no IPv6 here")
     port = free_port()
-    page = Page(lambda: Seen(True, {}), "1")
+    page = Page(lambda: MetricsInput(True, {}), "1")
     try:
-        server = Server(f"[::1]:{port}", page)
+        server = PageServer(f"[::1]:{port}", page)
     except OSError:
         pytest.skip("there is no IPv6 here")
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()

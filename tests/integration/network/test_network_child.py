@@ -11,15 +11,15 @@ import pytest
 from pulse_adapters.network import prober as room
 from pulse_adapters.network.child import Child
 from pulse_adapters.network.prober import ChildProber
-from pulse_core.ports import Answer, Question, Trouble
+from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from tests.integration.network.network_servers import OK, page_server, says, stalls
 
 SECOND = 1_000_000
 LONG, SHORT = 30.0, 0.3
 
 
-def page(port: int, seconds: float = 5) -> Question:
-    return Question("http", f"http://127.0.0.1:{port}/", round(seconds * SECOND))
+def page(port: int, seconds: float = 5) -> ProbeRequest:
+    return ProbeRequest("http", f"http://127.0.0.1:{port}/", round(seconds * SECOND))
 
 
 def lives(pid: int) -> bool:
@@ -90,7 +90,7 @@ async def test_a_question_that_kills_is_put_twice_and_no_more(prober: ChildProbe
 
     async with page_server(serve) as port, page_server(says(OK)) as good:
         answer = await prober.ask(page(port))
-        assert answer == Answer(Trouble.UNASKED, "the process that asks died, and another one after it")
+        assert answer == ProbeResult(Trouble.UNASKED, "the process that asks died, and another one after it")
         assert len(seen) == 2
         await begun(prober, good)
 
@@ -104,7 +104,7 @@ async def test_a_child_that_hangs_is_ended_and_replaced(
         os.kill(hung, signal.SIGSTOP)
         monkeypatch.setattr(room, "MARGIN_S", SHORT)
         answer = await prober.ask(page(port, 0.1))
-        assert answer == Answer(Trouble.UNASKED, "the process that asks hung, and was ended")
+        assert answer == ProbeResult(Trouble.UNASKED, "the process that asks hung, and was ended")
         monkeypatch.setattr(room, "MARGIN_S", LONG)
         assert await begun(prober, port) != hung
     assert not lives(hung)
@@ -159,6 +159,6 @@ async def test_a_package_that_is_not_installed_is_named_with_the_way_to_get_it(
     missing = f"raise ModuleNotFoundError(\"No module named '{package}'\")"
     (tmp_path / f"{package}.py").write_text(missing)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    answer = await prober.ask(Question(about, "http://127.0.0.1:1/", SECOND, ("127.0.0.1",)))
+    answer = await prober.ask(ProbeRequest(about, "http://127.0.0.1:1/", SECOND, ("127.0.0.1",)))
     words = f"No module named '{package}'; install it with: pip install dnspython httpx"
     assert (answer.trouble, answer.detail) == (Trouble.UNASKED, words)

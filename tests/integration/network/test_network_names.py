@@ -4,14 +4,16 @@ import dns.rcode
 import pytest
 
 from pulse_adapters.network.prober import ChildProber
-from pulse_core.ports import Answer, Question, Trouble
+from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from tests.integration.network.network_servers import Reply, addresses, name_server, truncated
 
 SECOND = 1_000_000
 
 
-async def asked(prober: ChildProber, *servers: str, seconds: float = 5, name: str = "one.example") -> Answer:
-    return await prober.ask(Question("dns", name, round(seconds * SECOND), servers))
+async def asked(
+    prober: ChildProber, *servers: str, seconds: float = 5, name: str = "one.example"
+) -> ProbeResult:
+    return await prober.ask(ProbeRequest("dns", name, round(seconds * SECOND), servers))
 
 
 def another_question(packet: bytes) -> bytes | None:

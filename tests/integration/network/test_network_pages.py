@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from pulse_adapters.network.prober import ChildProber
-from pulse_core.ports import Answer, Question, Trouble
+from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from tests.integration.network.network_servers import (
     ENDLESS,
     OK,
@@ -22,8 +22,8 @@ SECOND = 1_000_000
 HEADERS = b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000
 
 
-async def fetched(prober: ChildProber, url: str, seconds: float = 5) -> Answer:
-    return await prober.ask(Question("http", url, round(seconds * SECOND)))
+async def fetched(prober: ChildProber, url: str, seconds: float = 5) -> ProbeResult:
+    return await prober.ask(ProbeRequest("http", url, round(seconds * SECOND)))
 
 
 @pytest.mark.parametrize("status", [200, 204, 301, 404, 500, 503])

@@ -13,13 +13,13 @@ import psutil
 import pytest
 
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.notify.courier import PROGRAM, ChildCourier
 from pulse_adapters.notify.executor import Notify
 from pulse_adapters.notify.notice import NoticeParams
+from pulse_adapters.notify.transport import PROGRAM, ChildTransport
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Letter
+from pulse_core.ports import OutgoingMessage
 from pulse_core.settings import Settings
 from tests.postbox import Postbox, drip, fail, hang_up, postbox
 
@@ -44,14 +44,14 @@ def words(one: psutil.Process) -> list[str]:
         return []
 
 
-def to(box: Postbox, path: str = "", title: str = "t", good: bool = False) -> Letter:
-    return Letter(box.url(path), title, "the body\nin two lines", good)
+def to(box: Postbox, path: str = "", title: str = "t", good: bool = False) -> OutgoingMessage:
+    return OutgoingMessage(box.url(path), title, "the body\nin two lines", good)
 
 
 async def test_a_message_arrives_as_it_was_written(box: Postbox) -> None:
     bad, good = to(box, title="gateway stays down"), to(box, title="resolved: gateway", good=True)
-    assert await ChildCourier().deliver([bad]) == [""]
-    assert await ChildCourier().deliver([good]) == [""]
+    assert await ChildTransport().deliver([bad]) == [""]
+    assert await ChildTransport().deliver([good]) == [""]
     (_, first), (_, second) = box.posts
     assert (first["title"], first["message"], first["type"]) == (
         "gateway stays down", "the body\nin two lines", "warning",
@@ -63,9 +63,9 @@ async def test_a_message_arrives_as_it_was_written(box: Postbox) -> None:
 async def test_each_address_fails_for_itself_and_says_why(box: Postbox) -> None:
     box.manners |= {"fails": fail, "hangs-up": hang_up}
     letters = [to(box, path) for path in ("fails", "good", "hangs-up")]
-    nobody = Letter("json://127.0.0.1:1/", "t", "b")
-    odd = Letter(f"nosuchservice://{SECRET}", "t", "b")
-    failed, arrived, died, refused, unknown = await ChildCourier().deliver([*letters, nobody, odd])
+    nobody = OutgoingMessage("json://127.0.0.1:1/", "t", "b")
+    odd = OutgoingMessage(f"nosuchservice://{SECRET}", "t", "b")
+    failed, arrived, died, refused, unknown = await ChildTransport().deliver([*letters, nobody, odd])
     assert "500" in failed
     assert arrived == ""
     assert all(why for why in (died, refused))
@@ -74,14 +74,14 @@ async def test_each_address_fails_for_itself_and_says_why(box: Postbox) -> None:
 
 async def test_who_never_ends_answering_is_given_up_and_the_others_are_known(box: Postbox) -> None:
     box.manners["drips"] = drip
-    answers = await ChildCourier(patience=5.0).deliver([to(box, "drips"), to(box, "good")])
+    answers = await ChildTransport(patience=5.0).deliver([to(box, "drips"), to(box, "good")])
     assert answers == ["no answer within 5 s", ""]
     assert children() == []
 
 
 async def test_a_child_that_is_killed_on_the_way_is_an_answer_too(box: Postbox) -> None:
     box.manners["drips"] = drip
-    sending = asyncio.create_task(ChildCourier().deliver([to(box, "drips")]))
+    sending = asyncio.create_task(ChildTransport().deliver([to(box, "drips")]))
     await asyncio.to_thread(box.came.wait, 30)
     (child,) = children()
     child.kill()
@@ -90,7 +90,7 @@ async def test_a_child_that_is_killed_on_the_way_is_an_answer_too(box: Postbox) 
 
 async def test_who_calls_it_back_ends_it(box: Postbox) -> None:
     box.manners["drips"] = drip
-    sending = asyncio.create_task(ChildCourier().deliver([to(box, "drips")]))
+    sending = asyncio.create_task(ChildTransport().deliver([to(box, "drips")]))
     await asyncio.to_thread(box.came.wait, 30)
     sending.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -117,8 +117,8 @@ ENDLESS = "import sys; sys.stdin.read(); print('x' * 10**6); sys.stdin.read()"
 async def test_whatever_the_child_does_each_letter_has_its_answer(
     program: tuple[str, ...], answers: list[str]
 ) -> None:
-    letters = [Letter("json://127.0.0.1:1/", "t" * 100_000, "b")] * 2
-    assert await ChildCourier(program=program).deliver(letters) == answers
+    letters = [OutgoingMessage("json://127.0.0.1:1/", "t" * 100_000, "b")] * 2
+    assert await ChildTransport(program=program).deliver(letters) == answers
 
 
 def test_a_child_whose_daemon_is_gone_ends_itself(box: Postbox) -> None:
@@ -129,15 +129,15 @@ def test_a_child_whose_daemon_is_gone_ends_itself(box: Postbox) -> None:
 
 
 async def test_no_secret_is_told(box: Postbox) -> None:
-    letter = Letter(f"json://user:{SECRET}@127.0.0.1:1/{SECRET}x/?token={SECRET}", "t", "b")
-    (why,) = await ChildCourier().deliver([letter])
+    letter = OutgoingMessage(f"json://user:{SECRET}@127.0.0.1:1/{SECRET}x/?token={SECRET}", "t", "b")
+    (why,) = await ChildTransport().deliver([letter])
     assert why
     assert SECRET not in why
 
 
 async def test_no_secret_stands_in_a_command_line(box: Postbox) -> None:
     box.manners[SECRET] = drip
-    sending = asyncio.create_task(ChildCourier().deliver([to(box, SECRET)]))
+    sending = asyncio.create_task(ChildTransport().deliver([to(box, SECRET)]))
     await asyncio.to_thread(box.came.wait, 30)
     assert not [one for one in children() if SECRET in " ".join(one.cmdline())]
     sending.cancel()
@@ -148,13 +148,13 @@ async def test_without_apprise_it_is_said_how_to_get_it(tmp_path: Path) -> None:
     (tmp_path / "apprise.py").write_text("raise ImportError")
     program = (sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
                "from pulse_adapters.notify.deliver import main; main()")  # fmt: skip
-    (why,) = await ChildCourier(program=program).deliver([Letter("json://127.0.0.1:1/", "t", "b")])
+    (why,) = await ChildTransport(program=program).deliver([OutgoingMessage("json://127.0.0.1:1/", "t", "b")])
     assert why.endswith("install it with: pip install 'upulse[notify]'")
 
 
 async def test_what_a_service_cannot_take_at_once_is_split_and_not_lost(box: Postbox) -> None:
     body = "\n".join(f"line {number} of a long story" for number in range(3_000))
-    assert await ChildCourier().deliver([Letter(box.url(), "t", body)]) == [""]
+    assert await ChildTransport().deliver([OutgoingMessage(box.url(), "t", body)]) == [""]
     assert "line 2999 of" in "".join(post["message"] for _, post in box.posts)
 
 
@@ -165,7 +165,7 @@ async def test_the_executor_sends_what_is_begun_together_and_retries_what_is_mis
     box.manners["two"] = fail
     clock = SystemClock()
     environment = {**os.environ, "ONE": box.url("one")}
-    notify = Notify(lambda: settings, ChildCourier(), clock, environment=environment)
+    notify = Notify(lambda: settings, ChildTransport(), clock, environment=environment)
 
     async def carry_out(number: int) -> PulseError | None:
         params = {"title": f"n{number}", "text": "words"}

@@ -12,7 +12,7 @@ from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
-from pulse_core.ports import History, Hosts, Insight, Kept, Revision
+from pulse_core.ports import FoldResult, History, Hosts, Revision, UserProjectionState
 from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 
@@ -71,11 +71,11 @@ def grown(events: Sequence[Event]) -> State:
 
 
 @asynccontextmanager
-async def hosting(
+async def host_supervisor(
     revision: Revision,
     prev: Snapshot | None = None,
     events: Sequence[Event] = (),
-    kept: Mapping[str, Kept] | None = None,
+    kept: Mapping[str, UserProjectionState] | None = None,
     hosts: ChildHosts | None = None,
 ) -> AsyncIterator[ChildRuleHost]:
     """A host that has loaded the revision."""
@@ -88,7 +88,7 @@ async def hosting(
         await host.close()
 
 
-async def folded(host: ChildRuleHost, tick: int, **more: Any) -> Insight:
+async def folded(host: ChildRuleHost, tick: int, **more: Any) -> FoldResult:
     """What comes of the next tick."""
     return await host.fold(at(tick - 1), at(tick, **more))
 

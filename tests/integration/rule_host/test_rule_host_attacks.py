@@ -11,7 +11,7 @@ import pytest
 
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sandbox.scratch_folder import Scratch
-from pulse_core.ports import CannotLoad, Fault
+from pulse_core.ports import CannotLoad, EngineFault
 from tests.integration.rule_host.rule_host_attacks import AT_IMPORT, ATTACKS, Attack
 from tests.integration.rule_host.rule_host_engines import (
     DEADLINE,
@@ -19,7 +19,7 @@ from tests.integration.rule_host.rule_host_engines import (
     at,
     folded,
     history_of,
-    hosting,
+    host_supervisor,
     is_running,
     place_of,
     rule,
@@ -34,7 +34,7 @@ SLACK = 0.15
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_an_attack_costs_one_deadline_and_is_named(name: str, tmp_path: Path) -> None:
     attack = ATTACKS[name]
-    async with hosting(written(tmp_path, attack.source + GOOD)) as host:
+    async with host_supervisor(written(tmp_path, attack.source + GOOD)) as host:
         pid, began = host.pid, time.monotonic()
         insight = await folded(host, 2)
         took = time.monotonic() - began
@@ -95,12 +95,14 @@ async def test_a_scratch_folder_that_is_filled_costs_the_host(tmp_path: Path) ->
         """,
         before="import os",
     )
-    async with hosting(written(tmp_path, fills)) as host:
+    async with host_supervisor(written(tmp_path, fills)) as host:
         tick = 1
         while host.alive:
             assert tick < 20
             insight = await folded(host, tick := tick + 1)
-        assert insight.faults == (Fault("engine", "its host said nothing, but filled its scratch folder"),)
+        assert insight.faults == (
+            EngineFault("engine", "its host said nothing, but filled its scratch folder"),
+        )
 
 
 async def test_nothing_is_left_of_a_host(tmp_path: Path) -> None:
@@ -119,7 +121,9 @@ async def test_nothing_is_left_of_a_host(tmp_path: Path) -> None:
         """,
         before="import os",
     )
-    async with hosting(written(tmp_path / "engine", litter), hosts=ChildHosts(scratch=str(scratch))) as host:
+    async with host_supervisor(
+        written(tmp_path / "engine", litter), hosts=ChildHosts(scratch=str(scratch))
+    ) as host:
         assert not (await folded(host, 2)).faults
         assert (next(scratch.iterdir()) / "c").exists()
     assert not list(scratch.iterdir())

@@ -10,7 +10,7 @@ import pytest
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ErrorReported, Paused
-from pulse_core.ports import CannotLoad, Fault, Kept
+from pulse_core.ports import CannotLoad, EngineFault, UserProjectionState
 from pulse_core.projections import State
 from tests.events import event
 from tests.integration.rule_host.rule_host_engines import (
@@ -18,7 +18,7 @@ from tests.integration.rule_host.rule_host_engines import (
     folded,
     grown,
     history_of,
-    hosting,
+    host_supervisor,
     rule,
     written,
 )
@@ -49,7 +49,7 @@ EVENTS = [error(1), error(2, "y"), event(3, Paused()), error(4)]
 
 async def test_an_own_projection_is_built_from_history_and_goes_on(tmp_path: Path) -> None:
     revision = written(tmp_path, SHOWS, COUNTS)
-    async with hosting(revision, at(1, grown(EVENTS[:3])), EVENTS) as host:
+    async with host_supervisor(revision, at(1, grown(EVENTS[:3])), EVENTS) as host:
         host.feed(EVENTS[3:])
         insight = await folded(host, 2, state=grown(EVENTS))
         kept = await host.keep()
@@ -68,10 +68,13 @@ async def test_a_kept_projection_goes_on_from_there_and_one_of_another_version_d
     tmp_path: Path,
 ) -> None:
     revision = written(tmp_path, SHOWS, COUNTS)
-    async with hosting(revision) as host:
+    async with host_supervisor(revision) as host:
         version = host.loaded.projections["counts"]
-    kept = {"counts": Kept(version, 2, '{"kept":5}'), "last": Kept("other", 2, "[99, 1]")}
-    async with hosting(revision, at(1, grown(EVENTS)), EVENTS, kept) as host:
+    kept = {
+        "counts": UserProjectionState(version, 2, '{"kept":5}'),
+        "last": UserProjectionState("other", 2, "[99, 1]"),
+    }
+    async with host_supervisor(revision, at(1, grown(EVENTS)), EVENTS, kept) as host:
         insight = await folded(host, 2, state=grown(EVENTS))
     assert insight.verdict.notes[1] == "{'counts': {'kept': 5, 'x': 1}, 'last': [4, 'error']}"
 
@@ -86,14 +89,14 @@ async def test_its_version_changes_with_its_code_but_not_with_a_comment(tmp_path
         COUNTS.replace("step=count,", "step=count, version=2,"),
     ]
     for number, text in enumerate(changes):
-        async with hosting(written(tmp_path / str(number), SHOWS, text)) as host:
+        async with host_supervisor(written(tmp_path / str(number), SHOWS, text)) as host:
             versions.append(host.loaded.projections["counts"])
     assert versions[0] == versions[1]
     assert len(set(versions)) == 4
 
 
 async def test_what_is_provisional_is_not_kept(tmp_path: Path) -> None:
-    async with hosting(written(tmp_path, SHOWS, COUNTS)) as host:
+    async with host_supervisor(written(tmp_path, SHOWS, COUNTS)) as host:
         host.feed([error(1)])
         await folded(host, 2, state=replace(State(), provisional=1))
         assert await host.keep() == {}
@@ -125,7 +128,7 @@ def step(value, event):
 RULES = [shows]
 PROJECTIONS = {{"mine": Projection(start=0, step=step)}}
 """
-    async with hosting(written(tmp_path, SHOWS, text)) as host:
+    async with host_supervisor(written(tmp_path, SHOWS, text)) as host:
         events = [error(1, "bad"), error(2), error(3)]
         host.feed(events[:1])
         insight = await folded(host, 2, state=grown(events[:1]))
@@ -149,11 +152,11 @@ def step(value, event):
 
 PROJECTIONS = {"mine": Projection(start=0, step=step)}
 """
-    async with hosting(written(tmp_path, "", text)) as host:
+    async with host_supervisor(written(tmp_path, "", text)) as host:
         host.feed([error(1)])
         insight = await folded(host, 2, state=grown([error(1)]))
         assert insight.faults == (
-            Fault("projection:mine", "took longer than 250 ms, and its host was ended (engine.py:6)"),
+            EngineFault("projection:mine", "took longer than 250 ms, and its host was ended (engine.py:6)"),
         )
 
 
@@ -181,7 +184,7 @@ async def test_what_rules_ordinarily_import_is_there(tmp_path: Path) -> None:
     there = datetime.datetime.fromtimestamp(curr.now.at / 10**6, zoneinfo.ZoneInfo("Europe/Berlin"))
     return Verdict(notes=(there.isoformat(), importlib.metadata.version("pydantic")))
     """
-    async with hosting(written(tmp_path, rule(body, before=before))) as host:
+    async with host_supervisor(written(tmp_path, rule(body, before=before))) as host:
         insight = await folded(host, 2)
     assert insight.faults == ()
     assert insight.verdict.notes == ("2001-09-09T03:46:42+02:00", metadata.version("pydantic"))
@@ -199,7 +202,7 @@ RULES = []
 WATCHERS = [Looks()]
 EXECUTORS = [Does()]
 """
-    async with hosting(written(tmp_path, "", text)) as host:
+    async with host_supervisor(written(tmp_path, "", text)) as host:
         assert (host.loaded.watchers, host.loaded.executors) == (("looks",), ("do-it",))
 
 
@@ -265,7 +268,7 @@ async def test_plugins_rules_are_outermost_and_a_broken_plugin_is_left_out(
 ) -> None:
     hosts = ChildHosts(plugins={"calm": "calm.nights:calm", "broken": "calm.broken:x", "gone": "no_such:x"})
     source = rule("return Verdict(notes=('own',))", "own_rule")
-    async with hosting(written(tmp_path / "engine", source), hosts=hosts) as host:
+    async with host_supervisor(written(tmp_path / "engine", source), hosts=hosts) as host:
         assert host.loaded.rules == ("calm", "own_rule")
         assert host.loaded.plugins == ("calm",)
         insight = await folded(host, 2)
@@ -274,7 +277,7 @@ async def test_plugins_rules_are_outermost_and_a_broken_plugin_is_left_out(
         assert "ZeroDivisionError: division by zero (calm/broken.py:1)" in insight.faults[0].message
         assert "No module named 'no_such'" in insight.faults[1].message
         insight = await folded(host, 3)
-        assert insight.faults == (Fault("rule:calm", "ValueError: three (calm/nights.py:7)"),)
+        assert insight.faults == (EngineFault("rule:calm", "ValueError: three (calm/nights.py:7)"),)
 
 
 BRINGING = """
@@ -300,7 +303,7 @@ async def test_a_plugin_brings_projections_and_one_that_takes_a_name_of_the_engi
     (plugin / "bringing.py").write_text(BRINGING)
     hosts = ChildHosts(plugins={"brings": "calm.bringing:brings", "clashes": "calm.bringing:clashes"})
     own = rule("return await inner(prev, curr)", "taken")
-    async with hosting(written(tmp_path / "engine", own), hosts=hosts) as host:
+    async with host_supervisor(written(tmp_path / "engine", own), hosts=hosts) as host:
         assert host.loaded.plugins == ("brings",)
         assert host.loaded.rules == ("counts", "taken")
         insight = await folded(host, 2)

@@ -6,7 +6,7 @@ import pytest
 
 from pulse_adapters.rule_host.determinism import strays, strays_in
 from pulse_adapters.rule_host.hosts import ChildHosts
-from tests.integration.rule_host.rule_host_engines import folded, hosting, rule, written
+from tests.integration.rule_host.rule_host_engines import folded, host_supervisor, rule, written
 
 TOLD = {
     "import time\ntime.time()": "time.time",
@@ -91,7 +91,7 @@ async def keeps(prev, curr, inner):
 
 
 async def test_in_staging_calls_are_told_as_they_happen(tmp_path: Path) -> None:
-    async with hosting(written(tmp_path, RUNS), hosts=ChildHosts(dev=True)) as host:
+    async with host_supervisor(written(tmp_path, RUNS), hosts=ChildHosts(dev=True)) as host:
         insight = await folded(host, 2)
         assert {fault.whose for fault in insight.faults} == {"determinism"}
         words = [fault.message.replace(" makes a replay differ", "") for fault in insight.faults]
@@ -105,14 +105,14 @@ async def test_in_staging_calls_are_told_as_they_happen(tmp_path: Path) -> None:
 
 
 async def test_otherwise_nothing_is_watched(tmp_path: Path) -> None:
-    async with hosting(written(tmp_path, RUNS)) as host:
+    async with host_supervisor(written(tmp_path, RUNS)) as host:
         assert (await folded(host, 2)).faults == ()
 
 
 async def test_the_same_text_has_the_same_hash_in_every_host(tmp_path: Path) -> None:
     notes = []
     for number in range(2):
-        async with hosting(
+        async with host_supervisor(
             written(tmp_path / str(number), rule("return Verdict(notes=(str(hash('a')),))"))
         ) as host:
             notes.append((await folded(host, 2)).verdict.notes)

@@ -15,16 +15,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pulse_adapters.child.frames import packed
+from pulse_adapters.rule_host.child_output import ChildOutput
 from pulse_adapters.rule_host.host import ChildRuleHost
-from pulse_adapters.rule_host.news import News
-from pulse_adapters.rule_host.output import Output
+from pulse_adapters.rule_host.snapshot_delta import SnapshotDelta
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, ErrorReported
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.ports import Fault, Insight
+from pulse_core.ports import EngineFault, FoldResult
 from pulse_core.projections import Snapshot, State
 from pulse_core.rules import Inner, compose
 from pulse_core.settings import Settings
@@ -34,7 +34,7 @@ from tests.integration.rule_host.rule_host_engines import (
     at,
     folded,
     grown,
-    hosting,
+    host_supervisor,
     rule,
     written,
 )
@@ -156,7 +156,7 @@ async def compared(
     rules = in_process()
     half = len(snapshots) // 2
     begin = snapshots[half]
-    async with hosting(revision, begin) as host:
+    async with host_supervisor(revision, begin) as host:
         host.feed(events[begin.state.seq :])
         for prev, curr in pairwise(snapshots[half:]):
             late = len(snapshots) - 1 == curr.tick - 1
@@ -172,7 +172,7 @@ async def compared(
 
 
 async def test_a_fault_names_rule_and_line(tmp_path: Path) -> None:
-    async with hosting(written(tmp_path, SAMPLE_RULES), at(1, replace(State(), seq=4))) as host:
+    async with host_supervisor(written(tmp_path, SAMPLE_RULES), at(1, replace(State(), seq=4))) as host:
         insight = await folded(host, 2, state=replace(State(), seq=5))
     line = SAMPLE_RULES.splitlines().index('        raise ValueError(f"row {curr.state.seq}")') + 2
     assert [(fault.whose, fault.message) for fault in insight.faults] == [
@@ -188,7 +188,7 @@ def test_only_what_is_new_crosses() -> None:
     events = [event(seq, Effect(action="note", key=f"k{seq}"), f"k{seq}") for seq in range(1, 1001)]
     window = Window(tuple(Sample(n, "a", at(n).now, {"value": n}) for n in range(1, 11)))
     prev = at(1, grown(events), windows={"a": window, "b": window})
-    news = News(prev)
+    news = SnapshotDelta(prev)
     news.hear([error(1001)])
     fresh = Sample(11, "a", at(11).now, {"value": 11})
     curr = at(2, FOLD(prev.state, [error(1001)]), windows={"a": window.plus(fresh)})
@@ -202,7 +202,7 @@ def test_only_what_is_new_crosses() -> None:
 
 
 async def test_events_that_a_snapshot_does_not_know_yet_wait_for_the_next(tmp_path: Path) -> None:
-    async with hosting(written(tmp_path, SAMPLE_RULES)) as host:
+    async with host_supervisor(written(tmp_path, SAMPLE_RULES)) as host:
         wish = event(1, Effect(action="note", key="first"), "first")
         later = event(2, Effect(action="note", key="second"), "second")
         host.feed([wish, later])
@@ -214,7 +214,7 @@ async def test_events_that_a_snapshot_does_not_know_yet_wait_for_the_next(tmp_pa
 async def test_what_is_provisional_is_seen_once(tmp_path: Path) -> None:
     wish = event(1, Effect(action="note", key="first"), "first")
     provisional = replace(grown([wish]), seq=0, provisional=1)
-    async with hosting(written(tmp_path, SAMPLE_RULES)) as host:
+    async with host_supervisor(written(tmp_path, SAMPLE_RULES)) as host:
         host.feed([wish])
         assert seen(await folded(host, 2, state=provisional))["open"] == ["first"]
         assert seen(await folded(host, 3, state=grown([wish])))["open"] == ["first"]
@@ -223,7 +223,7 @@ async def test_what_is_provisional_is_seen_once(tmp_path: Path) -> None:
 async def test_much_that_was_heard_between_two_ticks_arrives(tmp_path: Path) -> None:
     events = [event(seq, Effect(action="note", key=f"k{seq:05}"), f"k{seq:05}") for seq in range(1, 5_001)]
     slow = SETTINGS.model_copy(update={"engine": SETTINGS.engine.model_copy(update={"deadline": 10**7})})
-    async with hosting(
+    async with host_supervisor(
         written(tmp_path, rule("return Verdict(notes=(str(len(curr.effects.open)),))"))
     ) as host:
         for first in range(0, 5_000, 100):
@@ -246,7 +246,7 @@ async def test_new_settings_arrive_without_their_secrets(tmp_path: Path) -> None
             "engine": {"deadline": "250ms"},
         }
     )
-    async with hosting(written(tmp_path, show)) as host:
+    async with host_supervisor(written(tmp_path, show)) as host:
         assert (await folded(host, 2)).verdict.notes == (SETTINGS.digest, "15000", "")
         insight = await folded(host, 3, settings=told)
     assert insight.verdict.notes == (told.digest, "777", "tgram://hidden")
@@ -254,18 +254,18 @@ async def test_new_settings_arrive_without_their_secrets(tmp_path: Path) -> None
 
 async def test_a_start_with_much_in_the_log_sees_all_of_it(tmp_path: Path) -> None:
     events = [event(seq, Effect(action="note", key=f"k{seq}"), f"k{seq}") for seq in range(1, 3_001)]
-    async with hosting(
+    async with host_supervisor(
         written(tmp_path, rule("return Verdict(notes=(str(len(prev.effects.open)),))")), at(1, grown(events))
     ) as host:
         assert (await folded(host, 2, state=grown(events))).verdict.notes == ("3000",)
 
 
-def seen(insight: Insight) -> dict[str, Any]:
+def seen(insight: FoldResult) -> dict[str, Any]:
     return next(effect.params for effect in insight.verdict.effects if effect.key.startswith("seen-"))
 
 
 async def test_a_host_that_was_killed_says_so_and_folds_no_more(tmp_path: Path) -> None:
-    async with hosting(written(tmp_path, SAMPLE_RULES)) as host:
+    async with host_supervisor(written(tmp_path, SAMPLE_RULES)) as host:
         await ended(host)
         assert not host.alive
         for tick in (2, 3):
@@ -292,7 +292,7 @@ async def test_when_all_together_say_too_much_the_loudest_is_named(tmp_path: Pat
         "return (await inner(prev, curr)).plus(Effect(action='note', key='{0}', params={{'x': '{0}' * {1}}}))"
     )
     source = rule(says.format("a", 400_000), "a") + rule(says.format("b", 450_000), "b")
-    async with hosting(written(tmp_path, source + rule(says.format("c", 400_000), "c"))) as host:
+    async with host_supervisor(written(tmp_path, source + rule(says.format("c", 400_000), "c"))) as host:
         insight = await folded(host, 2)
         assert insight.verdict.effects == ()
         assert [fault.whose for fault in insight.faults] == ["rule:b"]
@@ -302,17 +302,17 @@ async def test_when_all_together_say_too_much_the_loudest_is_named(tmp_path: Pat
 
 async def test_a_host_that_ends_is_quoted(tmp_path: Path) -> None:
     ends = rule("print('the last', file=sys.stderr)\nprint('words')\nos._exit(3)", before="import os, sys")
-    async with hosting(written(tmp_path, ends)) as host:
+    async with host_supervisor(written(tmp_path, ends)) as host:
         insight = await folded(host, 2)
     assert insight.faults == (
-        Fault("rule:bad", "its host ended with status 3; it printed: the last words (rules/own.py:4)"),
+        EngineFault("rule:bad", "its host ended with status 3; it printed: the last words (rules/own.py:4)"),
     )
 
 
 async def test_of_a_flood_the_end_is_kept_and_the_rest_is_counted() -> None:
     read, write = os.pipe()
     os.set_blocking(write, False)
-    output, sent = Output(read), 0
+    output, sent = ChildOutput(read), 0
     try:
         while output.dropped < 200_000:
             with suppress(BlockingIOError):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.rule_host.host import ChildRuleHost, Recorded
+from pulse_adapters.rule_host.host import ChildRuleHost, RecordedInput
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections import Snapshot
@@ -16,7 +16,7 @@ from tests.integration.rule_host.rule_host_engines import (
     DEADLINE,
     at,
     folded,
-    hosting,
+    host_supervisor,
     place_of,
     rule,
     written,
@@ -35,7 +35,9 @@ def wishing(key: str, long: int = 1, when: str = "True") -> str:
     return rule(body, "wishing")
 
 
-async def replayed(host: ChildRuleHost, ticks: list[Recorded]) -> tuple[Counter[tuple[str, str]], list[str]]:
+async def replayed(
+    host: ChildRuleHost, ticks: list[RecordedInput]
+) -> tuple[Counter[tuple[str, str]], list[str]]:
     """How often each rule did what, and what was wished and went wrong, by tick."""
     outcomes, found = Counter[tuple[str, str]](), []
     for part in await host.replay(ticks):
@@ -48,8 +50,8 @@ async def replayed(host: ChildRuleHost, ticks: list[Recorded]) -> tuple[Counter[
     return outcomes, found
 
 
-def ticks(count: int, first: int = 2) -> list[Recorded]:
-    return [Recorded((), at(number)) for number in range(first, first + count)]
+def ticks(count: int, first: int = 2) -> list[RecordedInput]:
+    return [RecordedInput((), at(number)) for number in range(first, first + count)]
 
 
 ODD = {
@@ -74,19 +76,19 @@ async def test_a_replay_comes_to_what_live_folds_came_to(tmp_path: Path, odd: st
     inside = wishing("in-{curr.tick % 2}", when="curr.tick % 5 == 0")
     revision = written(tmp_path, PASSING + rule(ODD[odd], "odd") + inside)
     outcomes, said = Counter[tuple[str, str]](), []
-    async with hosting(revision) as host:
+    async with host_supervisor(revision) as host:
         for number in range(2, 14):
             insight = await folded(host, number)
             outcomes.update((layer.rule, layer.outcome) for layer in insight.layers)
             said += [f"{number} {effect.key}" for effect in insight.verdict.effects]
             said += [f"{number} {fault.whose} {fault.message}" for fault in insight.faults]
-    async with hosting(revision) as host:
+    async with host_supervisor(revision) as host:
         assert await replayed(host, ticks(12)) == (outcomes, said)
 
 
 async def test_a_rule_that_spins_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     spins = rule("if curr.tick == 4:\n    while True: pass  # here\nreturn await inner(prev, curr)", "spins")
-    async with hosting(written(tmp_path, PASSING + spins)) as host:
+    async with host_supervisor(written(tmp_path, PASSING + spins)) as host:
         outcomes, said = await replayed(host, ticks(6))
     assert said == [f"4 rule:spins took too long, and was stopped ({place_of(PASSING + spins)})"]
     assert outcomes == {("passing", "passed"): 6, ("spins", "passed"): 5, ("spins", "error"): 1}
@@ -101,7 +103,7 @@ async def test_an_import_that_is_stopped_half_way_is_made_anew(tmp_path: Path) -
         "NAMES = part.__all__\n"
     )
     lazy = rule("import slow\nassert slow.NAMES == ['X']\nreturn await inner(prev, curr)", "lazy")
-    async with hosting(written(tmp_path, PASSING + lazy)) as host:
+    async with host_supervisor(written(tmp_path, PASSING + lazy)) as host:
         outcomes, said = await replayed(host, ticks(4))
     assert (said, outcomes[("lazy", "passed")]) == ([], 4)
 
@@ -116,7 +118,7 @@ async def test_a_rule_that_will_not_be_stopped_is_not_believed(tmp_path: Path) -
         except BaseException: pass
     return await inner(prev, curr)
     """
-    async with hosting(written(tmp_path, rule(textwrap.dedent(body), "stubborn"))) as host:
+    async with host_supervisor(written(tmp_path, rule(textwrap.dedent(body), "stubborn"))) as host:
         outcomes, said = await replayed(host, ticks(2))
     assert (outcomes, said) == (
         {("stubborn", "passed"): 2},
@@ -127,14 +129,14 @@ async def test_a_rule_that_will_not_be_stopped_is_not_believed(tmp_path: Path) -
 @pytest.mark.parametrize("how", ["os._exit(3)", "os.close(3)", "import ctypes; ctypes.string_at(0)"])
 async def test_a_rule_that_ends_its_host_is_named(tmp_path: Path, how: str) -> None:
     ends = rule(f"if curr.tick == 4:\n    {how}\nreturn await inner(prev, curr)", "ends", "import os")
-    async with hosting(written(tmp_path, PASSING + ends)) as host:
+    async with host_supervisor(written(tmp_path, PASSING + ends)) as host:
         _, (said,) = await replayed(host, ticks(6))
         assert said.startswith("end rule:ends its host")
         assert not host.alive
 
 
 async def test_what_is_more_than_a_reply_holds_comes_in_several(tmp_path: Path) -> None:
-    async with hosting(written(tmp_path, wishing("k-{curr.tick}", 30_000))) as host:
+    async with host_supervisor(written(tmp_path, wishing("k-{curr.tick}", 30_000))) as host:
         parts = await host.replay(ticks(40))
         assert len(parts) > 2
         assert sum(part.done for part in parts) == 40
@@ -145,8 +147,12 @@ async def test_what_is_more_than_a_reply_holds_comes_in_several(tmp_path: Path) 
 
 
 async def test_who_was_not_asked_then_is_not_asked(tmp_path: Path) -> None:
-    every = [Recorded((), at(2)), Recorded((), at(3), frozenset({"wishing"})), Recorded((), at(4))]
-    async with hosting(written(tmp_path, PASSING + wishing("k-{curr.tick}"))) as host:
+    every = [
+        RecordedInput((), at(2)),
+        RecordedInput((), at(3), frozenset({"wishing"})),
+        RecordedInput((), at(4)),
+    ]
+    async with host_supervisor(written(tmp_path, PASSING + wishing("k-{curr.tick}"))) as host:
         outcomes, said = await replayed(host, every)
     assert said == ["2 k-2", "4 k-4"]
     assert outcomes[("passing", "passed")] == 3
@@ -159,7 +165,7 @@ def sensed(tick: int, *ids: int) -> Snapshot:
 
 async def test_prev_is_the_one_that_is_given_even_if_the_host_never_folded_it(tmp_path: Path) -> None:
     body = "return Verdict(notes=(str(prev.tick), str(prev.window('k').values('x')), str(curr.window('k').values('x'))))"
-    async with hosting(written(tmp_path, rule(body)), sensed(1, 1)) as host:
+    async with host_supervisor(written(tmp_path, rule(body)), sensed(1, 1)) as host:
         first = await host.fold(sensed(4, 1, 2), sensed(5, 1, 2, 3))
         second = await host.fold(sensed(5, 1, 2, 3), sensed(6, 2, 3))
     assert first.verdict.notes == ("4", "(1, 2)", "(1, 2, 3)")
@@ -169,7 +175,7 @@ async def test_prev_is_the_one_that_is_given_even_if_the_host_never_folded_it(tm
 async def test_a_window_that_reaches_farther_back_than_the_one_before_is_whole(tmp_path: Path) -> None:
     """As after a start: the last snapshot is remembered with the last of its samples alone."""
     body = "return Verdict(notes=(str(curr.window('k').values('x')),))"
-    async with hosting(written(tmp_path, rule(body)), sensed(1, 4)) as host:
+    async with host_supervisor(written(tmp_path, rule(body)), sensed(1, 4)) as host:
         insight = await host.fold(sensed(1, 4), sensed(2, 2, 3, 4, 5))
     assert insight.verdict.notes == ("(2, 3, 4, 5)",)
 
@@ -177,7 +183,7 @@ async def test_a_window_that_reaches_farther_back_than_the_one_before_is_whole(t
 @pytest.mark.parametrize("name", sample(list(ATTACKS)[::4], list(ATTACKS)))
 async def test_an_attack_on_a_replay_costs_its_time_at_most_and_is_named(name: str, tmp_path: Path) -> None:
     attack = ATTACKS[name]
-    async with hosting(written(tmp_path, PASSING + attack.source)) as host:
+    async with host_supervisor(written(tmp_path, PASSING + attack.source)) as host:
         began = time.monotonic()
         (part,) = await host.replay(ticks(1))
         assert time.monotonic() - began < DEADLINE + PATIENCE

@@ -18,7 +18,7 @@ from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sandbox import landlock, seccomp
 from pulse_core.ports import Loaded
-from tests.integration.rule_host.rule_host_engines import folded, hosting, rule, written
+from tests.integration.rule_host.rule_host_engines import folded, host_supervisor, rule, written
 from tests.processes import child_of_test
 
 ACTS = {
@@ -148,7 +148,7 @@ async def notes(home: Path, tmp_path: Path) -> AsyncIterator[dict[str, str]]:
         }
         source = rule(_BODY, before=_BEFORE.format(acts=ACTS, **told))
         assert "ACTS = {" in source
-        async with hosting(written(tmp_path, source)) as host:
+        async with host_supervisor(written(tmp_path, source)) as host:
             insight = await folded(host, 2)
             assert host.alive, insight
             assert not insight.faults, insight
@@ -166,7 +166,7 @@ async def test_every_act_is_refused(notes: dict[str, str], home: Path) -> None:
 
 async def loaded(tmp_path: Path, hosts: ChildHosts, body: str) -> tuple[Loaded, tuple[str, ...], list[str]]:
     before = "import os, resource"
-    async with hosting(written(tmp_path, rule(body, before=before)), hosts=hosts) as host:
+    async with host_supervisor(written(tmp_path, rule(body, before=before)), hosts=hosts) as host:
         status = Path(f"/proc/{host.pid}/status").read_text().splitlines()
         opened = [os.readlink(fd).partition(":")[0] for fd in Path(f"/proc/{host.pid}/fd").iterdir()]
         assert sorted(opened) == [*["/dev/null"], "/memfd", *["pipe"] * 5], opened
@@ -234,7 +234,7 @@ def test_the_filter_is_within_what_the_kernel_takes(machine: str, roomy: bool) -
 
 
 async def test_its_limits_hold(tmp_path: Path) -> None:
-    async with hosting(written(tmp_path, rule("return Verdict()"))) as host:
+    async with host_supervisor(written(tmp_path, rule("return Verdict()"))) as host:
         limits = {
             what: resource.prlimit(host.pid, what)
             for what in (

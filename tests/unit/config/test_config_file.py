@@ -11,7 +11,7 @@ import pytest
 from pulse_adapters.config.catalogue import Setting, groups, settings_of
 from pulse_adapters.config.file import NO_ENGINE, load, load_to_start
 from pulse_adapters.config.template import header
-from pulse_adapters.config.writing import key, spell
+from pulse_adapters.config.toml_writer import key, spell
 from pulse_core.model.errors import NoHome, SettingsRefused
 from pulse_core.settings import Settings, parse_duration
 

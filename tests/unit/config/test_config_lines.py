@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_adapters.config.lines import locate, nearest
-from pulse_adapters.config.words import at
-from pulse_adapters.config.writing import inline, key
+from pulse_adapters.config.error_messages import at
+from pulse_adapters.config.toml_lines import locate, nearest
+from pulse_adapters.config.toml_writer import inline, key
 
 TEXT = '''# [not.a.table]
 title = """two

@@ -7,7 +7,7 @@ import pytest
 
 from pulse_adapters.config.catalogue import groups, settings_of
 from pulse_adapters.config.file import load
-from pulse_adapters.config.writing import show
+from pulse_adapters.config.toml_writer import show
 from pulse_core.model.errors import SettingsRefused
 from pulse_core.settings import Settings
 

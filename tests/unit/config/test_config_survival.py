@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.config.checking import validate
 from pulse_adapters.config.file import load
+from pulse_adapters.config.settings_check import validate
 from pulse_core.settings import Bound, DiskBound, Settings, parse_duration
 
 WRITTEN = """\

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from pulse_adapters.config.catalogue import groups, settings_of
-from pulse_adapters.config.checking import validate
 from pulse_adapters.config.file import load
 from pulse_adapters.config.reference import reference
+from pulse_adapters.config.settings_check import validate
 from pulse_adapters.config.template import headed, header, template
-from pulse_adapters.config.writing import show, spell
+from pulse_adapters.config.toml_writer import show, spell
 from pulse_core.settings import ProcessSettings, RestartSettings, Settings
 from pulse_core.settings.durations import AS_WRITTEN
 

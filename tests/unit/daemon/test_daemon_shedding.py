@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_core.daemon.shedding import MEASURES, Pace, Shed, Usage, onward, pace, usage
+from pulse_core.daemon.load_shedding import MEASURES, Pace, SheddingState, Usage, onward, pace, usage
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.vitals import Sample
 from pulse_core.settings import SelfSettings
@@ -22,10 +22,10 @@ def at(second: float) -> Moment:
 
 
 def lived(
-    *chapters: tuple[int, dict[str, Any]], every: float = 5, shed: Shed | None = None
-) -> list[tuple[float, Shed]]:
+    *chapters: tuple[int, dict[str, Any]], every: float = 5, shed: SheddingState | None = None
+) -> list[tuple[float, SheddingState]]:
     """What was decided and when, for chapters of so many seconds in which this was used."""
-    told, now, shed = [], 0.0, shed or Shed()
+    told, now, shed = [], 0.0, shed or SheddingState()
     for seconds, used in chapters:
         for _ in range(round(seconds / every)):
             now += every
@@ -34,7 +34,7 @@ def lived(
     return told
 
 
-def steps(told: list[tuple[float, Shed]]) -> list[tuple[float, int]]:
+def steps(told: list[tuple[float, SheddingState]]) -> list[tuple[float, int]]:
     """The seconds at which the level changed, and to what."""
     levels = [(now, shed.level) for now, shed in told]
     return [one for before, one in zip([(0.0, 0), *levels], levels, strict=False) if before[1] != one[1]]

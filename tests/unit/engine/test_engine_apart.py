@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from pulse_core.engine.apart import apart
+from pulse_core.engine.effect_filter import apart
 from pulse_core.model.kinds import Effect, EffectAcked
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import Insight
+from pulse_core.ports import FoldResult
 from pulse_core.projections.engine import ROLLBACK
 from pulse_core.rules.survival import endpoint, rollback
-from pulse_core.rules.survival.condition import restart_key
-from pulse_core.rules.survival.keys import is_reserved
+from pulse_core.rules.survival.process_status import restart_key
+from pulse_core.rules.survival.reserved_keys import is_reserved
 from pulse_core.rules.survival.shortage import ARCHIVE, CLEAN, STOP, keys_of
 from pulse_core.testing import Story, given
 
@@ -22,11 +22,11 @@ blast_radius, error_escalate, network_watchdog, resource_guard = (
 )
 
 
-def insight(*keys: str) -> Insight:
-    return Insight(Verdict(tuple(Effect(action="note", key=key, rule="mine") for key in keys)))
+def insight(*keys: str) -> FoldResult:
+    return FoldResult(Verdict(tuple(Effect(action="note", key=key, rule="mine") for key in keys)))
 
 
-def keys(found: Insight) -> list[str]:
+def keys(found: FoldResult) -> list[str]:
     return [effect.key for effect in found.verdict.effects]
 
 
@@ -68,8 +68,8 @@ GUARDED: dict[str, Any] = {
 }
 
 
-def wishing(action: str, key: str = "mine", **params: Any) -> Insight:
-    return Insight(Verdict((Effect(action=action, key=key, params=params, rule="mine"),)))
+def wishing(action: str, key: str = "mine", **params: Any) -> FoldResult:
+    return FoldResult(Verdict((Effect(action=action, key=key, params=params, rule="mine"),)))
 
 
 def up(**data: Any) -> Story:
@@ -100,7 +100,7 @@ def test_no_rule_takes_the_engine_back() -> None:
 
 def test_a_rule_restarts_only_what_has_been_up_for_long_enough() -> None:
     restart, told = wishing("restart-process", process="gateway"), up()
-    assert apart(restart, told.snapshot) == Insight()
+    assert apart(restart, told.snapshot) == FoldResult()
     assert keys(apart(restart, told.after("119s").snapshot)) == []
     assert keys(apart(restart, told.after("1s").snapshot)) == ["mine"]
     told.happened("process-died", "gateway", pid=7, evidence="gone", healthy=True)
@@ -112,9 +112,9 @@ def test_one_process_is_restarted_once_at_a_time_whatever_the_keys() -> None:
     four = Verdict(
         tuple(wishing("restart-process", f"k{n}", process="gateway").verdict.effects[0] for n in range(4))
     )
-    assert keys(apart(Insight(four), told.snapshot)) == ["k0"]
+    assert keys(apart(FoldResult(four), told.snapshot)) == ["k0"]
     told.event(Effect(action="restart-process", key="k0", params={"process": "gateway"}), "k0")
-    assert keys(apart(Insight(four), told.snapshot)) == []
+    assert keys(apart(FoldResult(four), told.snapshot)) == []
 
 
 def test_a_rule_restarts_nothing_twice_a_minute_however_soon_it_is_healthy() -> None:
@@ -131,9 +131,9 @@ def test_a_restart_of_what_nobody_knows_is_left_to_be_refused() -> None:
     assert keys(apart(wishing("restart-process", process="stranger"), up().snapshot)) == ["mine"]
 
 
-def notice(over: bool = False) -> Insight:
+def notice(over: bool = False) -> FoldResult:
     params = {"title": "x", "text": "x", "over": over}
-    return Insight(Verdict((Effect(action="notify", key="notify:x", params=params, rule="mine"),)))
+    return FoldResult(Verdict((Effect(action="notify", key="notify:x", params=params, rule="mine"),)))
 
 
 def test_what_people_know_is_told_again_when_a_reminder_is_due() -> None:

@@ -7,10 +7,10 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import NOBODY
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import Insight
+from pulse_core.ports import FoldResult
 from pulse_core.projections import Snapshot, State
 from pulse_core.projections.effects import Effects
-from pulse_core.tick import Folding
+from pulse_core.tick import RuleFolds
 
 WISH = Effect(action="notify", key="my:wish", params={"title": "a", "text": "b"}, rule="own")
 
@@ -27,8 +27,8 @@ class Log:
         return [effect.key for effect in recorded]
 
 
-async def wishing(prev: Snapshot, curr: Snapshot) -> Insight:
-    return Insight(Verdict((WISH,)), commit="abc")
+async def wishing(prev: Snapshot, curr: Snapshot) -> FoldResult:
+    return FoldResult(Verdict((WISH,)), commit="abc")
 
 
 def at(tick: int, effects: Effects | None = None) -> Snapshot:
@@ -41,7 +41,7 @@ SETTLED = Effects(settled_at={"my:wish": Moment(4, "boot", 4)})
 
 async def test_what_was_emitted_is_not_emitted_again_by_a_snapshot_that_does_not_know_of_it() -> None:
     log = Log()
-    folding = Folding((), wishing, log, int)
+    folding = RuleFolds((), wishing, log, int)
     for curr in (at(1), at(2), at(3, OPEN), at(5, SETTLED), at(6, SETTLED)):
         await folding.whole(curr, curr)
     assert log.taken == [("my:wish", 1), ("my:wish", 5)]
@@ -49,7 +49,7 @@ async def test_what_was_emitted_is_not_emitted_again_by_a_snapshot_that_does_not
 
 async def test_what_was_settled_before_the_snapshot_was_taken_is_another_wish() -> None:
     log = Log()
-    folding = Folding((), wishing, log, int)
+    folding = RuleFolds((), wishing, log, int)
     later = replace(SETTLED, settled_at={"my:wish": Moment(7, "boot", 7)})
     for curr in (at(5, SETTLED), at(6, SETTLED), at(8, later)):
         await folding.whole(curr, curr)
@@ -58,7 +58,7 @@ async def test_what_was_settled_before_the_snapshot_was_taken_is_another_wish() 
 
 async def test_a_reflex_that_knows_more_does_not_let_the_older_snapshot_emit_again() -> None:
     log = Log()
-    folding = Folding((), wishing, log, int)
+    folding = RuleFolds((), wishing, log, int)
     await folding.whole(at(1), at(1))
     await folding.reflex(at(3, OPEN), at(3, OPEN))
     await folding.whole(at(1), at(2))
@@ -66,8 +66,8 @@ async def test_a_reflex_that_knows_more_does_not_let_the_older_snapshot_emit_aga
 
 
 async def test_a_fold_says_who_was_asked_and_what_was_really_recorded() -> None:
-    folded = await Folding((), wishing, Log(), int).whole(at(1), at(1))
+    folded = await RuleFolds((), wishing, Log(), int).whole(at(1), at(1))
     assert (folded.engine, [effect.key for effect in folded.emitted]) == ("abc", ["my:wish"])
-    folded = await Folding((), wishing, Log(refused=["my:wish"]), int).whole(at(1), at(1))
+    folded = await RuleFolds((), wishing, Log(refused=["my:wish"]), int).whole(at(1), at(1))
     assert (folded.engine, folded.emitted) == ("abc", ())
-    assert (await Folding((), None, Log(), int).whole(at(1), at(1))).engine == NOBODY
+    assert (await RuleFolds((), None, Log(), int).whole(at(1), at(1))).engine == NOBODY

@@ -1,28 +1,28 @@
 """Who of the engine's rules is passed over, and how its errors reach the log."""
 
-from pulse_core.engine.judge import SLOW_TICKS, Judge
+from pulse_core.engine.error_throttle import MOST, ErrorThrottle
+from pulse_core.engine.quarantine import SLOW_TICKS, Quarantine
 from pulse_core.engine.requests import refusal, target_of
-from pulse_core.engine.tally import MOST, Tally
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, PromoteRequested, RollbackRequested
 from pulse_core.model.payload import Payload, encode
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.model.tick import LayerOutcome
-from pulse_core.ports import Fault
+from pulse_core.ports import EngineFault
 from pulse_core.projections import Engine
 
 DEADLINE = 250_000
-BAD = Fault("rule:bad", "RuntimeError: no (rules/bad.py:3)")
+BAD = EngineFault("rule:bad", "RuntimeError: no (rules/bad.py:3)")
 
 
-def seen(judge: Judge, times: int, *faults: Fault, took: int = 0) -> Judge:
+def seen(judge: Quarantine, times: int, *faults: EngineFault, took: int = 0) -> Quarantine:
     for _ in range(times):
         judge.sees([LayerOutcome("slow", "passed", (), took)], faults, DEADLINE)
     return judge
 
 
 def test_errors_in_a_row_are_too_many_and_one_good_tick_forgives_them() -> None:
-    judge = seen(Judge(), 5, BAD)
+    judge = seen(Quarantine(), 5, BAD)
     assert judge.verdicts(5) == {"bad": "it failed in 5 ticks in a row"}
     assert judge.verdicts(6) == {}
     seen(judge, 1)
@@ -30,33 +30,33 @@ def test_errors_in_a_row_are_too_many_and_one_good_tick_forgives_them() -> None:
 
 
 def test_where_survival_sees_to_errors_any_number_is_borne() -> None:
-    judge = seen(Judge(), 1_000, BAD)
+    judge = seen(Quarantine(), 1_000, BAD)
     assert judge.verdicts(5, ()) == {}
     assert judge.verdicts(5, ("rule:other",)) == {}
     assert list(judge.verdicts(5, ("rule:bad",))) == ["bad"]
 
 
 def test_several_faults_of_one_rule_in_one_tick_count_once() -> None:
-    assert seen(Judge(), 4, BAD, BAD).verdicts(5) == {}
+    assert seen(Quarantine(), 4, BAD, BAD).verdicts(5) == {}
 
 
 def test_a_rule_that_takes_most_of_the_deadline_tick_after_tick_is_passed_over() -> None:
-    assert seen(Judge(), SLOW_TICKS - 1, took=200_000).verdicts(0) == {}
-    assert list(seen(Judge(), SLOW_TICKS, took=200_000).verdicts(0)) == ["slow"]
-    assert seen(Judge(), SLOW_TICKS, took=100_000).verdicts(0) == {}
+    assert seen(Quarantine(), SLOW_TICKS - 1, took=200_000).verdicts(0) == {}
+    assert list(seen(Quarantine(), SLOW_TICKS, took=200_000).verdicts(0)) == ["slow"]
+    assert seen(Quarantine(), SLOW_TICKS, took=100_000).verdicts(0) == {}
 
 
 def test_faults_of_the_host_itself_are_nobodys() -> None:
-    assert seen(Judge(), 100, Fault("engine", "it died")).verdicts(1) == {}
+    assert seen(Quarantine(), 100, EngineFault("engine", "it died")).verdicts(1) == {}
 
 
-def counted(tally: Tally, now: float, *faults: Fault) -> list[Draft]:
+def counted(tally: ErrorThrottle, now: float, *faults: EngineFault) -> list[Draft]:
     tally.take(faults, "c", now)
     return tally.due(now)
 
 
 def test_errors_are_recorded_once_a_second_with_how_often_they_came() -> None:
-    tally = Tally()
+    tally = ErrorThrottle()
     first = counted(tally, 10.0, BAD)
     assert [(draft.subject, draft.payload) for draft in first] == [
         ("rule:bad", ErrorReported(message=BAD.message, commit="c"))
@@ -67,7 +67,7 @@ def test_errors_are_recorded_once_a_second_with_how_often_they_came() -> None:
 
 
 def test_errors_that_came_in_the_pause_are_recorded_after_it_though_no_more_come() -> None:
-    tally = Tally()
+    tally = ErrorThrottle()
     counted(tally, 10.0, BAD)
     counted(tally, 10.1, BAD)
     assert len(counted(tally, 11.1)) == 1
@@ -75,7 +75,7 @@ def test_errors_that_came_in_the_pause_are_recorded_after_it_though_no_more_come
 
 
 def test_the_end_of_a_host_is_told_apart_from_errors_that_it_bears() -> None:
-    tally = Tally()
+    tally = ErrorThrottle()
     tally.take((BAD, BAD), "c", 1.0)
     tally.take((BAD,), "c", 1.0, ended=True)
     assert [draft.payload for draft in tally.due(1.0)] == [
@@ -85,8 +85,8 @@ def test_the_end_of_a_host_is_told_apart_from_errors_that_it_bears() -> None:
 
 
 def test_a_flood_of_names_is_bounded_and_makes_room_when_it_is_over() -> None:
-    tally = Tally()
-    flood = tuple(Fault(f"rule:r{number}", "no") for number in range(10 * MOST))
+    tally = ErrorThrottle()
+    flood = tuple(EngineFault(f"rule:r{number}", "no") for number in range(10 * MOST))
     assert len(counted(tally, 1.0, *flood)) == MOST
     assert counted(tally, 1.5, BAD) == []
     assert len(counted(tally, 2.5, BAD)) == 1

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulse_core.composition import FOLD
-from pulse_core.execute.gathering import MOST, Gathered, gathered, held_back
+from pulse_core.execute.notice_batching import MOST, NoticeBatch, gathered, held_back
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     ConditionCleared,
@@ -57,7 +57,7 @@ class Post:
         told = ConditionRaised(evidence="x", state=state) if state else ConditionCleared(evidence="x")
         self.say(at, told, "network")
 
-    def at(self, seconds: float) -> Gathered:
+    def at(self, seconds: float) -> NoticeBatch:
         facts, mono = FOLD(State(), self.events), round(seconds * SECOND)
         now = Moment(10**15 + mono, "boot", mono)
         return gathered(tuple(facts.effects.open.values()), facts, self.settings, now)
@@ -74,7 +74,7 @@ def test_a_notice_waits_for_others_and_they_leave_together() -> None:
     post = Post()
     post.wish(10, "a")
     post.wish(11, "b")
-    assert post.at(11) == Gathered(wait_us=SECOND)
+    assert post.at(11) == NoticeBatch(wait_us=SECOND)
     assert post.leaving(12) == ["a", "b"]
 
 
@@ -85,7 +85,7 @@ def test_without_a_group_each_leaves_at_once() -> None:
 
 
 def test_nothing_waits_for_nothing() -> None:
-    assert Post().at(1) == Gathered()
+    assert Post().at(1) == NoticeBatch()
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_only_so_many_messages_leave_in_an_hour_and_the_rest_waits_for_the_next(
         post.deliver(100 + number, post.wish(90 + number, f"m{number}"))
     post.wish(200, "a")
     post.wish(300, "b")
-    assert post.at(310) == Gathered(wait_us=HOUR - 210 * SECOND)
+    assert post.at(310) == NoticeBatch(wait_us=HOUR - 210 * SECOND)
     assert post.leaving(3_699) == []
     assert post.leaving(3_700) == ["a", "b"]
 
@@ -161,7 +161,7 @@ def test_what_failed_used_up_its_message_and_needs_no_other_one() -> None:
     post.wish(200, "b")
     assert post.leaving(210) == ["a"]
     post.fail(210, "id-1", 60)
-    assert post.at(220) == Gathered(wait_us=50 * SECOND)
+    assert post.at(220) == NoticeBatch(wait_us=50 * SECOND)
     assert post.leaving(3_700) == ["a", "b"]
 
 
@@ -170,7 +170,7 @@ def test_what_a_crash_interrupts_again_and_again_is_a_message_each_time() -> Non
     id_ = post.wish(90, "a")
     for second in range(3):
         post.say(100 + second, EffectExecuting(attempt=second + 1), id_)
-    assert post.at(110) == Gathered(wait_us=HOUR - 10 * SECOND)
+    assert post.at(110) == NoticeBatch(wait_us=HOUR - 10 * SECOND)
 
 
 def test_no_limit_is_no_limit() -> None:
@@ -207,7 +207,7 @@ def test_what_failed_a_moment_ago_does_not_go_along_at_once() -> None:
 def test_a_failed_notice_has_its_backoff_and_takes_new_ones_along() -> None:
     post = Post()
     post.fail(100, post.wish(90, "a"), 120)
-    assert post.at(200) == Gathered(wait_us=20 * SECOND)
+    assert post.at(200) == NoticeBatch(wait_us=20 * SECOND)
     post.wish(219, "b")
     assert post.leaving(220) == ["a", "b"]
 
@@ -217,7 +217,7 @@ def test_failed_notices_go_along_once_half_of_their_backoff_is_over() -> None:
     post.fail(100, post.wish(90, "a"), 1_000)
     post.fail(500, post.wish(490, "b"), 1_000)
     post.fail(800, post.wish(790, "c"), 1_000)
-    assert post.at(1_099) == Gathered(wait_us=SECOND)
+    assert post.at(1_099) == NoticeBatch(wait_us=SECOND)
     assert post.leaving(1_100) == ["a", "b"]
 
 
@@ -232,7 +232,7 @@ def test_once_something_got_through_failed_ones_wait_no_longer_than_a_quarter_of
     post = Post(per_hour=0)
     post.fail(100, post.wish(90, "a"), 14_400)
     post.deliver(200, post.wish(190, "b"))
-    assert post.at(210) == Gathered(wait_us=15 * MINUTE - 110 * SECOND)
+    assert post.at(210) == NoticeBatch(wait_us=15 * MINUTE - 110 * SECOND)
     assert post.leaving(1_000) == ["a"]
 
 
@@ -240,7 +240,7 @@ def test_what_got_through_before_the_failure_hurries_nothing() -> None:
     post = Post(per_hour=0)
     post.deliver(50, post.wish(40, "b"))
     post.fail(100, post.wish(90, "a"), 14_400)
-    assert post.at(5_000) == Gathered(wait_us=(14_400 - 4_900) * SECOND)
+    assert post.at(5_000) == NoticeBatch(wait_us=(14_400 - 4_900) * SECOND)
 
 
 def test_what_a_crash_interrupted_leaves_with_the_next_message() -> None:

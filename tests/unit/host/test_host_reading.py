@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pulse_adapters.host.boot import boot_id
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.host.listening import Endpoint, listeners
+from pulse_adapters.host.listening import ListeningAddress, listeners
 from pulse_adapters.host.look import is_pulse
 from pulse_adapters.host.outputs import HEAD, TAIL, Capture, last_words
 from pulse_adapters.host.proc import entry
@@ -93,6 +93,6 @@ def test_a_listener_is_found_by_the_address_that_reaches_it(bound: str, asked: s
         server.bind((bound, 0))
         server.listen()
         kind = socket.AF_INET6 if ":" in asked else socket.AF_INET
-        inodes = listeners([Endpoint(kind, asked, server.getsockname()[1])])
+        inodes = listeners([ListeningAddress(kind, asked, server.getsockname()[1])])
         own = os.readlink(f"/proc/self/fd/{server.fileno()}")
     assert [f"socket:[{inode.decode()}]" for inode in inodes] == ([own] if leads else [])

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.logs.finding import beside, matches, originals, scan
-from pulse_adapters.logs.trail import named
+from pulse_adapters.logs.file_discovery import beside, matches, originals, scan
+from pulse_adapters.logs.rotated_files import named
 
 
 def files(pattern: str | Path) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.logs.followed import CHUNK, Followed, Rewritten, mark_of, opened
+from pulse_adapters.logs.open_file import CHUNK, Followed, Rewritten, mark_of, opened
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_adapters.logs.meter import Meter
+from pulse_adapters.logs.line_filter import LinePattern, rule_of, sift, told
 from pulse_adapters.logs.patience import REST, STRIKES, Expression, Patience
-from pulse_adapters.logs.sieve import Rule, rule_of, sift, told
+from pulse_adapters.logs.rate_limit import RateLimit
 
 CATASTROPHIC = r"(a+)+$"
 HARD_LINE = "a" * 40 + "!"
@@ -25,7 +25,7 @@ def patience() -> Iterator[Patience]:
     made.disarm()
 
 
-def rule(**spelled: object) -> Rule:
+def rule(**spelled: object) -> LinePattern:
     return rule_of({"keywords": [], "match": [], "ignore": [], "limit": 600, **spelled}, Patience())
 
 
@@ -126,7 +126,7 @@ def test_a_harmless_expression_may_be_searched_for_long_altogether(patience: Pat
 
 
 def test_no_minute_has_more_lines_than_the_limit() -> None:
-    meter = Meter(10)
+    meter = RateLimit(10)
     assert [meter.take(4, 0.0), meter.take(4, 1.0), meter.take(4, 2.0), meter.take(4, 3.0)] == [4, 4, 2, 0]
     assert meter.take(5, 59.9) == 0
     assert meter.take(5, 60.0) == 4
@@ -136,7 +136,7 @@ def test_no_minute_has_more_lines_than_the_limit() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9)), max_size=60), st.integers(1, 12))
 def test_a_meter_grants_all_it_may_and_never_more(steps: list[tuple[int, int]], limit: int) -> None:
-    meter, now = Meter(limit), 0.0
+    meter, now = RateLimit(limit), 0.0
     granted: list[tuple[float, int]] = []
     for pause, lines in steps:
         now += pause

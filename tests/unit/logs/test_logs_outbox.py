@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from pulse_adapters.logs.line_filter import rule_of
 from pulse_adapters.logs.outbox import COUNTED_EVERY, GAP, Outbox
 from pulse_adapters.logs.patience import Patience
-from pulse_adapters.logs.sieve import rule_of
 
 
 class Log:
@@ -36,46 +36,48 @@ class Desk:
 
 
 def test_the_first_line_goes_at_once_with_the_place_behind_its_block() -> None:
-    desk, log = Desk(600), Log()
-    desk.say(log, "one\nE two\nthree\n", 100.0)
-    assert desk.sent == [{"source": "/a", "place": {"total": 16}, "hits": [[0, ["E two"], 1]]}]
+    request_handler, log = Desk(600), Log()
+    request_handler.say(log, "one\nE two\nthree\n", 100.0)
+    assert request_handler.sent == [{"source": "/a", "place": {"total": 16}, "hits": [[0, ["E two"], 1]]}]
 
 
 def test_lines_that_come_together_go_together() -> None:
-    desk, log, other = Desk(600), Log(), Log("/b")
+    request_handler, log, other = Desk(600), Log(), Log("/b")
     for step in range(20):
-        desk.say(log, f"E {step}\n", 100 + step / 1_000)
-        desk.say(other, f"E {step}\n", 100 + step / 1_000)
-    assert len(desk.sent) == 1
-    assert 0 < (desk.outbox.flush(100.0199) or 0) <= GAP
-    assert desk.outbox.flush(100 + GAP) is None or desk.outbox.flush(100 + 2 * GAP) is None
-    assert sum(hit[2] for message in desk.sent for hit in message["hits"]) == 40
+        request_handler.say(log, f"E {step}\n", 100 + step / 1_000)
+        request_handler.say(other, f"E {step}\n", 100 + step / 1_000)
+    assert len(request_handler.sent) == 1
+    assert 0 < (request_handler.outbox.flush(100.0199) or 0) <= GAP
+    assert (
+        request_handler.outbox.flush(100 + GAP) is None or request_handler.outbox.flush(100 + 2 * GAP) is None
+    )
+    assert sum(hit[2] for message in request_handler.sent for hit in message["hits"]) == 40
 
 
 def test_over_the_limit_lines_are_only_counted_and_counts_are_rare() -> None:
-    desk, log = Desk(5), Log()
+    request_handler, log = Desk(5), Log()
     for second in range(31):
-        desk.say(log, "E x\n" * 10, 100.0 + second)
-    desk.outbox.flush(131.0)
-    assert [len(message["hits"][0][1]) for message in desk.sent] == [5, 0, 0, 0, 0]
-    assert [message["hits"][0][2] for message in desk.sent] == [10, 10, 100, 100, 90]
+        request_handler.say(log, "E x\n" * 10, 100.0 + second)
+    request_handler.outbox.flush(131.0)
+    assert [len(message["hits"][0][1]) for message in request_handler.sent] == [5, 0, 0, 0, 0]
+    assert [message["hits"][0][2] for message in request_handler.sent] == [10, 10, 100, 100, 90]
     assert COUNTED_EVERY == 10
 
 
 def test_each_rule_has_its_own_hits_and_its_own_limit() -> None:
-    desk, log = Desk(1, 2), Log(rules=(0, 1))
-    desk.say(log, "E 1\nE 2\nE 3\n", 100.0)
-    assert desk.sent[0]["hits"] == [[0, ["E 1"], 3], [1, ["E 1", "E 2"], 3]]
+    request_handler, log = Desk(1, 2), Log(rules=(0, 1))
+    request_handler.say(log, "E 1\nE 2\nE 3\n", 100.0)
+    assert request_handler.sent[0]["hits"] == [[0, ["E 1"], 3], [1, ["E 1", "E 2"], 3]]
 
 
 def test_no_place_runs_ahead_of_lines_that_wait() -> None:
-    desk, log, quiet = Desk(1), Log(), Log("/quiet")
-    desk.say(log, "E 1\nE 2\n", 100.0)
-    desk.say(log, "E 3\n", 101.0)
-    desk.say(log, "E 4\n", 102.0)
-    desk.say(quiet, "nothing\n", 102.0)
-    assert desk.outbox.places() == {"/quiet": {"total": 8}}
-    assert desk.outbox.places() == {}
-    desk.outbox.flush(120.0)
-    desk.say(log, "nothing\n", 121.0)
-    assert desk.outbox.places() == {"/a": {"total": 24}}
+    request_handler, log, quiet = Desk(1), Log(), Log("/quiet")
+    request_handler.say(log, "E 1\nE 2\n", 100.0)
+    request_handler.say(log, "E 3\n", 101.0)
+    request_handler.say(log, "E 4\n", 102.0)
+    request_handler.say(quiet, "nothing\n", 102.0)
+    assert request_handler.outbox.places() == {"/quiet": {"total": 8}}
+    assert request_handler.outbox.places() == {}
+    request_handler.outbox.flush(120.0)
+    request_handler.say(log, "nothing\n", 121.0)
+    assert request_handler.outbox.places() == {"/a": {"total": 24}}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pulse_adapters.metrics.families import Seen, families
+from pulse_adapters.metrics.families import MetricsInput, families
 from pulse_adapters.metrics.page import Page
 from tests.unit.metrics.metrics_standings import STANDING, SYSTEM
 
@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
-def samples(seen: Seen) -> Samples:
+def samples(seen: MetricsInput) -> Samples:
     """Every sample that a scraper would read."""
     text = Page(lambda: seen, "1.2").served().body.decode()
     return {
@@ -31,7 +31,7 @@ def value(found: Samples, name: str, **labels: str) -> float:
 
 @pytest.fixture(scope="module")
 def found() -> Samples:
-    return samples(Seen(True, STANDING, {"events.db": 10}))
+    return samples(MetricsInput(True, STANDING, {"events.db": 10}))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_stands_is_a_number(found: Samples, expected: float, name: str, lab
 def test_what_was_not_measured_is_left_out(found: Samples) -> None:
     assert ("pulse_disk_used_ratio", (("path", "/gone"),)) not in found
     assert ("pulse_target_latency_seconds", (("target", "http://127.0.0.1:4000/"),)) not in found
-    bare = samples(Seen(False, {}))
+    bare = samples(MetricsInput(False, {}))
     assert {name for name, _ in bare} == {"pulse_build_info", "pulse_up"}
     assert value(bare, "pulse_up") == 0
 
@@ -85,7 +85,7 @@ def test_what_was_not_measured_is_left_out(found: Samples) -> None:
 @pytest.mark.parametrize("missing", sorted(STANDING))
 def test_no_part_of_a_status_has_to_be_there(missing: str) -> None:
     part = {name: held for name, held in STANDING.items() if name != missing}
-    assert value(samples(Seen(True, part)), "pulse_up") == 1
+    assert value(samples(MetricsInput(True, part)), "pulse_up") == 1
 
 
 def test_a_pause_damage_and_shed_work_are_seen() -> None:
@@ -94,14 +94,14 @@ def test_a_pause_damage_and_shed_work_are_seen() -> None:
         "log": {"rows": 1, "unwritten": 0, "damage": "row 7"},
         "shed": None,
     }
-    seen = samples(Seen(True, {**STANDING, **odd}))
+    seen = samples(MetricsInput(True, {**STANDING, **odd}))
     assert value(seen, "pulse_paused") == value(seen, "pulse_log_damaged") == 1
     assert value(seen, "pulse_shed_level") == 0
 
 
 def test_every_number_of_the_system_is_told() -> None:
-    told = {name for name, _ in samples(Seen(True, STANDING))}
-    bare = {name for name, _ in samples(Seen(True, {**STANDING, "vitals": {}}))}
+    told = {name for name, _ in samples(MetricsInput(True, STANDING))}
+    bare = {name for name, _ in samples(MetricsInput(True, {**STANDING, "vitals": {}}))}
     plain = [field for field, held in SYSTEM.items() if isinstance(held, (int, float))]
     assert len(
         [name for name in told - bare if not name.startswith(("pulse_disk", "pulse_t", "pulse_press"))]
@@ -109,7 +109,7 @@ def test_every_number_of_the_system_is_told() -> None:
 
 
 def test_names_follow_the_conventions() -> None:
-    for family in families(Seen(True, STANDING, {"x": 1}), "1"):
+    for family in families(MetricsInput(True, STANDING, {"x": 1}), "1"):
         assert re.fullmatch(r"pulse_[a-z0-9_]+", family.name)
         assert family.documentation.endswith(".")
         assert not re.search(r"_(ms|us|mb|percent|total)$", family.name)
@@ -117,5 +117,5 @@ def test_names_follow_the_conventions() -> None:
 
 def test_every_metric_is_on_the_page_of_operations() -> None:
     page = PAGE.read_text()
-    names = {name for name, _ in samples(Seen(True, STANDING, {"x": 1}))}
+    names = {name for name, _ in samples(MetricsInput(True, STANDING, {"x": 1}))}
     assert not [name for name in sorted(names) if f"`{name}" not in page]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.metrics.chores import Chore
-from pulse_adapters.metrics.families import Seen
+from pulse_adapters.metrics.families import MetricsInput
 from pulse_adapters.metrics.page import Page
+from pulse_adapters.metrics.periodic_tasks import PeriodicTask
 from pulse_adapters.metrics.textfile import write
 from pulse_core.model.errors import PulseError
 from tests.unit.metrics.metrics_standings import STANDING
@@ -21,13 +21,13 @@ class Looks:
         self.count = self.together = self.most = 0
         self._takes = takes
 
-    def __call__(self) -> Seen:
+    def __call__(self) -> MetricsInput:
         self.count += 1
         self.together += 1
         self.most = max(self.most, self.together)
         time.sleep(self._takes)
         self.together -= 1
-        return Seen(True, STANDING)
+        return MetricsInput(True, STANDING)
 
 
 def test_a_look_holds_for_a_second() -> None:
@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> Non
 def test_a_chore_that_fails_says_so_once_and_is_done_again_less_and_less_often() -> None:
     said: list[str] = []
     answers = iter(["it is broken"] * 12 + ["", "it is broken", ""])
-    chore = Chore(lambda: next(answers), every=5, say=said.append, longest=60)
+    chore = PeriodicTask(lambda: next(answers), every=5, say=said.append, longest=60)
     assert [chore.once() for _ in range(12)] == [10, 20, 40, *[60] * 9]
     assert said == ["it is broken"]
     assert chore.once() == 5
@@ -119,5 +119,5 @@ def test_whatever_a_chore_raises_is_words(error: Exception, words: str) -> None:
     def work() -> str:
         raise error
 
-    Chore(work, 1, said.append).once()
+    PeriodicTask(work, 1, said.append).once()
     assert said == [words]

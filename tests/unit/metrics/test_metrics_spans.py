@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.metrics.spans import Span, Step, Tick, effect_spans, tick_spans
-from pulse_adapters.metrics.tracing import MOST, Batch, Kept, Place, Tracing
+from pulse_adapters.metrics.spans import EffectStep, Span, TickSpan, effect_spans, tick_spans
+from pulse_adapters.metrics.tracing import MOST, Batch, ExportPosition, PositionFile, Tracing
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import SETTLING
 from pulse_core.model.moment import Moment
@@ -20,18 +20,18 @@ def at(us: int, wall: int = 0) -> Moment:
     return Moment(NOON + us + wall, "boot", us)
 
 
-def step(kind: str, us: int, wall: int = 0, **data: object) -> Step:
-    return Step(f"{kind}-{us}", kind, at(us, wall), "restart-process:x", "pulse", data)
+def step(kind: str, us: int, wall: int = 0, **data: object) -> EffectStep:
+    return EffectStep(f"{kind}-{us}", kind, at(us, wall), "restart-process:x", "pulse", data)
 
 
-def life(*steps: Step, tick: int | None = 7) -> list[Step]:
+def life(*steps: EffectStep, tick: int | None = 7) -> list[EffectStep]:
     return [
         step("effect", 0, action="restart-process", tick=tick, rule="process_watchdog", reason="dead"),
         *steps,
     ]
 
 
-def spans(*steps: Step, tick: int | None = 7) -> list[Span]:
+def spans(*steps: EffectStep, tick: int | None = 7) -> list[Span]:
     return list(effect_spans("host", life(*steps, tick=tick)))
 
 
@@ -40,7 +40,7 @@ BEGUN, ACKED = step("effect-executing", 10), step("effect-acked", 30)
 
 def test_a_tick_begins_a_trace_with_all_that_is_known_of_it() -> None:
     layers = (("process_watchdog", "added", ("due",), 12), ("broken", "error", ("ZeroDivisionError", "x"), 3))
-    tick = Tick(7, NOON, 250, "process-died", "0.1", ("restart-process:x",), layers)
+    tick = TickSpan(7, NOON, 250, "process-died", "0.1", ("restart-process:x",), layers)
     (span,) = tick_spans("host", tick)
     assert (span.name, span.parent) == ("tick", None)
     assert (span.start, span.end) == (NOON * 1000, NOON * 1000 + 250_000)
@@ -49,7 +49,7 @@ def test_a_tick_begins_a_trace_with_all_that_is_known_of_it() -> None:
 
 
 def test_an_effect_hangs_below_its_tick_and_its_attempt_below_it() -> None:
-    (tick,) = tick_spans("host", Tick(7, NOON, 1, "", "", (), ()))
+    (tick,) = tick_spans("host", TickSpan(7, NOON, 1, "", "", (), ()))
     effect, attempt = spans(BEGUN, ACKED)
     assert effect.trace == attempt.trace == tick.trace
     assert (effect.parent, attempt.parent) == (tick.id, effect.id)
@@ -119,18 +119,18 @@ class Rows:
     host: str = "host"
     broken: bool = False
 
-    def here(self) -> Place:
-        return Place(self.host, self.seq, self.tick)
+    def here(self) -> ExportPosition:
+        return ExportPosition(self.host, self.seq, self.tick)
 
-    def after(self, place: Place, most: int) -> Batch:
+    def after(self, place: ExportPosition, most: int) -> Batch:
         if self.broken:
             raise LogUnavailable("not now")
         settled = [row for row in range(place.seq + 1, self.seq + 1) if row % 2 == 0][:most]
         ticks = list(range(place.tick + 1, self.tick + 1))[:most]
         seq = settled[-1] if len(settled) == most else max(self.seq, place.seq)
         return Batch(
-            Place(self.host, seq, ticks[-1] if ticks else place.tick),
-            [Tick(one, NOON, 1, "timer", "0", (), ()) for one in ticks],
+            ExportPosition(self.host, seq, ticks[-1] if ticks else place.tick),
+            [TickSpan(one, NOON, 1, "timer", "0", (), ()) for one in ticks],
             [(step("effect", row, action=str(row)), step("effect-acked", row)) for row in settled],
         )
 
@@ -149,11 +149,11 @@ class Collected:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Kept:
-    return Kept(tmp_path / "exported.json")
+def kept(tmp_path: Path) -> PositionFile:
+    return PositionFile(tmp_path / "exported.json")
 
 
-def test_what_was_recorded_before_the_first_export_is_left(kept: Kept) -> None:
+def test_what_was_recorded_before_the_first_export_is_left(kept: PositionFile) -> None:
     rows, collected = Rows(10, 5), Collected()
     tracing = Tracing(rows, kept, collected)
     assert tracing.round() == ""
@@ -163,7 +163,7 @@ def test_what_was_recorded_before_the_first_export_is_left(kept: Kept) -> None:
     assert collected.names == ["6", "12"]
 
 
-def test_a_restart_goes_on_where_the_last_one_ended(kept: Kept) -> None:
+def test_a_restart_goes_on_where_the_last_one_ended(kept: PositionFile) -> None:
     rows, collected = Rows(), Collected()
     for end in range(0, 20, 5):
         rows.seq = rows.tick = end
@@ -173,7 +173,7 @@ def test_a_restart_goes_on_where_the_last_one_ended(kept: Kept) -> None:
     assert sorted(collected.names) == sorted([*ticks, *ticks[1::2]])
 
 
-def test_what_is_not_taken_is_sent_again_and_nothing_twice(kept: Kept) -> None:
+def test_what_is_not_taken_is_sent_again_and_nothing_twice(kept: PositionFile) -> None:
     rows, collected = Rows(), Collected()
     Tracing(rows, kept, collected).round()
     rows.seq, collected.answer = 4, "refused"
@@ -185,7 +185,7 @@ def test_what_is_not_taken_is_sent_again_and_nothing_twice(kept: Kept) -> None:
     assert collected.names == ["2", "4"]
 
 
-def test_a_long_time_without_export_is_made_up_batch_by_batch(kept: Kept) -> None:
+def test_a_long_time_without_export_is_made_up_batch_by_batch(kept: PositionFile) -> None:
     rows, collected = Rows(), Collected()
     tracing = Tracing(rows, kept, collected)
     tracing.round()
@@ -194,7 +194,7 @@ def test_a_long_time_without_export_is_made_up_batch_by_batch(kept: Kept) -> Non
     assert len(collected.names) == 3 * MOST + 5 * MOST // 2
 
 
-def test_another_log_or_an_older_one_is_begun_at_its_end(kept: Kept) -> None:
+def test_another_log_or_an_older_one_is_begun_at_its_end(kept: PositionFile) -> None:
     collected = Collected()
     for rows in (Rows(100, 50), Rows(200, 70, host="another"), Rows(30, 70, host="another")):
         Tracing(rows, kept, collected).round()
@@ -202,8 +202,8 @@ def test_another_log_or_an_older_one_is_begun_at_its_end(kept: Kept) -> None:
     assert collected.names == []
 
 
-def test_ticks_that_are_counted_anew_are_exported(kept: Kept) -> None:
-    kept.write(Place("host", 10, 500))
+def test_ticks_that_are_counted_anew_are_exported(kept: PositionFile) -> None:
+    kept.write(ExportPosition("host", 10, 500))
     collected = Collected()
     Tracing(Rows(10, 3), kept, collected).round()
     assert collected.names == ["1", "2", "3"]
@@ -212,10 +212,10 @@ def test_ticks_that_are_counted_anew_are_exported(kept: Kept) -> None:
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '["host", "x", 2]', "\udcff"])
 def test_a_place_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "exported.json").write_text(text, errors="surrogateescape")
-    assert Kept(tmp_path / "exported.json").read() is None
+    assert PositionFile(tmp_path / "exported.json").read() is None
 
 
-def test_a_log_that_cannot_be_read_now_is_read_later(kept: Kept) -> None:
+def test_a_log_that_cannot_be_read_now_is_read_later(kept: PositionFile) -> None:
     rows, collected = Rows(), Collected()
     tracing = Tracing(rows, kept, collected)
     tracing.round()

@@ -6,17 +6,17 @@ import pytest
 
 from pulse_adapters.notify.addresses import NO_APPRISE, faults, resolved
 from pulse_adapters.notify.deliver import masked
-from pulse_adapters.notify.letters import ALONE, ENTRY, TITLE, letter
-from pulse_adapters.notify.notice import Notice, NoticeParams, line
+from pulse_adapters.notify.message_text import ALONE, ENTRY, TITLE, letter
+from pulse_adapters.notify.notice import NoticeParams, RecordedNotice, line
 from pulse_core.settings import NotifySettings
 
 AT = 1_800_000_000_000_000  # 2027-01-15 08:00:00 UTC
 SECOND, HOUR = 1_000_000, 3_600_000_000
 
 
-def notice(number: int, title: str = "", text: str = "words", over: bool = False) -> Notice:
+def notice(number: int, title: str = "", text: str = "words", over: bool = False) -> RecordedNotice:
     said = NoticeParams(title=title or f"n{number}", text=text, over=over)
-    return Notice(f"id-{number}", number, AT + number * SECOND, said)
+    return RecordedNotice(f"id-{number}", number, AT + number * SECOND, said)
 
 
 def test_one_by_itself_is_told_in_full() -> None:

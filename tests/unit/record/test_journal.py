@@ -59,48 +59,50 @@ async def nothing() -> None:
 
 
 async def test_a_death_and_what_is_decided_of_it_are_one_commit_and_heard_once() -> None:
-    desk = Desk()
-    await desk.journal.announce([DEATH], desk.decide)
-    assert (desk.kinds(), desk.commits) == (ARC, 1)
-    assert desk.heard == ARC
+    request_handler = Desk()
+    await request_handler.journal.announce([DEATH], request_handler.decide)
+    assert (request_handler.kinds(), request_handler.commits) == (ARC, 1)
+    assert request_handler.heard == ARC
 
 
 async def test_what_nobody_answers_is_recorded_by_itself() -> None:
-    desk = Desk()
-    await desk.journal.announce([DEATH], nothing)
-    assert (desk.kinds(), desk.heard) == (["process-died"], ["process-died"])
+    request_handler = Desk()
+    await request_handler.journal.announce([DEATH], nothing)
+    assert (request_handler.kinds(), request_handler.heard) == (["process-died"], ["process-died"])
 
 
 async def test_an_announced_event_is_known_before_it_is_decided_with_the_number_it_will_have() -> None:
-    desk = Desk()
+    request_handler = Desk()
     known: list[Event] = []
-    desk.journal.listen_to_supposed(known.extend)
+    request_handler.journal.listen_to_supposed(known.extend)
 
     async def look() -> None:
         assert [event.kind for event in known] == ["process-died"]
-        assert not desk.log.events
+        assert not request_handler.log.events
 
-    await desk.journal.announce([DEATH], look)
-    assert [(event.seq, event.id) for event in known] == [(event.seq, event.id) for event in desk.log.events]
+    await request_handler.journal.announce([DEATH], look)
+    assert [(event.seq, event.id) for event in known] == [
+        (event.seq, event.id) for event in request_handler.log.events
+    ]
 
 
 async def test_while_something_is_on_its_way_an_announcement_goes_after_it() -> None:
-    desk = Desk()
-    desk.free.clear()
+    request_handler = Desk()
+    request_handler.free.clear()
     async with asyncio.TaskGroup() as group:
-        group.create_task(desk.journal.append(WISH))
+        group.create_task(request_handler.journal.append(WISH))
         await asyncio.sleep(0)
-        group.create_task(desk.journal.announce([DEATH], nothing))
+        group.create_task(request_handler.journal.announce([DEATH], nothing))
         await asyncio.sleep(0)
-        desk.free.set()
-    assert desk.kinds() == ["effect", "process-died"]
+        request_handler.free.set()
+    assert request_handler.kinds() == ["effect", "process-died"]
 
 
 async def test_what_a_full_disk_did_not_take_goes_first_when_there_is_room() -> None:
-    desk = Desk()
-    desk.full = True
-    await desk.journal.announce([DEATH], nothing)
-    assert (desk.kinds(), desk.heard) == ([], ["process-died"])
-    desk.full = False
-    await desk.decide()
-    assert (desk.kinds(), desk.heard) == (ARC, ARC)
+    request_handler = Desk()
+    request_handler.full = True
+    await request_handler.journal.announce([DEATH], nothing)
+    assert (request_handler.kinds(), request_handler.heard) == ([], ["process-died"])
+    request_handler.full = False
+    await request_handler.decide()
+    assert (request_handler.kinds(), request_handler.heard) == (ARC, ARC)

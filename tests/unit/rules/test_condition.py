@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Intent, Processes, ProcessHistory, Snapshot, Stage, State
-from pulse_core.rules.survival.condition import exhausted, judge
-from pulse_core.rules.survival.state import Condition, ProcessState, rough
+from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus, rough
+from pulse_core.rules.survival.process_status import exhausted, judge
 from pulse_core.settings import ProcessSettings, RestartSettings, Settings
 from pulse_core.settings.processes import RARELY_US
 
@@ -18,7 +18,7 @@ def at(seconds: float) -> Moment:
     return Moment(10**15 + round(seconds * SECOND), "boot", round(seconds * SECOND))
 
 
-def judged(history: ProcessHistory, now: float, **restart: object) -> Condition:
+def judged(history: ProcessHistory, now: float, **restart: object) -> ProcessStatus:
     process = ProcessSettings(name="p", start=("p",), restart=RestartSettings.model_validate(restart))
     facts = State(processes=Processes({"p": history}))
     return judge(process, Snapshot(1, at(now), Settings(process=(process,)), {}, facts))
@@ -152,7 +152,7 @@ def test_a_first_start_that_did_not_bring_it_up_is_followed_by_a_pause(stage: St
 
 
 def test_the_first_restart_of_what_its_first_start_brought_up_is_due_at_once() -> None:
-    assert judged(FIRST._replace(stage=Stage.UP), 100) == Condition(ProcessState.DUE, why="dead (gone)")
+    assert judged(FIRST._replace(stage=Stage.UP), 100) == ProcessStatus(ProcessState.DUE, why="dead (gone)")
 
 
 @pytest.mark.parametrize(("charged", "words"), [(1, "1 restart"), (2, "2 restarts")])

@@ -9,7 +9,16 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections import Condition, Conditions, Effects, Measure, Snapshot, State
 from pulse_core.rules.survival.resource_guard import title_of
-from pulse_core.rules.survival.shortage import ARCHIVE, CLEAN, SENSE, STOP, Step, consumers, plan, step
+from pulse_core.rules.survival.shortage import (
+    ARCHIVE,
+    CLEAN,
+    SENSE,
+    STOP,
+    ShortageStep,
+    consumers,
+    plan,
+    step,
+)
 from pulse_core.settings import Settings
 
 SECOND, MINUTE, HOUR = 1_000_000, 60, 3_600
@@ -37,7 +46,7 @@ class Case:
         self.sampled: float | None = None
         self.consumers: list[Mapping[str, Any]] = [held(7, 2)]
 
-    def at(self, seconds: float) -> Step:
+    def at(self, seconds: float) -> ShortageStep:
         sampled = at(seconds - 1 if self.sampled is None else self.sampled)
         data = {"memory_total": 16 * GIB, "consumers": self.consumers}
         facts = State(
@@ -53,7 +62,7 @@ def held(pid: int, rss: float, swap: float = 0) -> Mapping[str, Any]:
     return {"pid": pid, "started": 1, "name": "b", "pattern": "batch", **sizes}
 
 
-def action(due: Step) -> str | None:
+def action(due: ShortageStep) -> str | None:
     return due.wish.action if due.wish else None
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Control, Intent, Processes, ProcessHistory, Snapshot, State
-from pulse_core.rules.survival.condition import judge
-from pulse_core.rules.survival.state import Condition, ProcessState
-from pulse_core.rules.survival.stopping import STOP_TRIES
+from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus
+from pulse_core.rules.survival.process_status import judge
+from pulse_core.rules.survival.process_stop import STOP_TRIES
 from pulse_core.settings import ProcessSettings, Settings
 
 SECOND = 1_000_000
@@ -24,7 +24,7 @@ DOWN = UP._replace(up=None, down=at(105), stop=WANTED._replace(tries=1, tried=at
 
 def judged(
     history: ProcessHistory, now: float, paused: bool = False, under_way: bool = False, look: str = "5s"
-) -> Condition:
+) -> ProcessStatus:
     settings = Settings.model_validate(
         {"process": [{"name": "p", "start": ["p"]}], "watch": {"process_interval": look}}
     )
@@ -46,7 +46,7 @@ def test_what_is_wanted_down_and_up_is_stopped() -> None:
 
 
 def test_a_stop_under_way_is_waited_for() -> None:
-    assert judged(tried(1), 300, under_way=True) == Condition(
+    assert judged(tried(1), 300, under_way=True) == ProcessStatus(
         ProcessState.STOPPING, why="ada wants it down; its stop is under way"
     )
 
@@ -78,7 +78,7 @@ def test_the_last_stop_is_looked_after_before_a_person_is_told() -> None:
 
 
 def test_a_paused_pulse_stops_nothing_and_says_so() -> None:
-    assert judged(UP, 101, paused=True) == Condition(
+    assert judged(UP, 101, paused=True) == ProcessStatus(
         ProcessState.STOPPING, why="ada wants it down, and Pulse is paused by bob"
     )
 
@@ -103,7 +103,7 @@ def test_what_somebody_starts_while_it_is_wanted_down_is_let_live_and_told() -> 
 
 def test_with_its_expiry_all_of_it_is_over() -> None:
     for history in (tried(STOP_TRIES), UP._replace(stop=WANTED._replace(worked=True))):
-        assert judged(history, 100 + DAY) == Condition(ProcessState.UP, why="process 1 is alive")
+        assert judged(history, 100 + DAY) == ProcessStatus(ProcessState.UP, why="process 1 is alive")
 
 
 def test_what_was_down_and_is_being_started_by_somebody_is_not_stopped_in_advance() -> None:

@@ -10,7 +10,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.blast_radius import blast_radius
-from pulse_core.rules.survival.telling import call_off, named, tell
+from pulse_core.rules.survival.notices import call_off, named, tell
 from pulse_core.testing import Story, given
 
 KEY = "notify:disk"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pulse_core.settings import DaemonSettings, ProcessSettings, RestartSettings, Settings
-from pulse_core.settings.agreement import circles, disagreements, doubled, strangers
+from pulse_core.settings.cross_checks import circles, disagreements, doubled, strangers
 
 
 def process(name: str, *needs: str) -> ProcessSettings:

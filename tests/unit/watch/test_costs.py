@@ -9,7 +9,7 @@ import pytest
 
 from pulse_adapters.memory import virtual_loop
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.watch.costs import KEPT, Cost, Costs
+from pulse_core.watch.watcher_costs import KEPT, Cost, Costs
 
 
 @dataclass

@@ -8,19 +8,19 @@ from pulse_core.llm.conclusion import Look, Trail, conclude, judged, state_of
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
-from pulse_core.ports import Answer, Trouble
+from pulse_core.ports import ProbeResult, Trouble
 from pulse_core.projections import Condition
 from pulse_core.settings import LlmSettings
 
 URL = "http://127.0.0.1:4000/health"
-GOOD = Answer(took_ms=10, status=200)
-DEAD = Answer(Trouble.STALLED, "it took the connection, but did not answer within 10 s")
-EXPIRED = Answer(Trouble.TLS_EXPIRED, "its certificate has expired")
-UNASKED = Answer(Trouble.UNASKED, "the process that asks died")
+GOOD = ProbeResult(took_ms=10, status=200)
+DEAD = ProbeResult(Trouble.STALLED, "it took the connection, but did not answer within 10 s")
+EXPIRED = ProbeResult(Trouble.TLS_EXPIRED, "its certificate has expired")
+UNASKED = ProbeResult(Trouble.UNASKED, "the process that asks died")
 FIRST = Moment(5, "boot", 5)
 
 
-def said(answers: list[Answer], state: str = "", excuse: str = "", **settings: Any) -> list[Payload]:
+def said(answers: list[ProbeResult], state: str = "", excuse: str = "", **settings: Any) -> list[Payload]:
     """The events that follow from these answers, one after the other, while a condition stands (or not)."""
     llm = LlmSettings(url=URL, **settings)
     stands = Condition(FIRST, state, FIRST, "it was so") if state else None
@@ -76,24 +76,24 @@ def test_a_question_that_was_not_put_counts_for_nothing_and_leaves_the_row_as_it
 @pytest.mark.parametrize(
     ("answer", "state"),
     [
-        (Answer(status=200), ""),
-        (Answer(status=204), ""),
-        (Answer(status=307), "refuses"),
-        (Answer(status=401), "refuses"),
-        (Answer(status=429), "refuses"),
-        (Answer(status=500), "down"),
-        (Answer(status=503), "down"),
+        (ProbeResult(status=200), ""),
+        (ProbeResult(status=204), ""),
+        (ProbeResult(status=307), "refuses"),
+        (ProbeResult(status=401), "refuses"),
+        (ProbeResult(status=429), "refuses"),
+        (ProbeResult(status=500), "down"),
+        (ProbeResult(status=503), "down"),
         (DEAD, "down"),
-        (Answer(Trouble.REFUSED), "down"),
-        (Answer(Trouble.ENDLESS), "down"),
-        (Answer(Trouble.CLOSED), "down"),
+        (ProbeResult(Trouble.REFUSED), "down"),
+        (ProbeResult(Trouble.ENDLESS), "down"),
+        (ProbeResult(Trouble.CLOSED), "down"),
         (EXPIRED, "tls"),
-        (Answer(Trouble.TLS_UNTRUSTED), "tls"),
-        (Answer(Trouble.UNRESOLVED), "unreachable"),
-        (Answer(Trouble.UNREACHABLE), "unreachable"),
+        (ProbeResult(Trouble.TLS_UNTRUSTED), "tls"),
+        (ProbeResult(Trouble.UNRESOLVED), "unreachable"),
+        (ProbeResult(Trouble.UNREACHABLE), "unreachable"),
     ],
 )
-def test_the_state_says_whether_a_restart_may_help(answer: Answer, state: str) -> None:
+def test_the_state_says_whether_a_restart_may_help(answer: ProbeResult, state: str) -> None:
     assert state_of(judged(answer)) == state
 
 

@@ -7,26 +7,29 @@ import pytest
 
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
-from pulse_core.ports import Answer, Question, Trouble
+from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections import Condition
 from pulse_core.settings import NetworkSettings
-from pulse_core.watch.lies import lie
-from pulse_core.watch.network_conclusion import Look, Seen, conclude, judged, state_of
+from pulse_core.watch.dns_plausibility import lie
+from pulse_core.watch.evaluate_network import NetworkRound, TargetAnswer, conclude, judged, state_of
 
 SLOW = 2_000_000
-GOOD = Answer(took_ms=10)
-LATE = Answer(took_ms=2_000)
-DEAD = Answer(Trouble.TIMEOUT, "nobody answered")
-WRONG = Answer(Trouble.NXDOMAIN, "there is no such name")
-EXPIRED = Answer(Trouble.TLS_EXPIRED, "its certificate has expired")
-ILL = Answer(Trouble.STATUS, "it answered 503", status=503)
-STALLED = Answer(Trouble.STALLED, "it took the connection, but did not answer within 5 s")
-UNASKED = Answer(Trouble.UNASKED, "the process that asks died")
+GOOD = ProbeResult(took_ms=10)
+LATE = ProbeResult(took_ms=2_000)
+DEAD = ProbeResult(Trouble.TIMEOUT, "nobody answered")
+WRONG = ProbeResult(Trouble.NXDOMAIN, "there is no such name")
+EXPIRED = ProbeResult(Trouble.TLS_EXPIRED, "its certificate has expired")
+ILL = ProbeResult(Trouble.STATUS, "it answered 503", status=503)
+STALLED = ProbeResult(Trouble.STALLED, "it took the connection, but did not answer within 5 s")
+UNASKED = ProbeResult(Trouble.UNASKED, "the process that asks died")
 
 
-def seen(dns: tuple[Answer, ...] = (), http: tuple[Answer, ...] = ()) -> list[Seen]:
-    names = [Seen(Question("dns", f"n{n}.example", 5), answer) for n, answer in enumerate(dns)]
-    return [*names, *(Seen(Question("http", f"http://p{n}/", 5), answer) for n, answer in enumerate(http))]
+def seen(dns: tuple[ProbeResult, ...] = (), http: tuple[ProbeResult, ...] = ()) -> list[TargetAnswer]:
+    names = [TargetAnswer(ProbeRequest("dns", f"n{n}.example", 5), answer) for n, answer in enumerate(dns)]
+    return [
+        *names,
+        *(TargetAnswer(ProbeRequest("http", f"http://p{n}/", 5), answer) for n, answer in enumerate(http)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +59,7 @@ def seen(dns: tuple[Answer, ...] = (), http: tuple[Answer, ...] = ()) -> list[Se
     ],
 )
 def test_one_round_says_how_the_network_looks(
-    dns: tuple[Answer, ...], http: tuple[Answer, ...], state: str | None
+    dns: tuple[ProbeResult, ...], http: tuple[ProbeResult, ...], state: str | None
 ) -> None:
     assert state_of(seen(dns, http), SLOW) == state
 
@@ -67,7 +70,7 @@ def news(rounds: str, stands: str = "", evidence: int = 3) -> Mapping[str, Any] 
     moment = Moment(0, "boot", 0)
     condition = Condition(moment, stands, moment, "it was so") if stands else None
     answers = seen((DEAD,), (DEAD,))
-    drafts = conclude(Look(answers, states, condition, NetworkSettings(evidence=evidence)))
+    drafts = conclude(NetworkRound(answers, states, condition, NetworkSettings(evidence=evidence)))
     assert len(drafts) <= 1
     assert all(draft.subject == "network" for draft in drafts)
     match [draft.payload for draft in drafts]:
@@ -120,7 +123,7 @@ def test_the_evidence_names_the_targets_and_what_they_did() -> None:
 
 def test_of_many_targets_a_few_are_named() -> None:
     answers = seen(tuple([DEAD] * 9))
-    (draft,) = conclude(Look(answers, ["down"], None, NetworkSettings(evidence=1)))
+    (draft,) = conclude(NetworkRound(answers, ["down"], None, NetworkSettings(evidence=1)))
     assert isinstance(draft.payload, ConditionRaised)
     assert draft.payload.evidence.count("nobody answered") == 5
     assert draft.payload.evidence.endswith("; and 4 more")
@@ -129,15 +132,21 @@ def test_of_many_targets_a_few_are_named() -> None:
 @pytest.mark.parametrize(
     ("answer", "trouble", "words"),
     [
-        (Answer(status=200), None, ""),
-        (Answer(status=404), None, ""),
-        (Answer(status=500), Trouble.STATUS, "it answered 500"),
-        (Answer(addresses=("0.0.0.0",)), Trouble.LIE, "the answer is 0.0.0.0, which is no host's address"),
+        (ProbeResult(status=200), None, ""),
+        (ProbeResult(status=404), None, ""),
+        (ProbeResult(status=500), Trouble.STATUS, "it answered 500"),
+        (
+            ProbeResult(addresses=("0.0.0.0",)),
+            Trouble.LIE,
+            "the answer is 0.0.0.0, which is no host's address",
+        ),
         (DEAD, Trouble.TIMEOUT, "nobody answered"),
     ],
 )
-def test_an_answer_may_be_wrong_all_the_same(answer: Answer, trouble: Trouble | None, words: str) -> None:
-    found = judged(Question("http", "x.example", 5), answer, False)
+def test_an_answer_may_be_wrong_all_the_same(
+    answer: ProbeResult, trouble: Trouble | None, words: str
+) -> None:
+    found = judged(ProbeRequest("http", "x.example", 5), answer, False)
     assert (found.trouble, found.detail) == (trouble, words)
 
 

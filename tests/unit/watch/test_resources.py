@@ -12,7 +12,7 @@ from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Condition, Conditions
 from pulse_core.settings import ResourcesSettings
-from pulse_core.watch.resources import History, Outlook, conclude, spelled, streaks
+from pulse_core.watch.evaluate_resources import History, Outlook, conclude, spelled, streaks
 
 SECOND = 1_000_000
 WELL: Mapping[str, Any] = {

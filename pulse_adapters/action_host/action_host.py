@@ -1,0 +1,96 @@
+"""What the daemon has of an engine's hands: watchers and executors that it can use like its own."""
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+
+from pulse_adapters.action_host.executor_proxy import ChildExecutor
+from pulse_adapters.action_host.protocol import names_of, wrong_of
+from pulse_adapters.action_host.session import ENGINE, CallLost
+from pulse_adapters.action_host.supervisor import ChildSupervisor
+from pulse_adapters.action_host.watcher_proxy import ChildWatcher
+from pulse_core.ports import EngineFault
+
+NUDGES = 1.0
+"""Seconds between two times that watchers are asked who wants to be asked."""
+
+
+class ChildActionHost:
+    """An engine's watchers and executors while its revision is in force.
+
+    faults: what was left out, and why; sandbox: each part of what keeps it from the daemon, and whether it holds.
+    """
+
+    def __init__(
+        self,
+        keeping: ChildSupervisor | None = None,
+        faults: Iterable[EngineFault] = (),
+        sandbox: Mapping[str, bool] = MappingProxyType({}),
+    ) -> None:
+        self.watchers: tuple[ChildWatcher, ...] = ()
+        self.executors: Mapping[str, ChildExecutor] = {}
+        self.faults = tuple(faults)
+        self.sandbox = sandbox
+        self.keeping = keeping
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing: asyncio.Task[None] | None = None
+
+    def take(self, watchers: Iterable[ChildWatcher], executors: Iterable[ChildExecutor]) -> None:
+        """Have these from now on."""
+        self.watchers, self.executors = tuple(watchers), {one.action: one for one in executors}
+        if any(watcher.nudges for watcher in self.watchers):
+            self._begin(self._listen(), "listening for nudges")
+
+    @property
+    def alive(self) -> bool:
+        """Whether its child is up, or there is nothing that would need one."""
+        return self.keeping is None or self.keeping.alive
+
+    @property
+    def restarts(self) -> int:
+        """How often its child had to be replaced."""
+        return self.keeping.restarts if self.keeping else 0
+
+    async def _listen(self) -> None:
+        """Pass nudges on, at most one a second to each watcher, for ever."""
+        assert self.keeping is not None
+        known = {watcher.name: watcher for watcher in self.watchers}
+        while True:
+            with suppress(CallLost):
+                reply = await self.keeping.ask(ENGINE, lambda life: {"do": "nudged"})
+                try:
+                    for name in names_of(reply["ok"]) if wrong_of(reply) is None else ():
+                        if name in known:  # one that was left out may call as well
+                            known[name].nudge.set()
+                except ValueError as error:
+                    self.keeping.life.spoil(f"what nobody understands ({error})")
+            await asyncio.sleep(NUDGES)
+
+    def retire(self) -> None:
+        """Let the calls under way end, each in its time, and then close; for when others have taken over."""
+        self._begin(self._retiring(), "retiring the hands")
+
+    async def _retiring(self) -> None:
+        if self.keeping:
+            await self.keeping.idle()
+        await self.close()
+
+    def _begin(self, work: Coroutine[object, None, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """End the child with its tree; calls under way are lost."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(), name="closing the hands")
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if self.keeping:
+            await self.keeping.close()
+        await asyncio.gather(*tasks, return_exceptions=True)

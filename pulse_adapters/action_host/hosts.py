@@ -1,0 +1,161 @@
+"""Starts hands hosts: a child loads a revision, and tells what of it senses and acts."""
+
+import asyncio
+import os
+import pwd
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pulse_adapters.action_host.action_host import ChildActionHost
+from pulse_adapters.action_host.call_attribution import ENV
+from pulse_adapters.action_host.executor_proxy import ChildExecutor
+from pulse_adapters.action_host.protocol import LoadReply, roots_of, told
+from pulse_adapters.action_host.session import ENGINE, CallLost, ChildSession
+from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
+from pulse_adapters.action_host.watcher_proxy import ChildWatcher
+from pulse_adapters.child.places import Places, placed
+from pulse_adapters.child.run_as import RunAs
+from pulse_core.model.vitals import Window
+from pulse_core.ports import CannotLoad, Clock, EngineFault, ReservedNames, Revision
+
+LOAD = 10.0
+"""Seconds in which an engine must be loaded."""
+_MIB = 1024 * 1024
+_ROOT = str(Path(__file__).parents[2])
+
+
+NOTHING = ReservedNames()
+
+
+@dataclass(frozen=True, slots=True)
+class ChildActionHosts:
+    """Starts a child for each revision that has watchers or executors.
+
+    windows: of every sense, as they are now; run_as: asked at each start for the user that the child takes on (raises
+    CannotLoad where it can't have the one that it must have); plugins: entry points as `module:attribute` by name,
+    whose watchers and executors stand before the engine's; load: seconds.
+    """
+
+    clock: Clock
+    windows: Callable[[], Mapping[str, Window]]
+    run_as: Callable[[], RunAs] = RunAs
+    plugins: Mapping[str, str] = field(default_factory=dict)
+    load: float = LOAD
+
+    async def start(
+        self, revision: Revision, memory: int, taken: ReservedNames, failed: Failed
+    ) -> ChildActionHost:
+        """The revision's hands; memory: MiB beyond what the child starts with. Raises CannotLoad.
+
+        failed: told each fault that no caller is told.
+        """
+        run_as = await asyncio.to_thread(self.run_as)
+        life, found = await self._begun(revision.path, memory, run_as)
+        clashes = tuple(_clashes(found, taken))
+        if not (found.watchers or found.executors):
+            await _ended(life)
+            return ChildActionHost(None, found.faults, found.sandbox)
+        left_out = {fault.whose for fault in clashes}
+
+        async def again() -> ChildSession:
+            life, now = await self._begun(revision.path, memory, run_as)
+            if now != found:
+                await _ended(life)
+                raise CannotLoad("the same revision holds something else than before")
+            return life
+
+        keeping = ChildSupervisor(life, again, failed)
+        hands = ChildActionHost(keeping, (*found.faults, *clashes), found.sandbox)
+        watchers = (ChildWatcher(one, keeping, self.clock, self.windows, failed) for one in found.watchers)
+        executors = (ChildExecutor(one, keeping, failed) for one in found.executors)
+        hands.take(
+            [one for one in watchers if one.whose not in left_out],
+            [one for one in executors if one.whose not in left_out],
+        )
+        return hands
+
+    async def _begun(self, path: str, memory: int, run_as: RunAs) -> tuple[ChildSession, LoadReply]:
+        user, shown = run_as
+        root = _real(await asyncio.to_thread(shown, path) if shown else path)
+        mark = f"{ENV}={secrets.token_hex(8)}"
+        try:
+            life = ChildSession(_environment(mark, user), mark, Places({root: ""}), user[0] if user else None)
+        except OSError as error:
+            raise CannotLoad(f"no hands host can be started: {error}") from error
+        try:
+            return life, await self._loaded(life, root, memory, user)
+        except BaseException:
+            await _ended(life)
+            raise
+
+    async def _loaded(
+        self, life: ChildSession, root: str, memory: int, user: tuple[int, int] | None
+    ) -> LoadReply:
+        message = {
+            "root": root,
+            "memory": memory * _MIB,
+            "user": user,
+            "parent": os.getpid(),
+            "group": os.getpgid(0),
+            "plugins": self.plugins,
+        }
+        try:
+            reply = await life.ask(message, ENGINE, self.load)
+            if "error" in reply:
+                raise CannotLoad(str(reply["error"])[:2_000])
+            life.places = Places(roots_of(reply))
+            found = told(reply)
+            life.defined = {
+                **{f"watcher:{one.name}": one.place for one in found.watchers},
+                **{f"executor:{one.action}": one.place for one in found.executors},
+            }
+            return found
+        except CallLost as lost:
+            raise CannotLoad(lost.fault.message) from None
+        except ValueError as error:
+            raise CannotLoad(f"the hands host said what nobody understands: {error}") from error
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)
+
+
+async def _ended(life: ChildSession) -> None:
+    life.process.kill()
+    await life.clear()
+
+
+def _clashes(found: LoadReply, taken: ReservedNames) -> Iterator[EngineFault]:
+    """What has a name that is given already, by the daemon's own or by one that is listed before."""
+    names, keys, actions = set(taken.names), set(taken.keys), set(taken.actions)
+    for one in found.watchers:
+        for what, word, there in (("name", one.name, names), ("key", one.key, keys)):
+            if word in there:
+                words = f"left out: another watcher has the {what} {word!r}; take another one, as 'my-{word}'"
+                yield EngineFault(f"watcher:{one.name}", placed(words, one.place))
+            there.add(word)
+    for two in found.executors:
+        if two.action in actions:
+            words = f"left out: another executor carries out {two.action!r}; take another one, as 'my-{two.action}'"
+            yield EngineFault(f"executor:{two.action}", placed(words, two.place))
+        actions.add(two.action)
+
+
+def _environment(mark: str, user: tuple[int, int] | None) -> Mapping[str, str]:
+    """The little that a child needs to know of ours."""
+    given = {name: os.environ[name] for name in ("PATH", "LANG", "HOME", "TMPDIR") if name in os.environ}
+    if user:
+        with suppress(KeyError):
+            given["HOME"] = pwd.getpwuid(user[0]).pw_dir
+    needed = [] if _ROOT in (path for path in sys.path if path.endswith("-packages")) else [_ROOT]
+    name, _, value = mark.partition("=")
+    return {
+        **given,
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",  # looking for some takes longer than all the rest
+        name: value,
+        **({"PYTHONPATH": os.pathsep.join(needed)} if needed else {}),
+    }

@@ -1,0 +1,209 @@
+"""Reads what of an engine senses and acts; here the authors' code runs for the first time, but for that of rules."""
+
+import asyncio
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from pulse_adapters.action_host.standin import Standin, path_of, words_of
+from pulse_adapters.action_host.unrun import leave_out
+from pulse_adapters.child.frames import Message
+from pulse_adapters.child.places import Places, placed, spelled
+from pulse_core.ports.executor import Policy
+
+_FILE = "engine.py"
+_SCHEMA_BYTES = 64 * 1024
+
+
+class ActionsNotLoadable(Exception):
+    """An engine that cannot be loaded, in words with the place."""
+
+
+class UnusableItem(Exception):
+    """One thing of an engine that can't be used."""
+
+
+class ActionContents(NamedTuple):
+    """What was found that can be used, by name and by action, and how it is told to the daemon."""
+
+    watchers: Mapping[str, Any]
+    executors: Mapping[str, Any]
+    told: Message
+
+
+def load(root: str, plugins: Mapping[str, str], places: Places) -> ActionContents:
+    """Import plugins, then the engine. Raises Unloadable; one thing that is unfit is told and left out.
+
+    plugins: `module:attribute` by name; one that fails is left out as well.
+    """
+    found = LoadedSoFar([], [], [])
+    for name, entry in plugins.items():
+        try:
+            plugin = _imported(entry, places)
+            found.take(_listed(plugin, "watchers"), _listed(plugin, "executors"), places)
+        except ActionsNotLoadable as error:
+            found.faults.append((f"plugin:{name}", str(error)))
+    if not os.path.isfile(os.path.join(root, _FILE)):
+        raise ActionsNotLoadable(f"there is no {_FILE} in this revision")
+    sys.path.insert(0, root)
+    leave_out(root)
+    engine = _imported("engine", places)
+    found.take(_listed(engine, "WATCHERS"), _listed(engine, "EXECUTORS"), places)
+    return found.contents()
+
+
+class LoadedSoFar(NamedTuple):
+    """What was found so far: things with what is told of each, and what is wrong."""
+
+    watchers: list[tuple[Any, Message]]
+    executors: list[tuple[Any, Message]]
+    faults: list[tuple[str, str]]
+
+    def take(self, watchers: Sequence[Any], executors: Sequence[Any], places: Places) -> None:
+        """Take what somebody brings, as far as it can be used."""
+        self.watchers.extend(_fit(watchers, "watcher", _watcher, places, self.faults))
+        self.executors.extend(_fit(executors, "executor", _executor, places, self.faults))
+
+    def contents(self) -> ActionContents:
+        """All that can be used."""
+        told = {
+            "watchers": [one for _, one in self.watchers],
+            "executors": [one for _, one in self.executors],
+            "faults": self.faults,
+        }
+        watchers = {one["name"]: thing for thing, one in self.watchers}
+        return ActionContents(watchers, {one["action"]: thing for thing, one in self.executors}, told)
+
+
+def _imported(entry: str, places: Places) -> Any:
+    """What an entry names, `module` or `module:attribute`. Raises Unloadable."""
+    module, _, path = entry.partition(":")
+    try:
+        thing: Any = import_module(module)
+        for part in filter(None, path.split(".")):
+            thing = getattr(thing, part)
+    except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
+        raise ActionsNotLoadable(placed(spelled(error), places.of_error(error))) from None
+    return thing
+
+
+def _listed(engine: Any, name: str) -> Sequence[Any]:
+    found = getattr(engine, name, ())
+    if not isinstance(found, list | tuple):
+        raise ActionsNotLoadable(f"{name} is no list; write {name} = [...]")
+    return found
+
+
+def _fit(
+    found: Sequence[Any],
+    what: str,
+    looked: Callable[[Any, Places], Message],
+    places: Places,
+    faults: list[tuple[str, str]],
+) -> list[tuple[Any, Message]]:
+    """The things that can be used, each with what is told of it."""
+    fit = []
+    for thing in found:
+        try:
+            fit.append((thing, looked(thing, places)))
+        except BaseException as error:  # noqa: BLE001 - as above
+            words = str(error) if isinstance(error, UnusableItem) else spelled(error)
+            place = places.of_error(error) or places.of_code(
+                getattr(thing, "collect" if what == "watcher" else "execute", None)
+            )
+            faults.append((f"{what}:{_called(thing)}", placed(f"left out: {words}", place)))
+    return fit
+
+
+def _called(thing: Any) -> str:
+    if isinstance(thing, Standin):
+        return path_of(thing)
+    cls = thing if isinstance(thing, type) else type(thing)
+    name = getattr(thing, "name", None) or getattr(thing, "action", None)
+    return name[:200] if isinstance(name, str) else cls.__name__
+
+
+def _watcher(thing: Any, places: Places) -> Message:
+    _has(thing, asyncronous=("collect",), plain=("should_wake",))
+    return {
+        "name": thing.name,
+        "key": thing.key,
+        "interval": thing.interval,
+        "timeout": thing.timeout,
+        "nudged": isinstance(getattr(thing, "nudge", None), asyncio.Event),
+        "place": places.of_code(thing.collect),
+    }
+
+
+def _executor(thing: Any, places: Places) -> Message:
+    _has(thing, asyncronous=("execute", "verify"), plain=("policy", "check"))
+    if not (isinstance(thing.params, type) and issubclass(thing.params, BaseModel)):
+        raise UnusableItem("its params are no pydantic model; write: class Params(BaseModel)")
+    return {
+        "action": thing.action,
+        "schema": _schema(thing.params),
+        "policy": _policy(thing),
+        "place": places.of_code(thing.execute),
+    }
+
+
+def _has(thing: Any, asyncronous: Sequence[str], plain: Sequence[str]) -> None:
+    _refuse_standins(thing)
+    if isinstance(thing, type):
+        raise UnusableItem(f"a class is listed; list one of it: {thing.__name__}()")
+    for name in (*asyncronous, *plain):
+        if not callable(getattr(thing, name, None)):
+            raise UnusableItem(f"it has no method {name!r}")
+        if name in asyncronous and not inspect.iscoroutinefunction(getattr(thing, name)):
+            raise UnusableItem(f"{name!r} must be written with async def")
+
+
+def _refuse_standins(thing: Any) -> None:
+    held = [thing, *getattr(thing, "__dict__", {}).values()]
+    for one in held:
+        if isinstance(one, Standin):
+            raise UnusableItem(words_of(path_of(one)))
+
+
+def _policy(thing: Any) -> Message | None:
+    """Its policy as far as it can be told without params; None if it needs some."""
+    try:
+        params = thing.params.model_validate({})
+    except ValidationError:
+        params = thing.params.model_construct()
+    try:
+        policy = thing.policy(params)
+    except AttributeError:
+        return None
+    return told_policy(policy)
+
+
+def told_policy(policy: Any) -> Message:
+    """A policy as it is told. Raises Unfit for what is none."""
+    if not isinstance(policy, Policy):
+        raise UnusableItem(f"its policy is {type(policy).__name__}; return Policy(...)")
+    return {**asdict(policy), "safety": policy.safety.value}
+
+
+def _schema(params: type[BaseModel]) -> Message:
+    """The schema by which params can be refused before anybody is asked; empty where it would refuse too much."""
+    config = params.model_config
+    by_name = config.get("populate_by_name") or config.get("validate_by_name")
+    if by_name or any(
+        field.validation_alias is not None and not isinstance(field.validation_alias, str)
+        for field in params.model_fields.values()
+    ):
+        return {}
+    from pulse_adapters.action_host.accepted import AcceptedInput  # it takes memory that watchers need not
+
+    try:
+        schema = params.model_json_schema(schema_generator=AcceptedInput)
+    except Exception:  # noqa: BLE001 - a model without a schema is checked when the action is carried out
+        return {}
+    return schema if len(repr(schema)) <= _SCHEMA_BYTES else {}

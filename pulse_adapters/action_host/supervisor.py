@@ -1,0 +1,133 @@
+"""Keeps a child alive: one that ends is replaced, the later, the oftener that happens."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from pulse_adapters.action_host.session import ENGINE, ChildSession
+from pulse_adapters.child.frames import Message
+from pulse_core.model.backoff import Backoff, Restarts
+from pulse_core.model.errors import PulseError
+from pulse_core.ports import CannotLoad, EngineFault
+
+BACKOFF, HEALTHY = Backoff(0.5, 300.0), 60.0
+"""Seconds: how a child that ends is started again, and of work after which earlier ends are forgotten."""
+_CLOSING = 0.5
+
+Failed = Callable[[EngineFault], None]
+
+
+class ChildDown(PulseError):
+    """No child is up, so that nothing was begun."""
+
+
+class ChildSupervisor:
+    """Has a child, and calls it. failed: told why one ended, unless who asked is told that anyway."""
+
+    def __init__(
+        self, life: ChildSession, begin: Callable[[], Awaitable[ChildSession]], failed: Failed
+    ) -> None:
+        self._life, self._begin, self._failed = life, begin, failed
+        self._up = asyncio.Event()
+        self._up.set()
+        self._is_closed = False
+        self._why = ""
+        self._held = 0
+        self._free = asyncio.Event()
+        self._free.set()
+        self._restarts = Restarts(BACKOFF, HEALTHY)
+        self.restarts = 0
+        self._task = asyncio.create_task(self._keep(), name="keeping the hands alive")
+
+    @property
+    def life(self) -> ChildSession:
+        """The child of now, or the one that was last."""
+        return self._life
+
+    @property
+    def alive(self) -> bool:
+        """Whether a child is up."""
+        return not self._is_closed and not self._life.gone.is_set()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Not idle, also between two calls that belong together."""
+        self._held += 1
+        self._free.clear()
+        try:
+            yield
+        finally:
+            self._held -= 1
+            if not self._held:
+                self._free.set()
+
+    async def idle(self) -> None:
+        """Wait until nothing is under way."""
+        while self._held or not self._life.idle.is_set():
+            await self._free.wait()
+            await self._life.idle.wait()
+
+    async def ask(
+        self,
+        whose: str,
+        message: Callable[[ChildSession], Message],
+        seconds: float = math.inf,
+        patience: float = math.inf,
+    ) -> Message:
+        """Ask the child, waiting up to `patience` for one to be up. Raises Down before it, Lost while it is asked."""
+        if not self.alive:
+            try:
+                async with asyncio.timeout(None if math.isinf(patience) else patience):
+                    await self._risen()
+            except TimeoutError:
+                raise ChildDown(f"no hands host is up: {self._why}") from None
+        return await self._life.ask(message(self._life), whose, seconds)
+
+    async def _risen(self) -> None:
+        """Wait until a child is up. Raises Down if none will be."""
+        while not self.alive:
+            if self._is_closed:
+                raise ChildDown("these hands were put away")
+            self._up.clear()  # a death may be seen here first
+            await self._up.wait()
+
+    async def _keep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            self._restarts.started(loop.time())
+            await self._life.gone.wait()
+            self._up.clear()
+            await self._tell(self._life)
+            await self._replace(self._restarts.ended(loop.time()))
+            self._up.set()
+
+    async def _tell(self, life: ChildSession) -> None:
+        fault = await life.epitaph()
+        self._why = fault.message
+        if not (fault.whose.startswith("watcher:") and fault.whose in life.told):
+            self._failed(fault)
+        if not await life.clear():
+            self._failed(EngineFault(fault.whose, "something of what it began could not be ended"))
+
+    async def _replace(self, pause: float) -> None:
+        while True:
+            await asyncio.sleep(pause)
+            self.restarts += 1
+            try:
+                self._life = await self._begin()
+            except CannotLoad as error:
+                self._why = str(error)
+                self._failed(EngineFault(ENGINE, f"the hands host cannot be started again: {error}"))
+                pause = self._restarts.failed(asyncio.get_running_loop().time())
+            else:
+                return
+
+    async def close(self) -> None:
+        """End the child, and replace it no more."""
+        self._is_closed = True
+        self._up.set()
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        await self._life.close(_CLOSING)

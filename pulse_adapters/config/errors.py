@@ -1,0 +1,148 @@
+"""Everything that is wrong with a settings file, each fault once and with its line."""
+
+import copy
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from pulse_adapters.config.catalogue import find, settings_of
+from pulse_adapters.config.error_messages import at, said, wrong
+from pulse_adapters.config.settings_check import validate
+from pulse_adapters.config.toml_lines import Path, locate, nearest
+from pulse_core.composition import Settings
+from pulse_core.settings import ProcessSettings
+from pulse_core.settings.cross_checks import Disagreement, disagreements
+
+Placed = tuple[Path, str]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def faults(text: str, data: dict[str, Any], error: ValidationError) -> list[tuple[int, str]]:
+    """Each fault as its line and `KEY: what is wrong`, in the file's order."""
+    lines = locate(text)
+    details = _details(data, error)
+    placed = [*_own(data, details), *_overlooked(data, details), *_between(data)]
+    return sorted({(nearest(lines, path), f"{said(data, path)}: {words}") for path, words in placed})
+
+
+def _own(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[Placed]:
+    """What pydantic found, but for what is wrong between tables: that is told with its place below."""
+    for detail in details:
+        if detail["loc"]:
+            words = wrong(data, detail)
+            yield (_mentioned(data, detail["loc"], words) if _of_group(detail) else detail["loc"]), words
+
+
+def _overlooked(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[Placed]:
+    """What pydantic passes over: a group's own check is not run while one of its keys is faulty.
+
+    So the faulty keys are taken out and the rest is checked again; what is then said about a key that was
+    taken out, or that it was probably meant to be, is no fault of the file.
+    """
+    left, taken = copy.deepcopy(data), set[Path]()
+    while gone := {path for detail in details if (path := _take_out(left, detail))} - taken:
+        taken |= gone
+        details = _faults_left(left)
+        for detail in details:
+            words = wrong(left, detail)
+            if detail["loc"] and _of_group(detail) and not _concerns(words, detail["loc"], taken):
+                yield _mentioned(left, detail["loc"], words), words
+
+
+def _between(data: dict[str, Any]) -> Iterator[Placed]:
+    """What is wrong between tables, as far as they can be told apart."""
+    processes = _outlines(data, "process", ProcessSettings, name=None, depends_on=())
+    processes = {place: process for place, process in processes.items() if process.name is not None}
+    yield from _placed(disagreements(list(processes.values())), processes)
+    for group in Settings.extensions:
+        if inner := next(one.inner for one in settings_of(Settings) if one.key == group.name):
+            tables = _outlines(data, group.name, inner, **group.outline)
+            yield from _placed(group.agree(list(tables.values()), list(processes.values())), tables)
+
+
+def _placed(found: Iterable[Disagreement], tables: Mapping[int, object]) -> Iterator[Placed]:
+    """The faults of tables that have these places in the file."""
+    places = list(tables)
+    return (((fault.table, places[fault.place], fault.key), fault.text) for fault in found)
+
+
+def _outlines(data: dict[str, Any], table: str, model: type[Model], **keys: Any) -> dict[int, Model]:
+    """The tables by their place, valid or not, with just these keys, and these values where they have no text."""
+    tables = data.get(table)
+    return {
+        place: model.model_construct(
+            **{key: _texts(at(held, (key,)), absent) for key, absent in keys.items()}
+        )
+        for place, held in enumerate(tables if isinstance(tables, list) else ())
+    }
+
+
+def _texts(value: Any, absent: Any) -> Any:
+    """The text, or the texts of a list, where such a thing is due."""
+    if isinstance(absent, tuple):
+        return tuple(part for part in value if isinstance(part, str)) if isinstance(value, list) else absent
+    return value if isinstance(value, str) else absent
+
+
+def _details(data: dict[str, Any], error: ValidationError) -> list[ErrorDetails]:
+    """Pydantic's errors, each with its path as the file has it."""
+    return [{**detail, "loc": _as_written(data, detail["loc"])} for detail in error.errors()]
+
+
+def _as_written(data: dict[str, Any], loc: Path) -> Path:
+    """The path without a place in a list where the file has one table instead of a list of them."""
+    path: Path = ()
+    for part in loc:
+        if not (isinstance(part, int) and isinstance(at(data, path), dict)):
+            path = (*path, part)
+    return path
+
+
+def _faults_left(data: dict[str, Any]) -> list[ErrorDetails]:
+    try:
+        validate(data)
+    except ValidationError as error:
+        return _details(data, error)
+    return []
+
+
+def _of_group(detail: ErrorDetails) -> bool:
+    """Whether this was said by a group's own check, not about one key."""
+    _, setting = find(detail["loc"])
+    return detail["type"] == "value_error" and bool(setting and setting.inner)
+
+
+def _take_out(data: dict[str, Any], detail: ErrorDetails) -> Path | None:
+    """Remove the faulty key, or put something in its place if it must be there; None if nothing can be done."""
+    path = detail["loc"]
+    while path and isinstance(path[-1], int):
+        path = path[:-1]
+    _, setting = find(path)
+    table = at(data, path[:-1]) if path else None
+    if not isinstance(table, dict) or (setting and setting.inner and isinstance(at(data, path), list)):
+        return None
+    if setting and setting.field.is_required():
+        table[path[-1]] = setting.example
+    else:
+        table.pop(path[-1], None)
+    return path
+
+
+def _concerns(words: str, group: Path, taken: set[Path]) -> bool:
+    """Whether a group's fault speaks of a key that was taken out of it."""
+    setting = find(group)[1]
+    known = [inner.key for inner in settings_of(setting.inner)] if setting and setting.inner else []
+    meant = {str(path[-1]) for path in taken if path[:-1] == group}
+    meant |= {near for name in meant for near in get_close_matches(name, known, n=1)}
+    return bool(meant & set(re.findall(r"\w+", words)))
+
+
+def _mentioned(data: dict[str, Any], group: Path, words: str) -> Path:
+    """The first key of the group that the words mention and the file has, or else the group."""
+    table = at(data, group)
+    spoken = re.findall(r"[\w-]+", words)
+    return next(((*group, word) for word in spoken if isinstance(table, dict) and word in table), group)

@@ -1,0 +1,142 @@
+"""Directories entered step by step, so that no link leads astray, and what may never be one of them."""
+
+import os
+import stat
+from typing import NamedTuple
+
+from pulse_adapters.files.errand import CannotGo, why
+
+STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+LINKS = 40
+
+SYSTEM = frozenset(
+    {
+        "/",
+        "/bin",
+        "/boot",
+        "/dev",
+        "/etc",
+        "/home",
+        "/lib",
+        "/lib32",
+        "/lib64",
+        "/media",
+        "/mnt",
+        "/opt",
+        "/proc",
+    }
+    | {"/root", "/run", "/sbin", "/srv", "/sys", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/sbin"}
+    | {"/usr/share", "/var", "/var/lib", "/var/log"}
+)
+"""Directories of which everybody lives; a person who names one of them has slipped."""
+
+KERNELS = ("/proc/", "/sys/", "/boot/", "/etc/")
+"""Nothing beneath these is anybody's rubbish."""
+
+
+class SafeDirectory(NamedTuple):
+    """A directory: its real path, and a descriptor that stays with it whatever becomes of the path."""
+
+    path: str
+    fd: int
+
+    def holds(self, fd: int) -> bool:
+        """Whether an open directory is still beneath this path, or this itself: somebody may have moved either."""
+        real = os.readlink(f"/proc/self/fd/{fd}")
+        return real == self.path or real.startswith(f"{self.path}/")
+
+    def close(self) -> None:
+        """Let go of it."""
+        os.close(self.fd)
+
+
+def enter(path: str) -> SafeDirectory:
+    """The directory at an absolute path; only links of root or of this user are followed. Raises CannotGo.
+
+    Raises FileNotFoundError if it is not there.
+    """
+    steps, real, links = path.split("/"), list[str](), 0
+    here = os.open("/", STEP)
+    try:
+        while steps:
+            name = steps.pop(0)
+            if name in ("", "."):
+                continue
+            real = real[:-1] if name == ".." else [*real, name]
+            target = None if name == ".." else _link(name, here, "/" + "/".join(real))
+            if target is None:
+                here = _moved(here, name)
+                continue
+            links += 1
+            if links > LINKS:
+                raise CannotGo(f"{path} leads through too many links")
+            real = [] if target.startswith("/") else real[:-1]
+            here = _moved(here, "/") if target.startswith("/") else here
+            steps[:0] = target.split("/")
+        return SafeDirectory("/" + "/".join(real), os.open(".", LIST, dir_fd=here))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise CannotGo(f"{path} cannot be entered: {why(error)}") from error
+    finally:
+        os.close(here)
+
+
+def _link(name: str, here: int, path: str) -> str | None:
+    """Where a link leads, None if it is none; raises CannotGo if it is somebody's who must not lead us."""
+    said = os.lstat(name, dir_fd=here)
+    if not stat.S_ISLNK(said.st_mode):
+        return None
+    if said.st_uid not in (0, os.geteuid()):
+        raise CannotGo(f"{path} is a link of the user {said.st_uid}; name the directory it leads to")
+    return os.readlink(name, dir_fd=here)
+
+
+def _moved(here: int, name: str) -> int:
+    there = os.open(name, STEP, dir_fd=here)
+    os.close(here)
+    return there
+
+
+def forbidden(path: str, home: str, own: str) -> str | None:
+    """Why this real path can be no root, or None if it can; `own` is Pulse's home, `home` that of its user."""
+    if path in SYSTEM or path.startswith(KERNELS):
+        return f"{path} belongs to the system; name a directory that holds nothing but what may go"
+    if home == path or home.startswith(f"{path}/") or os.path.dirname(path) == "/home":
+        return f"{path} holds a whole home directory; name a directory inside of it"
+    if own == path or own.startswith(f"{path}/") or path.startswith(f"{own}/"):
+        return f"{path} holds Pulse's own files ({own}); name another directory"
+    return None
+
+
+def mount_of(fd: int) -> str:
+    """The number of the mount that an open file lies on; nothing if /proc does not tell."""
+    try:
+        with open(f"/proc/self/fdinfo/{fd}") as info:
+            return next((line.split()[1] for line in info if line.startswith("mnt_id:")), "")
+    except OSError:
+        return ""
+
+
+def is_near(place: SafeDirectory, path: str) -> bool:
+    """Whether a directory lies on the file system that holds `path`, or takes its room from the same device."""
+    try:
+        other = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError as error:
+        raise CannotGo(f"{path} cannot be looked at: {why(error)}") from error
+    try:
+        if os.fstat(other).st_dev == os.fstat(place.fd).st_dev:
+            return True
+        sources = _sources()
+        device = sources.get(mount_of(place.fd), "")
+        return device.startswith("/") and device == sources.get(mount_of(other))
+    finally:
+        os.close(other)
+
+
+def _sources() -> dict[str, str]:
+    """The device of each mount, by the mount's number."""
+    with open("/proc/self/mountinfo", errors="surrogateescape") as table:
+        fields = (line.split(" - ", 1) for line in table)
+        return {left.split()[0]: right.split()[1] for left, right in fields}

@@ -1,0 +1,25 @@
+"""What main is, read from the files alone: for commands that are asked often and would not wait for git."""
+
+from pathlib import Path
+
+from pulse_adapters.git.revision_path import COMMIT
+
+_MAIN = "refs/heads/main"
+
+
+def main_of(home: Path) -> str:
+    """The commit that main is; empty if that can't be told so."""
+    folder = home / "engine" / ".git"
+    try:
+        found = (folder / _MAIN).read_text()
+    except OSError:
+        found = _packed(folder / "packed-refs")
+    return word if COMMIT.fullmatch(word := found.strip()) else ""
+
+
+def _packed(file: Path) -> str:
+    try:
+        lines = file.read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.split(" ")[0] for line in lines if line.endswith(f" {_MAIN}")), "")

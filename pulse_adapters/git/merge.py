@@ -1,0 +1,64 @@
+"""New commits on top of main, made as objects alone: no branch moves and no file changes."""
+
+import re
+
+from pulse_adapters.git.author import by
+from pulse_adapters.git.errors import MergeConflict, NoGit, NothingToPromote
+from pulse_adapters.git.git_command import MAIN, STAGING, Git
+from pulse_adapters.git.rejected import rejected
+
+OLDEST = (2, 38)
+"""The first git that merges without a worktree."""
+_LONGEST = 20_000
+_OID = re.compile(r"[0-9a-f]{40,64}")
+
+
+def committed(git: Git, tree: str, message: str, author: str, *parents: str) -> str:
+    """A commit of this tree, which nothing names yet."""
+    words = [word for parent in parents for word in ("-p", parent)]
+    text = message.replace("\0", "").strip()[:_LONGEST] or "without a word"
+    return git("commit-tree", tree, *words, "-m", text, env=by(author))
+
+
+def candidate(git: Git, message: str, author: str) -> str:
+    """What main would be after staging is merged into it; rollbacks that staging lacks are no side of the merge.
+
+    Raises NothingToPromote, or MergeConflict with the files.
+    """
+    main, staging = git(*_commit(MAIN)), git(*_commit(STAGING))
+    is_new = not git.contains(main, staging)
+    tree = git.tree(staging) if is_new and rejected(git, main, staging) else merged(git, main, staging)
+    if tree == git.tree(main):
+        raise NothingToPromote("staging holds nothing that main lacks; change something there, and commit it")
+    return committed(git, tree, message, author, main, staging)
+
+
+def reverting(git: Git, to: str, message: str, author: str) -> str:
+    """A commit on top of main with the content of an earlier one; main itself if it has that content already."""
+    main = git(*_commit(MAIN))
+    tree = git.tree(to)
+    return main if tree == git.tree(main) else committed(git, tree, message, author, main)
+
+
+def merged(git: Git, main: str, staging: str) -> str:
+    """The tree of a merge; raises MergeConflict."""
+    answer = git.run("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", main, staging)
+    tree, *files = answer.text.rstrip("\0").split("\0")
+    if answer.exit == 0 and _OID.fullmatch(tree):
+        return tree
+    if answer.exit == 1 and files:
+        advice = f"merge main into staging and settle it there: git -C {git.staging} merge main"
+        raise MergeConflict(files, advice)
+    _check_age(git)
+    raise git.failure(("merge-tree",), answer)
+
+
+def _check_age(git: Git) -> None:
+    said = git("version")
+    found = re.search(r"(\d+)\.(\d+)", said)
+    if found and (int(found[1]), int(found[2])) < OLDEST:
+        raise NoGit(f"a promote needs git 2.38 or newer, and this is {said.removeprefix('git version ')}")
+
+
+def _commit(name: str) -> tuple[str, ...]:
+    return "rev-parse", "--verify", f"{name}^{{commit}}"

@@ -1,0 +1,159 @@
+"""Making a commit main: the branch in one step, then the files of `engine/`, then staging.
+
+Killed after any step, the same call does what is left, and nothing twice.
+"""
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from pulse_adapters.git.author import PULSE
+from pulse_adapters.git.branches import NEW, keep_branch
+from pulse_adapters.git.errors import GitFailed, MainMoved
+from pulse_adapters.git.git_command import FOLLOWED, MAIN, STAGING, Git
+from pulse_adapters.git.merge import committed
+from pulse_adapters.git.rejected import rejected
+from pulse_adapters.git.staging import keeps
+from pulse_core.model.errors import PulseError
+
+_AHEAD = "staging has commits that main lacks and stays; merge with: git -C {staging} merge main"
+
+_FORWARDING = "refs/pulse/forwarding"
+"""Names the commit that staging is just being moved to."""
+
+
+class MainUpdate(NamedTuple):
+    """What main is now. stray: the branch that keeps what lay about in `engine/`, if something did;
+    notes: what did not follow main, and why, in sentences."""
+
+    commit: str
+    stray: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def point_main(git: Git, commit: str, expected: str) -> MainUpdate:
+    """Make the commit main, if main is `expected`; raises MainMoved if it is neither of them."""
+    target, before = _whole(git, commit), _whole(git, expected)
+    _swap(git, target, before)
+    notes: list[str] = []
+    stray = ""
+    try:
+        stray = _follow(git, target, before, notes)
+    except GitFailed as error:
+        notes.append(f"the files of {git.engine} do not follow main: {error}")
+    try:
+        notes += _forward(git, target)
+    except GitFailed as error:
+        notes.append(f"staging stays behind main: {error}")
+    return MainUpdate(target, stray, tuple(notes))
+
+
+def _whole(git: Git, commit: str) -> str:
+    whole = git.commit(commit)
+    if whole is None:
+        raise PulseError(f"there is no commit {commit} in {git.engine}")
+    return whole
+
+
+def _swap(git: Git, target: str, before: str) -> None:
+    """Compare and swap: git takes the new commit only while the old one is there."""
+    if git.commit(MAIN) == target:
+        return
+    if not git.contains(target, before):
+        raise PulseError(f"{target[:12]} does not come after {before[:12]}; main only goes forwards")
+    answer = git.run("update-ref", "-m", "pulse: promoted", MAIN, target, before)
+    if answer.exit and (now := git.commit(MAIN)) != target:
+        if now == before:
+            raise git.failure(("update-ref",), answer)
+        raise MainMoved(
+            f"main is {(now or 'missing')[:12]} and not {before[:12]}; somebody else was first, so look and try again"
+        )
+
+
+def _follow(git: Git, target: str, before: str, notes: list[str]) -> str:
+    """Make the files of `engine/` those of the target; what lies about there is kept under the branch returned."""
+    if git.branch_at(git.engine) != MAIN:
+        notes.append(
+            f"{git.engine} is not on main, so its files stay; go back with: git -C {git.engine} switch main"
+        )
+        return ""
+    git("add", "--all")
+    lying = git("write-tree")
+    stray = ""
+    if lying != git.tree(target):
+        bases = (git.commit(FOLLOWED) or before, before, target)
+        stray = _kept(git, lying, bases)
+        git("read-tree", "-m", "-u", lying, target)
+    git.run("merge", "--quit")
+    git("update-ref", FOLLOWED, target)
+    return stray
+
+
+def _kept(git: Git, lying: str, bases: tuple[str, ...]) -> str:
+    """The branch that keeps these files, if one of them is like none of the commits they may have been made of.
+
+    Files that are partly the old and partly the new commit's are those of a call that was killed, not somebody's.
+    """
+    if not set.intersection(*(git.differing(base, lying) for base in bases)):
+        return ""
+    name = f"stray/{lying[:12]}"
+    if (old := git.commit(f"refs/heads/{name}")) and git.tree(old) == lying:
+        return name
+    return keep_branch(git, name, committed(git, lying, "what lay about in engine/", PULSE, bases[0]))
+
+
+def _forward(git: Git, target: str) -> tuple[str, ...]:
+    """Let staging follow, where nobody's work is lost or taken from under their hands by it; or why not."""
+    tip = git.commit(STAGING)
+    if tip == target:
+        return ()
+    taken_back = rejected(git, target, tip) if tip else None
+    if tip is not None and not git.contains(target, tip):
+        return (keeps(git.staging, taken_back) if taken_back else _AHEAD.format(staging=git.staging),)
+    if (git.staging / ".git").exists() and git.branch_at(git.staging) == STAGING:
+        return _forward_files(git, target, tip or target, taken_back)
+    git("update-ref", "-m", "pulse: follows main", STAGING, target, tip or NEW)
+    return ()
+
+
+def _forward_files(git: Git, target: str, tip: str, taken_back: str | None) -> tuple[str, ...]:
+    """Fast-forward, edits and all, where git can. A rollback takes no files from under edits."""
+    is_begun = git.commit(_FORWARDING) == target
+    if taken_back and _is_edited(git, target, tip, is_begun):
+        return (keeps(git.staging, taken_back),)
+    git("update-ref", _FORWARDING, target)
+    answer = git.run("merge", "--ff-only", "--quiet", target, at=git.staging)
+    if is_finished := bool(answer.exit) and is_begun and not _is_edited(git, target, tip, is_begun):
+        _finish(git, target, tip)
+    git("update-ref", "-d", _FORWARDING)
+    if is_finished or not answer.exit:
+        return ()
+    return (f"staging stays behind main: {' '.join(answer.error.split())}",)
+
+
+def _is_edited(git: Git, target: str, tip: str, is_begun: bool) -> bool:
+    """Whether staging holds what somebody wrote: where moving it was begun by one who was killed, neither old nor new."""
+    if is_begun and git.ask("write-tree", at=git.staging) == git.tree(target):
+        return False  # git has come so far that it will take edits along
+    lying, bases = _lying(git), (tip, target) if is_begun else (tip,)
+    return bool(set.intersection(*(git.differing(base, lying) for base in bases)))
+
+
+def _finish(git: Git, target: str, tip: str) -> None:
+    """Lay out the half that whoever was killed had not."""
+    git("add", "--all", at=git.staging)
+    git("read-tree", "-m", "-u", git("write-tree", at=git.staging), target, at=git.staging)
+    git("update-ref", "-m", "pulse: follows main", STAGING, target, tip)
+
+
+def _lying(git: Git) -> str:
+    """What staging holds, ignored files left out, as a tree; its own index stays as it is."""
+    folder = Path(git("rev-parse", "--absolute-git-dir", at=git.staging))
+    index, env = folder / "pulse-index", {"GIT_INDEX_FILE": str(folder / "pulse-index")}
+    if (folder / "index").exists():
+        shutil.copyfile(folder / "index", index)
+    try:
+        git("add", "--all", at=git.staging, env=env)
+        return git("write-tree", at=git.staging, env=env)
+    finally:
+        index.unlink(missing_ok=True)

@@ -1,0 +1,76 @@
+"""Holding on to processes by pidfd, so that a death is known when it happens and not at the next look."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterable
+
+from pulse_adapters.host.proc import is_alive
+from pulse_core.ports import ProcessId
+
+LOG = logging.getLogger("pulse.host")
+
+Died = Callable[[ProcessId], None]
+
+
+class PidfdWatch:
+    """The processes held just now; each death is told once, however often the dead is asked for again."""
+
+    def __init__(self, reap: Callable[[int], None]) -> None:
+        self._reap = reap
+        self._handles: dict[ProcessId, int | None] = {}
+        self._told: set[ProcessId] = set()
+
+    def hold(self, found: Iterable[ProcessId], died: Died) -> None:
+        """Hold exactly these; who is held already keeps its descriptor."""
+        wanted = frozenset(found)
+        self._told &= wanted
+        for gone in self._handles.keys() - wanted:
+            self._release(gone)
+        fresh = wanted - self._handles.keys() - self._told
+        self._died = died
+        for one in fresh:
+            self._grasp(one)
+
+    def _grasp(self, found: ProcessId) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            handle = self._opened(found)
+        except OSError as error:
+            # The next look is the safety net, and tries again; losing this one would be worse.
+            LOG.warning("cannot hold process %d by a pidfd: %s", found.pid, error.strerror)
+            return
+        self._handles[found] = handle
+        if handle is None:
+            loop.call_soon(self._tell, found)
+        else:
+            loop.add_reader(handle, self._tell, found)
+
+    def _opened(self, found: ProcessId) -> int | None:
+        """A pidfd that is surely this process: its start time is compared once it cannot change any more."""
+        try:
+            handle = os.pidfd_open(found.pid)
+        except ProcessLookupError:
+            return None
+        if is_alive(found):
+            return handle
+        os.close(handle)
+        return None
+
+    def _tell(self, found: ProcessId) -> None:
+        if found in self._handles:  # else it was released after the call was due
+            self._release(found)
+            self._told.add(found)
+            self._reap(found.pid)
+            self._died(found)
+
+    def _release(self, found: ProcessId) -> None:
+        handle = self._handles.pop(found)
+        if handle is not None:
+            asyncio.get_running_loop().remove_reader(handle)
+            os.close(handle)
+
+    def close(self) -> None:
+        """Let go of all."""
+        for found in list(self._handles):
+            self._release(found)

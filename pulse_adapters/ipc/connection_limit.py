@@ -1,0 +1,108 @@
+"""Who is being talked to, and who makes room: one that has asked for nothing never keeps another one out."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from pulse_adapters.ipc.peer import Peer
+from pulse_adapters.ipc.protocol import NotWelcome
+from pulse_adapters.ipc.wire import Limits, Wire
+from pulse_core.model.payload import Role
+
+
+class ConnectedPeer(NamedTuple):
+    """A peer and the connection to it."""
+
+    peer: Peer
+    wire: Wire
+
+
+class ConnectionLimit:
+    """The callers, at most as many as the limits say; owns a task for each.
+
+    When it is full, who is idle makes room, never one with a request under way. The one to go is of the user
+    with most connections, there of the process with most, and there the one that has been idle longest: whoever
+    opens many loses many, and what others hold stays.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._callers: dict[asyncio.Task[None], ConnectedPeer] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._followers = 0
+
+    def refusal(self, peer: Peer) -> str:
+        """Why there is no room for this peer, or nothing; then there is, if need be because another one went."""
+        rivals = self._rivals(peer)
+        if rivals is None:
+            return ""
+        if task := self._dispensable(peer, rivals):
+            self._dismiss(task)
+            return ""
+        return f"{len(rivals)} callers have a request under way, and that is enough; try again later"
+
+    def seat(self, caller: ConnectedPeer, work: Coroutine[None, None, None]) -> None:
+        """Talk to this caller, in a task that ends when either side hangs up."""
+        task = asyncio.get_running_loop().create_task(work, name=f"caller {caller.peer.pid}")
+        self._callers[task] = caller
+        task.add_done_callback(self._gone)
+        caller.wire.owner = task
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Inside, a caller follows without an end; raises NotWelcome if so many do that others need the room."""
+        if self._followers >= self._limits.followers:
+            raise NotWelcome(
+                f"{self._followers} callers follow the log already, and that is enough; end one of them first"
+            )
+        self._followers += 1
+        try:
+            yield
+        finally:
+            self._followers -= 1
+
+    async def emptied(self) -> None:
+        """Hang up on everybody, and wait until nothing is worked on any more."""
+        callers, tasks = tuple(self._callers.values()), {*self._callers, *self._leaving}
+        for caller in callers:
+            caller.wire.close()  # here, since a task that has not begun yet would not do it
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for caller in callers:
+            caller.wire.abort()
+        await asyncio.sleep(0)  # asyncio closes the sockets one turn later
+
+    def _rivals(self, peer: Peer) -> Collection[asyncio.Task[None]] | None:
+        """The tasks of those of whom one must go before this peer can come; None if there is room."""
+        agents = [task for task, other in self._callers.items() if other.peer.role < Role.PERSON]
+        if peer.role < Role.PERSON and len(agents) >= self._limits.agents:
+            return agents
+        return self._callers if len(self._callers) >= self._limits.connections else None
+
+    def _dispensable(
+        self, newcomer: Peer, rivals: Collection[asyncio.Task[None]]
+    ) -> asyncio.Task[None] | None:
+        """The rival that makes room, or None if all are at work."""
+        peers = [newcomer, *(self._callers[task].peer for task in rivals)]
+        users, processes = Counter(peer.uid for peer in peers), Counter(peer.pid for peer in peers)
+
+        def weight(task: asyncio.Task[None]) -> tuple[int, int, float]:
+            peer, wire = self._callers[task]
+            return users[peer.uid], processes[peer.pid], -wire.since
+
+        idle = (task for task in rivals if self._callers[task].wire.is_idle())
+        heaviest = sorted(idle, key=weight, reverse=True)
+        return next((task for task in heaviest if not self._callers[task].wire.has_news()), None)
+
+    def _dismiss(self, task: asyncio.Task[None]) -> None:
+        """Hang up on an idle caller; it counts no more, and its task ends at the loop's next turn."""
+        self._leaving.add(task)
+        self._callers.pop(task).wire.drop()
+
+    def _gone(self, task: asyncio.Task[None]) -> None:
+        self._callers.pop(task, None)
+        self._leaving.discard(task)

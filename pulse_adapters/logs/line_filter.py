@@ -1,0 +1,74 @@
+"""Which lines of a block are looked for: texts are searched in the block as a whole, lines are cut out around hits."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pulse_adapters.logs.patience import Expression, Patience
+
+TOLD = 2_000
+"""Characters of a line that are told."""
+
+
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class LinePattern(NamedTuple):
+    """What one `[[log]]` looks for; limit: lines a minute that are told."""
+
+    words: tuple[bytes, ...]
+    expressions: tuple[Expression, ...]
+    ignored: tuple[bytes, ...]
+    limit: int
+
+
+def rule_of(spelled: Mapping[str, Any], patience: Patience) -> LinePattern:
+    """A rule from JSON."""
+    expressions = tuple(Expression(text, patience) for text in spelled["match"])
+    return LinePattern(
+        _bytes(spelled["keywords"]), expressions, _bytes(spelled["ignore"]), int(spelled["limit"])
+    )
+
+
+def _bytes(texts: list[str]) -> tuple[bytes, ...]:
+    """As they stand in a file; one with a line break in it stands in no line."""
+    return tuple(text.encode() for text in texts if "\n" not in text)
+
+
+def sift(rule: LinePattern, block: bytes) -> list[bytes]:
+    """The lines of a block (whole lines, each with its newline) that the rule looks for, in their order."""
+    lines = _searched(rule, block) if rule.expressions else _spotted(rule.words, block)
+    if not rule.ignored:
+        return list(lines)
+    return [line for line in lines if not any(text in line for text in rule.ignored)]
+
+
+def _spotted(words: tuple[bytes, ...], block: bytes) -> Iterator[bytes]:
+    """Lines with one of the words: what has none is passed over at the speed of `bytes.find`."""
+    find = block.find
+    ahead = {word: place for word in words if (place := find(word)) >= 0}
+    while ahead:
+        place = min(ahead.values())
+        end = find(b"\n", place)
+        yield block[block.rfind(b"\n", 0, place) + 1 : end]
+        for word in [word for word, place in ahead.items() if place < end]:
+            ahead[word] = find(word, end)
+            if ahead[word] < 0:
+                del ahead[word]
+
+
+def _searched(rule: LinePattern, block: bytes) -> Iterator[bytes]:
+    """Lines with one of the words, or in which an expression is found: each line is decoded and searched."""
+    for line in block.split(b"\n")[:-1]:
+        if any(word in line for word in rule.words):
+            yield line
+        else:
+            text = line.decode("utf-8", "replace").rstrip("\r")
+            if any(expression.search(text) for expression in rule.expressions):
+                yield line
+
+
+def told(line: bytes) -> str:
+    """A line as text for people: what is no UTF-8, or would do something to a terminal, is replaced; cut at 2,000."""
+    text = _CONTROL.sub("?", line[: TOLD * 4].decode("utf-8", "replace").rstrip("\r"))
+    return text if len(text) <= TOLD else f"{text[: TOLD - 3]}..."

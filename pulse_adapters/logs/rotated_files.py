@@ -1,0 +1,164 @@
+"""All files that were ever behind one path, read in their order: the rotated one to its end, then its successor."""
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pulse_adapters.logs.file_discovery import Hit, beside, rotated
+from pulse_adapters.logs.open_file import Followed, Mark, Rewritten, mark_of, opened, repeats
+
+OLD = 3
+"""Files of one path that are followed after they were rotated away: who wrote them may not have noticed yet."""
+PAST = 8
+LINGER = 1.0
+"""Seconds that a deleted file is held after it was last written; it keeps its room on the disk meanwhile."""
+
+_LONGEST = 300
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+Identity = tuple[int, int]
+Forget = Callable[[Followed], None]
+Visible = Callable[[Followed], bool]
+
+
+def named(text: str) -> str:
+    """A path or unit as the subject of events: printable, and no longer than a key may be."""
+    clean = _UNPRINTABLE.sub("?", text)
+    return clean if len(clean) <= _LONGEST else f"…{clean[1 - _LONGEST :]}"
+
+
+class RotatedFiles:
+    """The files of one path, oldest first. rules: the numbers of the settings that look at its lines.
+
+    past: marks of files that are not open but may come into sight again; total: grows with everything that is read,
+    over all restarts, so that of two places the later one is known; looked: when somebody last looked for rotated files
+    of it, UTC nanoseconds. forget: called when a file is let go.
+    """
+
+    def __init__(self, path: str, rules: Sequence[int], forget: Forget) -> None:
+        self.path, self.name, self.rules, self.forget = path, named(path), tuple(rules), forget
+        self.files: list[Followed] = []
+        self.past: list[Mark] = []
+        self.total = time.time_ns()  # no read is so quick: whoever begins anew later begins with more
+        self.looked = 0
+        self.known = False
+        self.seen = time.monotonic()
+
+    def place(self) -> dict[str, Any]:
+        """Where the reader stands, as JSON."""
+        marks = (*self.past[-PAST:], *(followed.mark() for followed in self.files))
+        return {
+            "total": self.total,
+            "looked": self.looked,
+            "files": [mark.spelled() for mark in marks],
+        }
+
+    def recover(self, place: Mapping[str, Any]) -> None:
+        """Take up a place of before: find its files again, wherever they are now."""
+        try:
+            total, looked = int(place["total"]), int(place["looked"])
+            marks = [mark_of(one) for one in place["files"]]
+        except (KeyError, TypeError, ValueError):
+            return  # of another version: as if there were none
+        self.total, self.looked, self.known = total, looked, True
+        for mark in marks:
+            if followed := self._found(mark):
+                self.add(followed)
+            elif mark.offset:
+                self.past.append(mark)
+
+    def _found(self, mark: Mark) -> Followed | None:
+        """The file of a mark, where it is now or in a copy of what it was; None if it is not there."""
+        place = beside(self.path, mark.identity)
+        followed = opened(place) if place else None
+        if followed and followed.resume(mark):
+            return followed
+        if followed:
+            followed.close()
+        return self.copy_of(mark)
+
+    def copy_of(self, mark: Mark) -> Followed | None:
+        """The rotated file that holds what the mark was made of, to be read from there; None if there is none."""
+        ours = {followed.identity for followed in self.files}
+        for hit in reversed(list(rotated(self.path))):
+            if not mark.offset or hit.identity in ours:
+                continue
+            if (copy := opened(hit.path)) and copy.resume(mark):
+                return copy
+            if copy:
+                copy.close()
+        return None
+
+    def add(self, followed: Followed, before: Followed | None = None) -> None:
+        """One more file, the newest unless it comes before another one."""
+        self.files.insert(self.files.index(before) if before else len(self.files), followed)
+        self.past = [mark for mark in self.past if mark.identity != followed.identity]
+        self.known = True
+        self.total += 1
+
+    def consider(self, hit: Hit) -> bool:
+        """Follow a rotated file that came since somebody last looked, unless it is a copy of what is known.
+
+        False if that can't be told yet, since it says nothing so far but what a followed file says.
+        """
+        followed = opened(hit.path)
+        if followed is None:
+            return True
+        mark = next((mark for mark in self.past if mark.offset and followed.resume(mark)), None)
+        repeated = mark is None and any(repeats(followed.file, origin) for origin in self.files)
+        if repeated or (mark and not followed.unread()):
+            followed.close()
+        else:
+            self.add(followed, before=self.files[-1] if self.files else None)
+        return not repeated
+
+    def add_history(self, hit: Hit) -> None:
+        """Follow a rotated file for what may still be written into it."""
+        if followed := opened(hit.path):
+            followed.to_the_end()
+            self.add(followed, before=self.files[-1] if self.files else None)
+
+    def take(self, now: float, visible: Visible) -> bytes:
+        """The next lines, of the oldest file that has any; nothing if all are read to their end.
+
+        visible: whether a file is where somebody wants it followed.
+        """
+        for followed in tuple(self.files):
+            try:
+                block = followed.read()
+            except Rewritten:
+                self._rewritten(followed)
+                return self.take(now, visible)
+            if not block and self._is_over(followed, now, visible):
+                block = followed.last_words()
+                self._close(followed)
+            if block:
+                self.total += len(block)
+                return block
+        return b""
+
+    def _rewritten(self, followed: Followed) -> None:
+        """Read what was not read before a truncation in the copy that was made for it, and then the new beginning."""
+        if copy := self.copy_of(followed.mark()):
+            copy.copy = True
+            self.add(copy, before=followed)
+        followed.begin_anew()
+        self.total += 1
+
+    def _is_over(self, followed: Followed, now: float, visible: Visible) -> bool:
+        """Whether nobody will go on with a file that is read to its end."""
+        if followed.copy:
+            return True
+        if followed.is_deleted():
+            return now - followed.active >= LINGER
+        old = [one for one in self.files[:-1] if not visible(one)]
+        return len(old) > OLD and followed is old[0]
+
+    def _close(self, followed: Followed) -> None:
+        if not followed.is_deleted():  # the number of a deleted one is soon another file's
+            self.past = [*self.past, followed.mark()][-PAST:]
+        self.files.remove(followed)
+        self.total += 1
+        self.forget(followed)
+        followed.close()

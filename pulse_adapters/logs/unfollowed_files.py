@@ -1,0 +1,86 @@
+"""Rotated files that nobody followed: those that came while nobody looked are read, the others are history."""
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from pulse_adapters.logs.file_discovery import Hit, inside, originals
+from pulse_adapters.logs.rotated_files import Identity, RotatedFiles
+
+COARSE = 20_000_000
+"""Nanoseconds by which the times of files may be behind the clock."""
+
+
+class DirectoryLook(NamedTuple):
+    """A look into a directory: when (UTC nanoseconds), when it was last changed, and which strangers were in it."""
+
+    at: int
+    changed: int
+    identities: frozenset[Identity]
+
+
+class UnfollowedFiles:
+    """Looks into the directories of trails, each when it has changed. doubt: called with a path that may be a copy."""
+
+    def __init__(self, doubt: Callable[[str], None]) -> None:
+        self.doubt = doubt
+        self._looks: dict[str, DirectoryLook] = {}
+
+    def meet(
+        self, trails: Iterable[RotatedFiles], known: Collection[Identity], fresh: Collection[str]
+    ) -> None:
+        """Have trails follow what was rotated away before it could be followed.
+
+        known: files that are followed, or will be under their own names; fresh: names of trails whose past is history.
+        """
+        paths = {trail.path: trail for trail in trails}
+        homes: dict[str, list[RotatedFiles]] = {}
+        for path, trail in paths.items():
+            homes.setdefault(os.path.dirname(path), []).append(trail)
+        for home, inhabitants in homes.items():
+            now, before, changed = time.time_ns(), self._looks.get(home), _changed(home)
+            if before is None or before.changed != changed or before.at - changed < COARSE:
+                hits = [hit for hit in inside(home, partial(is_strange, paths)) if hit.identity not in known]
+                if doubtful := [hit for hit in hits if not _placed(hit, paths, before, fresh)]:
+                    for hit in doubtful:
+                        self.doubt(hit.path)
+                    continue
+                self._looks[home] = DirectoryLook(now, changed, frozenset(hit.identity for hit in hits))
+            for trail in inhabitants:
+                trail.looked = now - COARSE
+        self._looks = {home: look for home, look in self._looks.items() if home in homes}
+
+
+def is_strange(paths: Mapping[str, RotatedFiles], path: str) -> bool:
+    """Whether this looks like a rotated file of one of these paths, and is not followed by its own name."""
+    return path not in paths and any(one in paths for one in originals(path))
+
+
+def _placed(
+    hit: Hit, paths: Mapping[str, RotatedFiles], before: DirectoryLook | None, fresh: Collection[str]
+) -> bool:
+    """Have the trails to which the file may belong follow it, if it is new; False if that can't be told yet."""
+    told = True
+    for trail in (paths[one] for one in originals(hit.path) if one in paths):
+        if trail.name in fresh:
+            trail.add_history(hit)
+        elif _is_new(hit, trail, before):
+            told = trail.consider(hit) and told
+    return told
+
+
+def _is_new(hit: Hit, trail: RotatedFiles, before: DirectoryLook | None) -> bool:
+    """Whether it came, or was written, since the last look, of this reader or of the one before it."""
+    written = hit.status.st_mtime_ns
+    if before is None:
+        return written >= trail.looked
+    return hit.identity not in before.identities or written >= before.at - COARSE
+
+
+def _changed(directory: str) -> int:
+    try:
+        return os.stat(directory).st_mtime_ns
+    except OSError:
+        return 0

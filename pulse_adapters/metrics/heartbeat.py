@@ -1,0 +1,54 @@
+"""The program of the child that gives a sign of life outwards: `python -m pulse_adapters.metrics.heartbeat`.
+
+Each line on its standard input is an order as JSON: `url` (or `env:NAME` of the variable that holds it) and `seconds`,
+how long it may take. For each it prints a line, a text as JSON: empty if it was answered, else why not, without the
+URL, which may hold a secret. It ends when its input does. Only the standard library is needed.
+"""
+
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from http.client import HTTPException
+
+AGENT = "Pulse"
+NICE = 10
+
+
+def main() -> None:
+    """Carry out orders until there are no more."""
+    os.nice(NICE)
+    for line in sys.stdin:
+        order = json.loads(line)
+        print(json.dumps(beaten(order["url"], order["seconds"])), flush=True)
+
+
+def beaten(url: str, seconds: float) -> str:
+    """Fetch the URL; why that did not work, in one line, or nothing."""
+    name = url.removeprefix("env:")
+    if name != url and not (url := os.environ.get(name, "")):
+        return f"the environment variable {name} of [heartbeat] url is not set"
+    if not url.startswith(("http://", "https://")):
+        return f"what {name} holds is no http or https URL"
+    try:
+        asked = urllib.request.Request(url, headers={"User-Agent": AGENT})
+        with urllib.request.urlopen(asked, timeout=seconds) as answer:
+            answer.read(1)
+    except urllib.error.HTTPError as error:
+        return f"it was answered with {error.code}"
+    except urllib.error.URLError as error:
+        return _words(error.reason)
+    except (OSError, ValueError, HTTPException) as error:
+        return _words(error)
+    return ""
+
+
+def _words(error: object) -> str:
+    """What went wrong in one line; what is no error of the system might quote the URL, and tells only its kind."""
+    words = (getattr(error, "strerror", None) or str(error)) if isinstance(error, OSError) else ""
+    return " ".join(words.split()) or type(error).__name__
+
+
+if __name__ == "__main__":
+    main()

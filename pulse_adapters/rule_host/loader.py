@@ -1,0 +1,156 @@
+"""Reads what an engine consists of; here the authors' code runs for the first time."""
+
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from pydantic_core import to_json
+
+from pulse_adapters.child.places import Places, placed, spelled
+from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
+from pulse_core.engine.plugin import Projection
+from pulse_core.rules.onion import Rule, name_of
+
+LOADING = 65_000
+"""The unit under way while code is loaded."""
+MOST_RULES = 1_000
+_FILE = "engine.py"
+
+Report = Callable[[str, str], None]
+
+
+class RulesNotLoadable(Exception):
+    """An engine that cannot be loaded, in words with the place."""
+
+
+class RuleContents(NamedTuple):
+    """What was found: rules by name, plugins' first (outermost), then projections and what the hands run."""
+
+    rules: Mapping[str, Rule]
+    projections: Mapping[str, Projection]
+    watchers: tuple[str, ...]
+    executors: tuple[str, ...]
+    plugins: tuple[str, ...]
+
+
+class Loader:
+    """Imports under guard. root: the revision's folder; plugins: `module:attribute` by name."""
+
+    def __init__(self, root: str, plugins: Mapping[str, str], guard: TimeBudget, places: Places) -> None:
+        self._root, self._plugins = root, plugins
+        self._guard, self._places = guard, places
+
+    def load(self, report: Report) -> RuleContents:
+        """Load everything. Raises Unloadable for the engine; a plugin that fails is reported and left out.
+
+        So is one that has a name in common with the engine, or with a plugin before it.
+        """
+        engine = self._engine()
+        own: dict[str, Rule] = {}
+        _add(own, _listed(engine, "RULES"), _FILE)
+        rules: dict[str, Rule] = {}
+        projections = dict(_projections(getattr(engine, "PROJECTIONS", {}), _FILE))
+        plugins = []
+        for name, entry in self._plugins.items():
+            try:
+                brought = self._guarded(partial(brought_by, entry))
+                more = dict(rules)
+                _add(more, brought.rules, f"plugin {name}", besides=own)
+                _join(projections, brought.projections, f"plugin {name}")
+            except RulesNotLoadable as error:
+                report(f"plugin:{name}", str(error))
+            else:
+                rules = more
+                plugins.append(name)
+        return RuleContents(
+            {**rules, **own},
+            projections,
+            tuple(str(getattr(one, "name", name_of(one))) for one in _listed(engine, "WATCHERS")),
+            tuple(str(getattr(one, "action", name_of(one))) for one in _listed(engine, "EXECUTORS")),
+            tuple(plugins),
+        )
+
+    def _engine(self) -> Any:
+        if not os.path.isfile(os.path.join(self._root, _FILE)):
+            raise RulesNotLoadable(f"there is no {_FILE} in this revision; it lists the RULES")
+        sys.path.insert(0, self._root)
+        return self._guarded(partial(import_module, "engine"))
+
+    def _guarded(self, work: Callable[[], Any]) -> Any:
+        outer = self._guard.enter(LOADING)
+        try:
+            return work()
+        except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
+            words = "took too long to load" if isinstance(error, TimeBudgetExceeded) else spelled(error)
+            self._guard.hold()
+            raise RulesNotLoadable(placed(words, self._places.of_error(error))) from None
+        finally:
+            self._guard.back(outer)
+
+
+class PluginContents(NamedTuple):
+    """What a plugin brings to the rule host."""
+
+    rules: Sequence[Any]
+    projections: Any = MappingProxyType({})
+
+
+def brought_by(entry: str) -> PluginContents:
+    """What an entry point names: a `Plugin`, whatever has RULES as it does, or one rule or several."""
+    module, _, path = entry.partition(":")
+    thing: Any = import_module(module)
+    for part in filter(None, path.split(".")):
+        thing = getattr(thing, part)
+    if hasattr(thing, "RULES"):
+        return PluginContents(list(thing.RULES), dict(getattr(thing, "PROJECTIONS", {})))
+    return PluginContents([thing] if callable(thing) else list(thing))
+
+
+def _listed(module: Any, name: str) -> Sequence[Any]:
+    found = getattr(module, name, None if name == "RULES" else ())
+    if isinstance(found, Mapping):
+        found = tuple(found.values())
+    if not isinstance(found, list | tuple):
+        raise RulesNotLoadable(f"{name} is no list; write {name} = [...] ({_FILE})")
+    return found
+
+
+def _join(projections: dict[str, Projection], found: Any, where: str) -> None:
+    more = _projections(dict(found), where)
+    if both := projections.keys() & more.keys():
+        raise RulesNotLoadable(f"two projections are named {min(both)!r}; rename one ({where})")
+    projections.update(more)
+
+
+def _add(rules: dict[str, Rule], found: Iterable[Any], where: str, besides: Collection[str] = ()) -> None:
+    for rule in found:
+        if not callable(rule):
+            raise RulesNotLoadable(
+                f"{str(rule)[:100]!r} is no rule; list async functions of (prev, curr, inner) ({where})"
+            )
+        name = str(name_of(rule))
+        if name in rules or name in besides:
+            raise RulesNotLoadable(f"two rules are named {name!r}; rename one ({where})")
+        if len(rules) >= MOST_RULES:
+            raise RulesNotLoadable(f"more than {MOST_RULES:,} rules ({where})")
+        rules[name] = rule
+
+
+def _projections(found: Any, where: str) -> Mapping[str, Projection]:
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        raise RulesNotLoadable(
+            f'PROJECTIONS is no dictionary by name; write {{"name": Projection(...)}} ({where})'
+        )
+    for name, projection in found.items():
+        if not isinstance(projection, Projection):
+            raise RulesNotLoadable(f"PROJECTIONS[{name!r}] is no Projection ({where})")
+        try:
+            to_json(projection.start)
+        except ValueError as error:
+            words = f"the start of PROJECTIONS[{name!r}] is nothing that JSON can hold: {error} ({where})"
+            raise RulesNotLoadable(words) from None
+    return found

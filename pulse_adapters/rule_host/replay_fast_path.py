@@ -1,0 +1,131 @@
+"""Recorded ticks folded with less ceremony: nearly all come to nothing, and the others are folded again with all of it."""
+
+import sys
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from typing import Any
+
+from pulse_adapters.child.given import MARK
+from pulse_adapters.rule_host.guarded_rule import MOST_NOTE, MOST_NOTES
+from pulse_adapters.rule_host.time_budget import TimeBudget
+from pulse_core.model.verdict import NEVER_MS, Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules.onion import Inner, Rule, as_verdict
+
+SHARE = 0.1
+"""Of the time that a tick has, what this may take of it."""
+_LATE = 3
+"""Ticks in a row that took longer, after which it is left alone: one may be late because the machine is busy."""
+_NOTHING = Verdict()
+
+
+class FastPath:
+    """Says of a tick whether every rule passed it on; of one that is doubtful it says no, whatever was the matter.
+
+    The time of all rules is watched together, and nothing is reported: that is for those who fold the tick again.
+    Where they take too long again and again, that is not tried any more.
+    """
+
+    def __init__(self, rules: Mapping[str, Rule], skipped: Collection[str], guard: TimeBudget) -> None:
+        self.names = tuple(name for name in rules if name not in skipped)
+        self._guard, self._late = guard, 0
+        self._tally = _Tally(guard)
+        inner: Inner = self._tally.heart
+        for unit, (name, rule) in reversed(tuple(enumerate(rules.items()))):
+            if name not in skipped:
+                inner = _Layer(rule, unit, inner, self._tally)
+        self._onion = inner
+
+    def passes(self, prev: Snapshot, curr: Snapshot, seconds: float) -> bool:
+        """Whether nobody wished for anything, dropped anything or failed; seconds: the time of a tick."""
+        if self._late >= _LATE or not self.names:
+            return False
+        tally = self._tally
+        tally.layers = tally.hearts = 0
+        tally.is_doubtful = False
+        outer, imported = self._guard.enter_together(SHARE * seconds), len(sys.modules)
+        ended = _ended(self._onion, prev, curr)
+        self._guard.hold()
+        is_late = self._guard.is_late
+        self._guard.back(outer)
+        self._late = self._late + 1 if is_late else 0
+        if is_late:
+            _forget_after(imported)
+        all_passed = tally.layers == len(self.names) and tally.hearts == 1
+        return ended and all_passed and not is_late and not tally.is_doubtful
+
+
+class _Tally:
+    """What is counted of a tick."""
+
+    def __init__(self, guard: TimeBudget) -> None:
+        self.shared, self.stand_by_it = guard.shared, guard.stand_by_it
+        self.layers = self.hearts = 0
+        self.is_doubtful = False
+
+    async def heart(self, prev: Snapshot, curr: Snapshot) -> Verdict:
+        """Nothing is inside."""
+        self.hearts += 1
+        return _NOTHING
+
+
+class _Layer:
+    """One rule. Whatever it raises stays here, and so nothing is to be made of the tick."""
+
+    __slots__ = ("_inner", "_mark", "_rule", "_tally")
+
+    def __init__(self, rule: Rule, unit: int, inner: Inner, tally: _Tally) -> None:
+        self._rule, self._inner, self._tally = rule, inner, tally
+        self._mark = (unit + 1).to_bytes(MARK, "little")
+
+    async def __call__(self, prev: Snapshot, curr: Snapshot) -> Verdict:
+        tally = self._tally
+        tally.layers += 1
+        outer = tally.shared[:MARK]
+        tally.shared[:MARK] = self._mark
+        try:
+            answer = await self._rule(prev, curr, self._inner)
+            if (
+                type(answer) is not Verdict
+                or answer.effects
+                or answer.notes
+                or type(answer.tick_ms) is not int
+                or not 0 <= answer.tick_ms <= NEVER_MS
+            ):
+                answer = as_verdict(answer)
+                tally.is_doubtful = tally.is_doubtful or not _is_nothing(answer)
+            return answer
+        except BaseException:  # noqa: BLE001 - somebody else's code, which may raise what it likes
+            tally.is_doubtful = True
+            return _NOTHING
+        finally:
+            tally.stand_by_it()
+            tally.shared[:MARK] = outer
+
+
+def _is_nothing(verdict: Verdict) -> bool:
+    """Whether it would leave a layer as it is, with no effects in it."""
+    notes = verdict.notes
+    is_short = len(notes) <= MOST_NOTES and all(
+        type(note) is str and len(note) <= MOST_NOTE for note in notes
+    )
+    is_plain = type(verdict) is Verdict and type(verdict.tick_ms) is int and 0 <= verdict.tick_ms <= NEVER_MS
+    return is_plain and is_short and not verdict.effects
+
+
+def _forget_after(count: int) -> None:
+    """Forget what was imported last: of what was stopped in the middle, the halves fit nothing any more."""
+    for name in list(sys.modules)[count:]:
+        del sys.modules[name]
+
+
+def _ended(onion: Callable[[Snapshot, Snapshot], Any], prev: Snapshot, curr: Snapshot) -> bool:
+    """Whether the onion answered at once."""
+    coroutine: Coroutine[Any, Any, Verdict] = onion(prev, curr)
+    try:
+        coroutine.send(None)
+        coroutine.close()  # it waits for something
+    except StopIteration:
+        return True
+    except BaseException:  # noqa: BLE001 - as above
+        return False
+    return False

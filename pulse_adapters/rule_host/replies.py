@@ -1,0 +1,138 @@
+"""What a child's replies say, believed only after it was checked. Raises ValueError for what no honest child sends."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pulse_core.model.kinds import Effect
+from pulse_core.model.tick import LayerOutcome
+from pulse_core.model.verdict import NEVER_MS, Verdict
+from pulse_core.ports import EngineFault, FoldResult, Loaded, UserProjectionState
+
+MOST_EFFECTS = 1_000
+_MOST, _WORDS = 2_000, 2_000
+Reply = Mapping[str, Any]
+
+
+def insight_of(reply: Reply) -> FoldResult:
+    """What came of a fold."""
+    effects = _list(reply, "effects", MOST_EFFECTS)
+    verdict = Verdict(
+        tuple(Effect.model_validate(one) for one in effects),
+        max(1, min(_number(reply.get("tick_ms")), NEVER_MS)),
+        tuple(_text(note) for note in _list(reply, "notes")),
+    )
+    layers = tuple(_layer(one) for one in _list(reply, "layers"))
+    return FoldResult(verdict, layers, faults_of(reply))
+
+
+class Replayed(NamedTuple):
+    """Of recorded ticks: what came of those that were worth a word, by tick; how often each rule did what; the end of
+    the host, if it did not outlive them; and how many of them were folded."""
+
+    insights: Mapping[int, FoldResult]
+    outcomes: Mapping[tuple[str, str], int]
+    end: EngineFault | None = None
+    done: int = 0
+
+
+def replayed_of(reply: Reply, most: int) -> Replayed:
+    """What came of some of these ticks, of one at least."""
+    done = _number(reply.get("done"))
+    if not 0 < done <= most:
+        raise ValueError("another number of ticks than were asked for")
+    told = [_row(one, 2) for one in _list(reply, "told")]
+    outcomes = [_row(one, 3) for one in _list(reply, "outcomes")]
+    return Replayed(
+        {_number(tick): insight_of(one) for tick, one in told},
+        {(_text(rule), _text(outcome)): _number(times) for rule, outcome, times in outcomes},
+        done=done,
+    )
+
+
+def faults_of(reply: Reply) -> tuple[EngineFault, ...]:
+    """The faults that go with it."""
+    return tuple(EngineFault(*map(_text, _row(one, 2))) for one in _list(reply, "faults"))
+
+
+def loaded_of(reply: Reply) -> Loaded:
+    """What it has loaded."""
+    versions = {_text(name): _text(_row(one, 2)[0]) for name, one in _table(reply, "projections").items()}
+    return Loaded(
+        rules=_texts(reply, "rules"),
+        projections=versions,
+        watchers=_texts(reply, "watchers"),
+        executors=_texts(reply, "executors"),
+        plugins=_texts(reply, "plugins"),
+        sandbox=_table(reply, "sandbox"),
+    )
+
+
+def units_of(reply: Reply) -> Sequence[EngineFault]:
+    """Whose each unit under way is, and where it is defined."""
+    whose = [f"rule:{name}" for name in _texts(reply, "rules")]
+    whose += [f"projection:{name}" for name in _table(reply, "projections")]
+    return [EngineFault(*both) for both in zip(whose, _texts(reply, "defined"), strict=True)]
+
+
+def kinds_of(reply: Reply) -> Mapping[str, frozenset[str] | None]:
+    """The kinds of events that each own projection wants, None for all."""
+    kinds = {name: _row(one, 2)[1] for name, one in _table(reply, "projections").items()}
+    return {name: None if wanted is None else frozenset(map(_text, wanted)) for name, wanted in kinds.items()}
+
+
+def roots_of(reply: Reply) -> Mapping[str, str]:
+    """Where the authors' code is, by path."""
+    return {_text(path): _text(words) for path, words in _table(reply, "roots").items()}
+
+
+def kept_of(reply: Reply) -> UserProjectionState | None:
+    """An own projection as it stands."""
+    if reply.get("kept") is None:
+        return None
+    version, seq, state = _row(reply["kept"], 3)
+    if not isinstance(state, str):
+        raise ValueError("a state that is no text")
+    return UserProjectionState(_text(version), _number(seq), state)
+
+
+def _layer(one: Any) -> LayerOutcome:
+    rule, outcome, notes, took_us = _row(one, 4)
+    if not isinstance(notes, list):
+        raise ValueError("notes that are no list")
+    return LayerOutcome(_text(rule), _text(outcome), tuple(map(_text, notes)), _number(took_us))
+
+
+def _list(reply: Reply, name: str, most: int = _MOST) -> list[Any]:
+    found = reply.get(name)
+    if not isinstance(found, list) or len(found) > most:
+        raise ValueError(f"{name} that are no list of at most {most:,}")
+    return found
+
+
+def _texts(reply: Reply, name: str) -> tuple[str, ...]:
+    return tuple(map(_text, _list(reply, name)))
+
+
+def _table(reply: Reply, name: str) -> dict[str, Any]:
+    found = reply.get(name)
+    if not isinstance(found, dict):
+        raise ValueError(f"{name} that are no object")
+    return found
+
+
+def _row(one: Any, size: int) -> list[Any]:
+    if not isinstance(one, list) or len(one) != size:
+        raise ValueError(f"something else than {size} values")
+    return one
+
+
+def _text(one: Any) -> str:
+    if not isinstance(one, str):
+        raise ValueError("something else than a text")
+    return one[:_WORDS]
+
+
+def _number(one: Any) -> int:
+    if not isinstance(one, int) or isinstance(one, bool):
+        raise ValueError("something else than a number")
+    return one

@@ -1,0 +1,76 @@
+"""The onion of the authors' rules, folded in the child."""
+
+from collections.abc import Collection, Mapping
+from time import perf_counter_ns
+from typing import Any
+
+from pulse_adapters.child.places import Places, placed, spelled
+from pulse_adapters.rule_host.guarded_rule import GuardedRule, Report
+from pulse_adapters.rule_host.profiling import Profile
+from pulse_adapters.rule_host.replay_fast_path import FastPath
+from pulse_adapters.rule_host.time_budget import TimeBudget
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules.onion import Rule, Trace, at_once, compose
+
+MOST_LAYERS = 1_000
+"""A rule may ask its inner one again and again; the last of it is told."""
+
+
+class RuleFold:
+    """Folds snapshots through the rules, less those that are skipped."""
+
+    def __init__(
+        self,
+        rules: Mapping[str, Rule],
+        guard: TimeBudget,
+        places: Places,
+        report: Report,
+        profile: Profile | None,
+    ) -> None:
+        self._rules = [
+            GuardedRule(rule, name, unit, guard, places, report)
+            for unit, (name, rule) in enumerate(rules.items())
+        ]
+        self._all, self._guard = rules, guard
+        self._places, self._report, self._profile = places, report, profile
+        self._trace: Trace = []
+        self.skip(())
+
+    def skip(self, names: Collection[str]) -> None:
+        """Pass over these rules from now on, and over no others."""
+        kept = [rule for rule in self._rules if rule.__name__ not in names]
+        self._onion = compose(kept, trace=self._trace, clock=_microseconds)
+        self.quick = FastPath(self._all, names, self._guard)
+
+    def fold(self, prev: Snapshot, curr: Snapshot) -> dict[str, Any]:
+        """What the rules say, as the parts of a reply. Whatever they raise stays here."""
+        self._trace.clear()
+        verdict = Verdict()
+        try:
+            verdict = self._folded(prev, curr)
+        except BaseException as error:  # noqa: BLE001 - a rule may have broken the onion itself
+            self._report("engine", placed(spelled(error), self._places.of_error(error)))
+        layers = [(one.rule, one.outcome, one.notes, one.took_us) for one in self._trace[-MOST_LAYERS:]]
+        return {
+            "effects": verdict.effects,
+            "tick_ms": verdict.tick_ms,
+            "notes": verdict.notes,
+            "layers": layers,
+        }
+
+    def _folded(self, prev: Snapshot, curr: Snapshot) -> Verdict:
+        if self._profile:
+            self._profile.on()
+        try:
+            verdict = at_once(self._onion(prev, curr))
+        finally:
+            if self._profile:
+                self._profile.off()
+        if verdict is None:
+            raise TypeError("the onion waits for something")
+        return verdict
+
+
+def _microseconds() -> int:
+    return perf_counter_ns() // 1000

@@ -1,0 +1,124 @@
+"""The authors' own projections: folded here, as text between two batches, so that nothing else can hold on to them."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CodeType
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from pulse_adapters.child.places import Places, placed, spelled
+from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
+from pulse_core.engine.plugin import Projection
+from pulse_core.model.event import Event
+
+MOST_BYTES = 256 * 1024
+"""Of a value as JSON."""
+
+Report = Callable[[str, str], None]
+
+
+class UserProjection:
+    """One projection as it stands. One that takes too long, or gets a value that is no JSON, stands still from then on."""
+
+    def __init__(
+        self, name: str, projection: Projection, unit: int, guard: TimeBudget, places: Places
+    ) -> None:
+        self.name, self.projection = name, projection
+        self.version = version(projection)
+        self.seq, self.text = 0, to_json(projection.start)
+        self.value = from_json(self.text)
+        self.broken = False
+        self._unit, self._guard, self._places = unit, guard, places
+
+    def resume(self, seq: int, text: str) -> None:
+        """Go on from what was kept."""
+        self.seq, self.text = seq, text.encode()
+        self.value = from_json(self.text)
+
+    def take(self, events: Sequence[Event], upto: int, report: Report) -> None:
+        """The value after these events; `upto`: the row that is reached with them at least."""
+        kinds, seq = self.projection.kinds, self.seq
+        self.seq = max(upto, events[-1].seq if events else 0, seq)
+        wanted = [event for event in events if event.seq > seq and (kinds is None or event.kind in kinds)]
+        if not wanted or self.broken:
+            return
+        outer = self._guard.enter(self._unit)
+        try:
+            text = _checked(to_json(self._stepped(wanted, report)))
+            self.text, self.value = text, from_json(text)
+        except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
+            self.broken = True
+            words = "took too long" if isinstance(error, TimeBudgetExceeded) else spelled(error)
+            self._guard.hold()
+            self._tell(report, error, f"{words}; it stands still from here on")
+        finally:
+            self._guard.back(outer)
+
+    def _stepped(self, events: Iterable[Event], report: Report) -> Any:
+        """The value after each event; one at which it fails is passed over, the same at every replay."""
+        step, value, failed = self.projection.step, from_json(self.text), False
+        for event in events:
+            try:
+                value = step(value, event)
+            except Exception as error:  # noqa: BLE001 - as above
+                if not failed:
+                    self._tell(report, error, f"{spelled(error)}, at event {event.id} ({event.kind})")
+                failed = True
+        return value
+
+    def _tell(self, report: Report, error: BaseException, words: str) -> None:
+        place = self._places.of_error(error) or self._places.of_code(self.projection.step)
+        report(f"projection:{self.name}", placed(words, place))
+
+
+class UserProjections:
+    """All of them."""
+
+    def __init__(self, owns: Iterable[UserProjection], report: Report) -> None:
+        self._owns = {own.name: own for own in owns}
+        self._report = report
+
+    def __getitem__(self, name: str) -> UserProjection:
+        return self._owns[name]
+
+    def take(self, events: Sequence[Event], upto: int) -> None:
+        """Fold these events into each."""
+        for own in self._owns.values():
+            own.take(events, upto, self._report)
+
+    def values(self) -> Mapping[str, Any]:
+        """The values by name, as rules see them."""
+        return {name: own.value for name, own in self._owns.items()}
+
+    def versions(self) -> Mapping[str, Any]:
+        """By name the version, and the kinds that it wants, or None for all."""
+        return {
+            name: (own.version, None if own.projection.kinds is None else sorted(own.projection.kinds))
+            for name, own in self._owns.items()
+        }
+
+
+def _checked(text: bytes) -> bytes:
+    if len(text) > MOST_BYTES:
+        raise ValueError(f"its value takes {len(text):,} bytes; at most {MOST_BYTES:,} are kept")
+    return text
+
+
+def version(projection: Projection) -> str:
+    """What changes whenever the same events might give another value: the author's number, and a hash of the code."""
+    digest = hashlib.sha256(to_json(projection.start))
+    digest.update(repr(sorted(projection.kinds) if projection.kinds is not None else None).encode())
+    if code := getattr(projection.step, "__code__", None):
+        digest.update(repr(_meaning(code)).encode())
+    return f"{projection.version}-{digest.hexdigest()[:12]}"
+
+
+def _meaning(code: CodeType) -> tuple[Any, ...]:
+    """What code does, without where it stands: a comment more changes nothing."""
+    constants = tuple(_meaning(one) if isinstance(one, CodeType) else _steady(one) for one in code.co_consts)
+    return code.co_code, code.co_names, code.co_varnames, constants
+
+
+def _steady(constant: Any) -> Any:
+    return sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant

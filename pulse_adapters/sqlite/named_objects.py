@@ -1,0 +1,91 @@
+"""Which objects are still named, by rows of the log or by ticks; whatever is in doubt counts as named."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from pulse_adapters.sqlite.connect import connect_readonly
+from pulse_adapters.sqlite.errors import translated
+from pulse_adapters.sqlite.references import MARK, referred
+from pulse_adapters.sqlite.rollups import MINUTE_US, OLD_TICKS, UNNAMED, begun
+from pulse_core.model.errors import Damaged, LogUnavailable
+
+BATCH = 50_000
+"""Rows that are looked at in one query: a reader that holds a snapshot for long keeps the -wal from wrapping."""
+
+
+class NamedObjects:
+    """The objects that rows of the log at `path` refer to. `advance` reads what is new; both are for a thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seq = 0
+        self._names: set[bytes] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return bytes.fromhex(name) in self._names
+
+    def advance(self) -> None:
+        """Go on to the head of the log. Raises Damaged if a reference is not what was recorded."""
+        if not self._path.exists():
+            raise LogUnavailable(f"{self._path} is not there, so nobody can tell which objects its rows name")
+        try:
+            with closing(connect_readonly(self._path)) as connection:
+                head = connection.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()[0]
+                while self._seq < head:
+                    self._read(connection, min(self._seq + BATCH, head))
+        except sqlite3.Error as error:
+            raise translated(error, self._path) from error
+
+    def _read(self, connection: sqlite3.Connection, upto: int) -> None:
+        sql = f"SELECT seq, data, data_sha256 FROM event WHERE seq > ? AND seq <= ? AND data GLOB '{MARK}*'"
+        for seq, data, digest in connection.execute(sql, (self._seq, upto)).fetchall():
+            self._names.add(_name(self._path, seq, data, digest))
+        self._seq = upto
+
+
+def _name(path: Path, seq: int, data: str, digest: bytes) -> bytes:
+    try:
+        if sha256(data.encode()).digest() == digest:
+            return bytes.fromhex(referred(data))
+    except (ValueError, LookupError, TypeError):
+        pass
+    raise Damaged(f"{path}: the data of row {seq} was altered, so nobody can tell which object it names")
+
+
+def unnamed_by_ticks(path: Path, names: Sequence[str], since: int = 0) -> Sequence[str]:
+    """Those of these objects that no tick since then (UTC microseconds) in the vitals at `path` names.
+
+    All of them if there are no vitals; raises LogUnavailable if they can't be read.
+    """
+    if not path.exists():
+        return names
+    rows = _rows(path, UNNAMED, json.dumps(list(names)), since)
+    return [name for (name,) in rows]
+
+
+def old_vitals(path: Path, before: int, minutes_before: int) -> tuple[int, int, int]:
+    """How many samples, ticks and minutes a trim would forget; see `Vitals.trim`."""
+    if not path.exists():
+        return 0, 0, 0
+    counts: tuple[tuple[str, tuple[int, ...]], ...] = (
+        ("sample WHERE at < ?", (begun(before),)),
+        (OLD_TICKS, (before, minutes_before)),
+        ("minute WHERE minute < ?", (minutes_before // MINUTE_US,)),
+    )
+    samples, ticks, minutes = (
+        _rows(path, f"SELECT count(*) FROM {what}", *values)[0][0] for what, values in counts
+    )
+    return samples, ticks, minutes
+
+
+def _rows(path: Path, sql: str, *values: Any) -> list[Any]:
+    try:
+        with closing(connect_readonly(path)) as connection:
+            return connection.execute(sql, values).fetchall()
+    except sqlite3.Error as error:
+        raise LogUnavailable(f"{path} can't be read ({error}), so what is in it stays") from error

@@ -1,0 +1,76 @@
+"""The way of a rule's effects to the log, with their claims, in one commit."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from pulse_core.execute import ExecutorLoop
+from pulse_core.model.errors import LogUnavailable, Refused
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import Effect
+from pulse_core.model.payload import encode
+from pulse_core.ports import Executor
+from pulse_core.record import Gate, Journal
+from pulse_core.record.gate import sound
+
+
+class EffectSubmitter:
+    """Calling it gets effects recorded and, where a slot is free, begun as soon as they are on disk.
+
+    An effect that nobody could carry out is reported and left out: a rule's mistake must not fill the log.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        journal: Journal,
+        loop: ExecutorLoop,
+        executors: Mapping[str, Executor],
+        new_id: Callable[[], str],
+        failed: Callable[[str, str], None],
+    ) -> None:
+        self.gate, self.journal, self.loop, self.executors = gate, journal, loop, executors
+        self.new_id, self.failed = new_id, failed
+
+    async def __call__(self, effects: Sequence[Effect]) -> Collection[str]:
+        """The keys of those that are recorded now."""
+        wishes = self.gate.news(
+            Draft(effect, subject=effect.key, id=self.new_id()) for effect in effects if self._sound(effect)
+        )
+        if not wishes:
+            return ()
+        ids = [wish.id for wish in wishes]
+        try:
+            await self.gate.record(self.loop.claim(wishes))
+        except LogUnavailable:
+            self.loop.release(ids)
+            self._suppose(wishes)
+            raise
+        except BaseException:
+            self.loop.release(ids)
+            raise
+        self.loop.begin(ids)
+        return [wish.subject for wish in wishes]
+
+    def _suppose(self, wishes: Sequence[Draft]) -> None:
+        """The disk takes nothing: hold what keeps the machine alive and bears repetition, and begin it."""
+        bold = [
+            wish
+            for wish in wishes
+            if isinstance(wish.payload, Effect) and self.loop.workers.may_act_unwritten(wish.payload)
+        ]
+        if bold:
+            self.journal.suppose(*self.loop.claim(bold))
+            self.loop.begin([wish.id for wish in bold])
+
+    def _sound(self, effect: Effect) -> bool:
+        if why := sound(self.executors, effect) or unwritable(effect):
+            self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {why}")
+        return not why
+
+
+def unwritable(effect: Effect) -> str:
+    """Why the effect cannot be written down, or nothing."""
+    try:
+        encode(effect)
+    except Refused as refused:
+        return str(refused)
+    return ""

@@ -1,0 +1,124 @@
+"""Who talks to the daemon from outside talks to this desk: append, follow, status."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pulse_core.model.errors import Refused, UnknownName
+from pulse_core.model.event import Draft
+from pulse_core.model.json_types import Json
+from pulse_core.model.payload import Role, parse
+from pulse_core.ports import EventLog
+from pulse_core.record import Gate
+
+OPERATIONS = ("append", "follow", "status")
+MOST = 1_000
+AFTERWARDS = 0.02
+"""Seconds until news is read for those who follow: longer than a reflex, which must not share its time with them."""
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class Caller(NamedTuple):
+    """Who asks: the role that the socket's peer has, and the name its events will bear as actor."""
+
+    role: Role
+    name: str
+
+
+@dataclass(frozen=True)
+class RequestHandler:
+    """Answers requests, each with one or many JSON objects."""
+
+    gate: Gate
+    log: EventLog
+    report: Callable[[], Mapping[str, Json]]
+
+    def answer(self, caller: Caller, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
+        """The answer to one request; raises Refused or UnknownName for what cannot be answered."""
+        operation = str(request.get("op", ""))
+        if caller.role < Role.AGENT:
+            raise Refused(
+                "you may not talk to this daemon; be its owner, root, or in the group of [socket] group"
+            )
+        match operation:
+            case "append":
+                return once(self._append(caller, request))
+            case "follow":
+                return self._follow(request)
+            case "status":
+                return once(self._status())
+        raise UnknownName("operation", operation, OPERATIONS)
+
+    async def _status(self) -> Mapping[str, Json]:
+        return self.report()
+
+    async def _append(self, caller: Caller, request: Mapping[str, Json]) -> Mapping[str, Json]:
+        recorded = await self.gate.append(caller.role, caller.name, drafts_in(request))
+        return {"events": [{**one.event.spelled(), "existing": one.existing} for one in recorded]}
+
+    async def _follow(self, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
+        """Events after `since` as they come, each by itself, for ever; only `kinds` if given."""
+        kinds, seq = kinds_in(request), since_in(request, self.log.head.seq)
+        news = asyncio.Event()
+        self.log.listen(listener := lambda _events: news.set())
+        try:
+            while True:
+                news.clear()
+                head = self.log.head.seq
+                async for events in self.log.since(seq, kinds, head):
+                    for event in events:
+                        yield {"event": event.spelled()}
+                seq = max(seq, head)
+                await news.wait()
+                await asyncio.sleep(AFTERWARDS)
+        finally:
+            self.log.unlisten(listener)
+
+
+def kinds_in(request: Mapping[str, Json]) -> frozenset[str] | None:
+    """The kinds a follower wants; None for all."""
+    kinds = request.get("kinds") or []
+    if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
+        raise Refused("follow takes kinds as a list of names, or leaves them out for all")
+    return frozenset(kinds) or None
+
+
+def since_in(request: Mapping[str, Json], head: int) -> int:
+    """The row after which a follower wants to hear; by default the last one there is."""
+    since = request.get("since")
+    if since is None:
+        return head
+    if not isinstance(since, int) or isinstance(since, bool) or not 0 <= since < 1 << 63:
+        raise Refused("follow takes since as a row number, 0 or more, or leaves it out for what is new")
+    return since
+
+
+def drafts_in(request: Mapping[str, Json]) -> Sequence[Draft]:
+    """The drafts of an append request; raises Refused or UnknownName with what is wrong in them."""
+    rows = request.get("drafts")
+    if (
+        not isinstance(rows, list)
+        or not 0 < len(rows) <= MOST
+        or not all(isinstance(row, dict) for row in rows)
+    ):
+        raise Refused(f"append needs drafts: a list of 1 to {MOST} objects with kind, subject and data")
+    return [draft_in(row) for row in rows]
+
+
+def draft_in(row: Mapping[str, Json]) -> Draft:
+    """One draft from JSON."""
+    data, cause, id_ = row.get("data", {}), row.get("cause"), str(row.get("id", ""))
+    if not isinstance(data, dict) or not isinstance(cause, str | None):
+        raise Refused("a draft's data is an object and its cause an event id or nothing")
+    if cause is not None and not UUID.fullmatch(cause):
+        raise Refused(f"{cause!r} is no event id; a draft's cause is a UUID in lower case, or nothing")
+    if id_ and not UUID.fullmatch(id_):
+        raise Refused(f"{id_!r} is no event id; give a UUIDv7 in lower case, or leave it out")
+    return Draft(parse(str(row.get("kind", "")), data), str(row.get("subject", "")), cause, id_)
+
+
+async def once(answer: Awaitable[Mapping[str, Json]]) -> AsyncIterator[Mapping[str, Json]]:
+    """A single answer as a stream of one."""
+    yield await answer

@@ -1,0 +1,88 @@
+"""What the engine's side of the daemon is given, and how its hosts fare."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pulse_core.engine.quarantine import Quarantine
+from pulse_core.model.backoff import Backoff, Restarts
+from pulse_core.model.json_types import Json
+from pulse_core.ports import (
+    ActionHost,
+    ActionHosts,
+    Checkpoints,
+    EventLog,
+    Executor,
+    Hosts,
+    ReservedNames,
+    Revisions,
+    RuleHost,
+    Watcher,
+)
+from pulse_core.projections import Snapshot, State
+from pulse_core.settings import Settings
+
+BACKOFF = Backoff(0.5, 300.0)
+HEALTHY = 60.0
+"""Seconds: how a host that ends is started again, and of work after which its earlier ends are forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineParts:
+    """The outside of the engine: its repository, and whoever starts hosts."""
+
+    revisions: Revisions
+    hosts: Hosts
+    hands: ActionHosts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineContext:
+    """What of the daemon the engine's side may use.
+
+    standing: the last snapshot that the whole onion has seen, with nothing in it that is only supposed; enlist: has
+    these watchers and executors at work besides the daemon's own; taken: what those are called; blamed: says what the
+    code of a commit did wrong, as `failed` does, with the commit and whether its host ended by it.
+    """
+
+    log: EventLog
+    checkpoints: Checkpoints
+    facts: Callable[[], State]
+    settings: Callable[[], Settings]
+    standing: Callable[[], Snapshot]
+    failed: Callable[[str, str], None]
+    blamed: Callable[[str, str, str, bool], None]
+    enlist: Callable[[Sequence[Watcher], Mapping[str, Executor]], None]
+    taken: ReservedNames
+
+
+def restarts() -> Restarts:
+    """How hosts that end are started again."""
+    return Restarts(BACKOFF, HEALTHY)
+
+
+@dataclass
+class Running:
+    """A host, the commit that it runs, the row up to which it knew the log when it was started, and its hands.
+
+    is_mourned: whether it was said that the host has ended.
+    """
+
+    host: RuleHost
+    commit: str
+    seq: int
+    hands: ActionHost | None = None
+    judge: Quarantine = field(default_factory=Quarantine)
+    is_mourned: bool = False
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def sandbox(self) -> dict[str, Json]:
+        """Each part of what holds the engine's code, and whether it does; `hands-…` of what keeps hands off the daemon."""
+        hands = self.hands.sandbox if self.hands else {}
+        return {**self.host.loaded.sandbox, **{f"hands-{part}": holds for part, holds in hands.items()}}
+
+    async def close(self) -> None:
+        """End the host, when the fold under way is done; the hands are not touched."""
+        async with self.lock:
+            await self.host.close()

@@ -1,0 +1,235 @@
+"""Keeps a host at work on the revision that is in force, and changes the revision when it is told to."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from pulse_core.engine.engine_context import EngineContext, EngineParts, Running
+from pulse_core.engine.host_supervisor import HostSupervisor, now
+from pulse_core.engine.requests import refusal, target_of
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.json_types import Json
+from pulse_core.model.kinds import (
+    EngineLoaded,
+    EnginePromoted,
+    EngineRolledBack,
+    PromoteRefused,
+    PromoteRequested,
+)
+from pulse_core.ports import Revision
+from pulse_core.projections import Engine
+from pulse_core.projections.engine import OWN
+
+KEEP_EVERY, LOOK = 60.0, 1.0
+"""Seconds between two checkpoints of the engine's own projections, and between two attempts while no host is up."""
+
+
+class EngineController:
+    """The engine, from the daemon's side. `run` starts hosts and answers requests; `hosting.fold` is the tick's way in.
+
+    The log is the truth: what it calls promoted is in force, and `main` follows it.
+    """
+
+    def __init__(self, parts: EngineParts, around: EngineContext) -> None:
+        self.parts, self.around = parts, around
+        self.host_supervisor = HostSupervisor(parts, around)
+        self.instead_of = ""
+        self._woken = self.host_supervisor.ended
+        self._changing = asyncio.Lock()
+        self._aligned = ""
+        self._told: tuple[str, str] | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """What the log says of the engine."""
+        return self.around.facts().engine
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Take recorded events; a listener of the log."""
+        self.host_supervisor.hear(events)
+        if any(event.kind in OWN for event in events):
+            self._woken.set()
+
+    def nudge(self) -> None:
+        """Look again at once: the settings may have changed."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """See to the host and to requests, for ever."""
+        try:
+            while True:
+                await self._round()
+                await self._pause()
+        finally:
+            await self.host_supervisor.keep()
+            await self.host_supervisor.end()
+
+    async def _round(self) -> None:
+        self._woken.clear()
+        async with self._changing:
+            try:
+                await self._heal()
+                for request in tuple(self.engine.requests.values()):
+                    await self._answer(request)
+                await self._align()
+                await self.host_supervisor.tell()
+            except PulseError as error:
+                self.around.failed("engine", str(error))
+                self.host_supervisor.restarts.failed(now())
+
+    async def _pause(self) -> None:
+        is_waiting = self.host_supervisor.is_down and self.around.settings().engine.enabled
+        try:
+            async with asyncio.timeout(LOOK if is_waiting else KEEP_EVERY):
+                await self._woken.wait()
+        except TimeoutError:
+            await self.host_supervisor.keep()
+
+    # The host
+
+    async def _heal(self) -> None:
+        """Start a host if none is at work and it is time."""
+        host_supervisor = self.host_supervisor
+        if not self.around.settings().engine.enabled:
+            await host_supervisor.retire()
+        elif host_supervisor.is_down:
+            if host_supervisor.running:
+                host_supervisor.mourn(host_supervisor.running)
+                host_supervisor.restarts.ended(now())
+                await host_supervisor.retire()
+            if now() >= host_supervisor.restarts.due:
+                await self._begin()
+
+    async def _begin(self) -> None:
+        """Start a host on the commit in force, or else on one that was good."""
+        engine, why = self.engine, ""
+        wanted = engine.commit or await self.parts.revisions.head()
+        for commit in dict.fromkeys(filter(None, (wanted, engine.good, engine.previous, engine.replaced))):
+            began = now()
+            try:
+                revision = await self._laid_out(commit)
+                await self.host_supervisor.take(running := await self.host_supervisor.started(revision))
+            except PulseError as error:
+                why = why or str(error)
+                continue
+            await self._say_loaded(wanted, running, why, round((now() - began) * 1000))
+            if self.instead_of and engine.is_on_probation(self.around.standing().now):
+                await self._go_back(running.commit, f"it can't be loaded: {why}", "pulse")
+            return
+        await self.host_supervisor.retire()  # so that what was wished of its hands does not wait for ever
+        raise PulseError(f"no revision of the engine can be loaded, nor {wanted[:12]}: {why}")
+
+    async def _laid_out(self, commit: str) -> Revision:
+        """The commit's files as they were committed; that they were not found so is said."""
+        revision = await self.parts.revisions.ensure(commit)
+        if revision.altered:
+            self.around.failed("engine", f"the files of {commit[:12]} had been changed after they were laid out; they "
+                               f"are made anew, and what was found lies in {revision.altered}")  # fmt: skip
+        return revision
+
+    async def _say_loaded(self, wanted: str, running: Running, why: str, took_ms: int) -> None:
+        """Record what runs, if that is news; the first commit of all counts as promoted."""
+        self.instead_of = wanted if running.commit != wanted else ""
+        if self.instead_of:
+            self.around.failed("engine", f"{wanted[:12]} can't be loaded, {running.commit[:12]} runs: {why}")
+        elif not self.engine.commit:
+            first = PromoteRequested(previous="", why="the first one")
+            await self._record(self._promoted(first, running), running.commit)
+        if self._told != (told := (wanted, running.commit)):
+            self._told = told
+            loaded = EngineLoaded(
+                rules=running.host.loaded.rules, instead_of=self.instead_of, why=why, took_ms=took_ms
+            )
+            await self._record(loaded, running.commit)
+
+    # Requests
+
+    async def _answer(self, request: Event) -> None:
+        """Do what a person asked for, or say why not. Killed in between, the next start does it again."""
+        why = refusal(request, self.engine)
+        try:
+            if not why and isinstance(asked := request.payload, PromoteRequested):
+                await self._promote(request, asked)
+            elif not why:
+                words = str(getattr(request.payload, "why", ""))
+                await self._go_back(target_of(request, self.engine), words, request.actor, request.id)
+        except PulseError as error:
+            why = str(error)
+        if why:
+            await self._record(PromoteRefused(why=why), request.subject, request.id)
+
+    async def _promote(self, request: Event, asked: PromoteRequested) -> None:
+        running = await self.host_supervisor.started(await self._laid_out(request.subject))
+        promoted = self._promoted(asked, running, request.actor)
+        await self._turn(running, promoted, request.id)
+
+    async def roll_back(self, to: str, reject: str, why: str, by: str = "pulse") -> str:
+        """Let an earlier commit be in force again; the commit that says so. Raises PulseError."""
+        async with self._changing:
+            if self.engine.commit != reject:
+                raise PulseError(f"{reject[:12]} is not in force any more; {self.engine.commit[:12]} is")
+            return await self._go_back(to, why, by)
+
+    async def _go_back(self, to: str, why: str, by: str, cause: str | None = None) -> str:
+        rejected = self.engine.commit
+        revision, branch = await self.parts.revisions.going_back(to, rejected, why)
+        running = await self.host_supervisor.started(revision)
+        rolled = EngineRolledBack(rejected=rejected, to=to, why=why, asked_by=by, kept_as=branch)
+        await self._turn(running, rolled, cause)
+        return revision.commit
+
+    async def _turn(
+        self, running: Running, what: EnginePromoted | EngineRolledBack, cause: str | None
+    ) -> None:
+        """Say it, then do it: if the log does not take it, all stays as it was."""
+        try:
+            await self.around.log.append(Draft(what, subject=running.commit, cause=cause))
+        except BaseException:
+            await running.close()
+            if running.hands:
+                await running.hands.close()
+            raise
+        await self.host_supervisor.take(running)
+        self.host_supervisor.restarts.ends = 0  # those were another commit's
+        self.instead_of, self._told = "", (running.commit, running.commit)
+        await self._align()
+
+    def _promoted(self, asked: PromoteRequested, running: Running, by: str = "") -> EnginePromoted:
+        return EnginePromoted(
+            previous=asked.previous,
+            watch_us=self.around.settings().engine.watch,
+            asked_by=by,
+            why=asked.why,
+            gates=asked.gates,
+            changes=asked.changes,
+            projections=dict(running.host.loaded.projections),
+        )
+
+    async def _align(self) -> None:
+        """Let `main` follow the log; a kill may have come between the two."""
+        engine = self.engine
+        if engine.commit and engine.commit != self._aligned:
+            self._aligned = engine.commit
+            await self.parts.revisions.point_main(engine.commit, engine.replaced or engine.commit)
+
+    async def _record(
+        self, what: EngineLoaded | EnginePromoted | PromoteRefused, subject: str, cause: str | None = None
+    ) -> None:
+        await self.host_supervisor.record(Draft(what, subject=subject, cause=cause))
+
+    def report(self) -> Mapping[str, Json]:
+        """How the engine stands, for `status`."""
+        running, engine = self.host_supervisor.running, self.engine
+        loaded = running.host.loaded if running else None
+        return {
+            "commit": engine.commit or None,
+            "runs": running.commit if running and running.host.alive else None,
+            "degraded": bool(self.instead_of),
+            "rules": list(loaded.rules) if loaded else [],
+            "watchers": list(loaded.watchers) if loaded else [],
+            "executors": list(loaded.executors) if loaded else [],
+            "quarantined": dict(engine.quarantined),
+            "sandbox": running.sandbox if running else {},
+            "restarts": self.host_supervisor.restarts.count,
+            "requests": len(engine.requests),
+        }

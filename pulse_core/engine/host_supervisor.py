@@ -1,0 +1,188 @@
+"""The host at work: fed with the log, asked at each tick, judged by what it answers, replaced without a gap."""
+
+import asyncio
+from collections.abc import Sequence
+
+from pulse_core.engine import user_checkpoints
+from pulse_core.engine.effect_filter import apart
+from pulse_core.engine.engine_context import EngineContext, EngineParts, Running, restarts
+from pulse_core.engine.error_throttle import ErrorThrottle
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import RuleQuarantined
+from pulse_core.ports import ActionHost, EngineFault, FoldResult, Loaded, Revision
+from pulse_core.projections import Engine, Snapshot
+
+
+class HostSupervisor:
+    """Has one host at work, or none. ended: set when it can fold no more, or there is something to tell."""
+
+    def __init__(self, parts: EngineParts, around: EngineContext) -> None:
+        self.parts, self.around = parts, around
+        self.running: Running | None = None
+        self.restarts = restarts()
+        self.ended = asyncio.Event()
+        self._tally = ErrorThrottle()
+        self._former: list[ActionHost] = []
+        self._late: list[Event] | None = None
+
+    @property
+    def is_down(self) -> bool:
+        """Whether nobody folds."""
+        return self.running is None or not self.running.host.alive
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Pass recorded events on; a listener of the log."""
+        if self.running:
+            self.running.host.feed(events)
+        if self._late is not None:
+            self._late.extend(events)
+
+    # The tick's way in
+
+    async def fold(self, prev: Snapshot, curr: Snapshot) -> FoldResult:
+        """What the engine's rules say of this snapshot; nothing while no host is at work. Never raises."""
+        running = self.running
+        if running is None or not running.host.alive:
+            self.ended.set()
+            return FoldResult()
+        async with running.lock:
+            insight = apart(await running.host.fold(prev, curr), curr)
+        running.is_mourned = not running.host.alive and bool(insight.faults)
+        await self._judge(running, insight, curr)
+        if not running.host.alive:
+            self.ended.set()
+        return insight._replace(commit=running.commit)
+
+    async def _judge(self, running: Running, insight: FoldResult, curr: Snapshot) -> None:
+        engine, settings = curr.engine, curr.settings.engine
+        running.judge.sees(insight.layers, insight.faults, settings.deadline)
+        self._tally.take(insight.faults, running.commit, now(), running.is_mourned)
+        drafts = self._tally.due(now())
+        # While it is watched, survival sees to errors that the promote has brought.
+        old = engine.excused if engine.is_on_probation(curr.now) else None
+        bad = running.judge.verdicts(settings.quarantine, old)
+        for rule in bad.keys() - engine.quarantined.keys() if running.commit == self._engine.commit else ():
+            drafts.append(Draft(RuleQuarantined(commit=running.commit, why=bad[rule]), subject=rule))
+        if drafts and await self.record(*drafts) and running is self.running:
+            running.host.quarantine(tuple(self._engine.quarantined))
+
+    # What goes wrong between ticks
+
+    def broke(self, whose: str, message: str) -> None:
+        """Take what a watcher of the hands at work did wrong."""
+        self.blame(EngineFault(whose, message), self.running.commit if self.running else "")
+
+    def mourn(self, running: Running) -> None:
+        """Say that a host has ended, if nobody did."""
+        if not running.is_mourned:
+            running.is_mourned = True
+            self.blame(EngineFault("engine", "its host ended between two ticks"), running.commit, True)
+
+    def blame(self, fault: EngineFault, commit: str, ended: bool = False) -> None:
+        """Take what the code of a commit did wrong: all of it is counted while it is watched, and said once later."""
+        engine = self._engine
+        if commit == engine.commit and engine.is_on_probation(self.around.standing().now):
+            self._tally.take((fault,), commit, now(), ended)
+            self.ended.set()
+        else:
+            self.around.blamed(fault.whose, fault.message, commit, ended)
+
+    async def tell(self) -> None:
+        """Record what was taken between ticks."""
+        if drafts := self._tally.due(now()):
+            await self.record(*drafts)
+
+    async def record(self, *drafts: Draft) -> bool:
+        """Record what there is to say of the engine; whether that was possible."""
+        try:
+            await self.around.log.append(*drafts)
+        except PulseError as error:
+            self.around.failed("engine", f"{drafts[0].payload.kind} could not be recorded: {error}")
+            return False
+        return True
+
+    @property
+    def _engine(self) -> Engine:
+        return self.around.facts().engine
+
+    # One after the other
+
+    async def started(self, revision: Revision) -> Running:
+        """A host that has loaded this revision; the present one goes on meanwhile. Raises PulseError."""
+        kept = await user_checkpoints.load(self.around.log, self.around.checkpoints)
+        prev = self.around.standing()
+        host = await self.parts.hosts.start(revision, prev, self.around.log.since, kept)
+        engine = self._engine
+        host.quarantine(tuple(engine.quarantined) if revision.commit == engine.commit else ())
+        try:
+            hands = await self._hands(revision, host.loaded)
+        except BaseException:
+            await host.close()
+            raise
+        return Running(host, revision.commit, prev.state.seq, hands)
+
+    async def _hands(self, revision: Revision, loaded: Loaded) -> ActionHost | None:
+        """What of the revision senses and acts, in a process of its own; none if nothing does."""
+        if self.parts.hands is None or not (loaded.watchers or loaded.executors):
+            return None
+        memory = self.around.settings().engine.memory
+        hands = await self.parts.hands.start(
+            revision, memory, self.around.taken, lambda fault: self.blame(fault, revision.commit)
+        )
+        for fault in hands.faults:
+            self.around.failed(*fault)
+        return hands
+
+    async def take(self, running: Running) -> None:
+        """Tell a new host what it has missed, let it fold from now on, and end the old one: no tick is missed."""
+        self._late, seq = [], running.seq
+        try:
+            async for events in self.around.log.since(seq):
+                running.host.feed(events)
+                seq = events[-1].seq
+            running.host.feed([event for event in self._late if event.seq > seq])
+            self._enlist(running.hands)  # first: the new rules may wish for what only these hands do
+            old, self.running = self.running, running
+        finally:
+            self._late = None
+        self.restarts.started(now())
+        if old:
+            if old.hands:
+                self._former.append(old.hands)
+                old.hands.retire()
+            await old.close()
+
+    async def retire(self) -> None:
+        """End the host at work."""
+        running, self.running = self.running, None
+        self._enlist(None)
+        if running:
+            await running.close()
+            if running.hands:
+                await running.hands.close()
+
+    async def end(self) -> None:
+        """End everything, also what was retired and is not done yet."""
+        await self.retire()
+        for hands in self._former:
+            await hands.close()
+
+    def _enlist(self, hands: ActionHost | None) -> None:
+        self.around.enlist(hands.watchers if hands else (), hands.executors if hands else {})
+
+    async def keep(self) -> None:
+        """Keep the projections that the engine's authors wrote, as they stand."""
+        if self.running is None or not self.running.host.alive:
+            return
+        try:
+            async with self.running.lock:
+                kept = await self.running.host.keep()
+            await user_checkpoints.save(self.around.log, self.around.checkpoints, kept)
+        except (PulseError, OSError) as error:
+            self.around.failed("engine", f"its projections could not be kept: {error}")
+
+
+def now() -> float:
+    """The loop's time, seconds."""
+    return asyncio.get_running_loop().time()

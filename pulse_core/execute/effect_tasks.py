@@ -1,0 +1,144 @@
+"""The hands: one task for each effect that is being carried out, until its outcome is on disk."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from random import Random
+
+from pulse_core.execute.attempt import Attempt
+from pulse_core.execute.executor_registry import ExecutorRegistry
+from pulse_core.execute.objection import objection
+from pulse_core.model.errors import LogUnavailable, PulseError, Refused
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import Effect, EffectCancelled, EffectExecuting, EffectFailed, EffectUnknown
+from pulse_core.model.payload import Payload
+from pulse_core.ports import Clock, Executor, Safety
+from pulse_core.projections import CurrentState, OpenEffect, Phase
+from pulse_core.record import Journal
+from pulse_core.record.gate import parsed
+
+UNWRITTEN_PAUSE = 0.2
+PAUSED_LOOK = 0.5
+AWAITED_LOOK = 0.1
+
+
+class EffectTasks:
+    """Runs effects that are on disk as executing, and records how each one went.
+
+    `done` is called whenever a worker has ended.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        facts: CurrentState,
+        executors: Mapping[str, Executor],
+        clock: Clock,
+        dice: Random,
+        done: Callable[[], None],
+    ) -> None:
+        self.journal, self.facts = journal, facts
+        self.executors = executors if isinstance(executors, ExecutorRegistry) else ExecutorRegistry(executors)
+        self.clock, self.dice, self.done = clock, dice, done
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._resuming: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def __contains__(self, id_: str) -> bool:
+        return id_ in self._running
+
+    def attempt(self, effect: OpenEffect) -> Attempt:
+        """The effect's next attempt (or the one under way); raises PulseError if nobody can make it."""
+        executor = self.executors.get(effect.wish.action)
+        if executor is None:
+            raise PulseError(f"no executor carries out {effect.wish.action!r} any more")
+        params = parsed(executor, effect.wish)
+        number = effect.attempt if effect.phase is Phase.EXECUTING else effect.attempt + 1
+        return Attempt(effect, executor, params, executor.policy(params), number)
+
+    def may_act_unwritten(self, effect: Effect) -> bool:
+        """Whether it may be begun while the log takes nothing: survival only, and only what bears repetition."""
+        executor = self.executors.get(effect.action)
+        if executor is None or not effect.survival:
+            return False
+        return executor.policy(parsed(executor, effect)).safety is not Safety.AT_MOST_ONCE
+
+    def start(self, group: asyncio.TaskGroup, effect: OpenEffect, *, interrupted: bool = False) -> None:
+        """Carry the effect out in a task of the group; `interrupted`: an earlier daemon began it."""
+        if interrupted:
+            self._resuming.add(effect.id)  # it looks at a wish to cancel by itself
+        work = self._resume(effect) if interrupted else self._carry_out(effect)
+        task = group.create_task(self._until_done(effect.id, work), name=f"effect {effect.event.subject}")
+        self._running[effect.id] = task
+
+    def cancel(self, *ids: str) -> None:
+        """End these (all, if none is named); one that nobody asked to cancel is settled by the next start."""
+        for id_ in ids or tuple(self._running):
+            if ids and id_ in self._resuming:
+                continue
+            if not (task := self._running[id_]).cancelling():
+                task.cancel()
+
+    async def _until_done(self, id_: str, work: Coroutine[object, None, None]) -> None:
+        try:
+            await work
+        finally:
+            del self._running[id_]
+            self._resuming.discard(id_)
+            self.done()
+
+    async def _carry_out(self, effect: OpenEffect) -> None:
+        try:
+            outcome = await self.attempt(effect).act(self.dice)
+        except PulseError as error:
+            outcome = EffectFailed(error=str(error))
+        except asyncio.CancelledError:
+            if not (who := self._cancelled_by(effect.id)):
+                raise
+            outcome = EffectCancelled(why=f"ended by {who} while it was executing")
+        await self._settle(effect, outcome)
+
+    def _cancelled_by(self, id_: str) -> str:
+        effect = self.facts().effects.open.get(id_)
+        return effect.cancel if effect else ""
+
+    async def _resume(self, effect: OpenEffect) -> None:
+        while self.executors.awaits(effect.wish.action):  # noqa: ASYNC110 - for a moment after the start
+            await asyncio.sleep(AWAITED_LOOK)
+        try:
+            outcome = await self.attempt(effect).recover()
+        except PulseError as error:
+            outcome = EffectUnknown(why=f"interrupted, and {error}")
+        if outcome is not None:
+            await self._settle(effect, outcome)
+            return
+        await self._unpaused(effect.id)
+        self._resuming.discard(effect.id)
+        if why := objection(self.facts().effects.open.get(effect.id, effect), self.facts(), self.clock.now()):
+            await self._settle(effect, EffectCancelled(why=f"interrupted, and {why}"))
+            return
+        await self._settle(effect, EffectExecuting(attempt=effect.attempt + 1))
+        await self._carry_out(self.facts().effects.open[effect.id])
+
+    async def _unpaused(self, id_: str) -> None:
+        """Wait while Pulse is paused: nothing is begun again meanwhile, but it may be cancelled."""
+        while self.facts().control.paused is not None and not self._cancelled_by(id_):  # noqa: ASYNC110 - rare
+            await asyncio.sleep(PAUSED_LOOK)
+
+    async def _settle(self, effect: OpenEffect, outcome: Payload) -> None:
+        """Record it, or have it held: what was done must not be forgotten."""
+        while True:
+            try:
+                await self.journal.append_or_suppose(about(effect, outcome))
+            except LogUnavailable:
+                await asyncio.sleep(UNWRITTEN_PAUSE)
+            except Refused as refused:
+                outcome = EffectFailed(error=f"it was done, but its outcome cannot be recorded: {refused}")
+            else:
+                return
+
+
+def about(effect: OpenEffect, payload: Payload) -> Draft:
+    """A draft whose subject and cause are the effect."""
+    return Draft(payload, subject=effect.id, cause=effect.id)

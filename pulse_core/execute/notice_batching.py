@@ -1,0 +1,111 @@
+"""Notices that go to people outside leave together: which of those that wait go out now, and when to look again.
+
+Until one leaves it is pending on disk, takes no slot, and nothing is tried in vain while the network is down.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pulse_core.execute.objection import due
+from pulse_core.model.kinds import Effect
+from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.url import host_of, is_address, is_here
+from pulse_core.projections import Notices, OpenEffect, Phase, State
+from pulse_core.projections.notices import ACTION, HOUR
+from pulse_core.rules.survival.outage import DOWN, NAME
+from pulse_core.rules.survival.process_state import rough
+from pulse_core.settings import Settings
+
+MOST = 30
+"""Notices in one message; more go into the next one."""
+
+SOON = 900 * US_PER_SECOND
+"""How long a failed notice waits at most once another one has got through."""
+
+
+class NoticeBatch(NamedTuple):
+    """The notices that go out now as one message; or microseconds until some may (None: by an event)."""
+
+    effects: tuple[OpenEffect, ...] = ()
+    wait_us: int | None = None
+
+
+def goes_out(effect: Effect | OpenEffect, settings: Settings) -> bool:
+    """Whether it is a notice, and there is somewhere to send it."""
+    return bool(settings.notify.urls) and effect.action == ACTION
+
+
+def gathered(waiting: Sequence[OpenEffect], facts: State, settings: Settings, now: Moment) -> NoticeBatch:
+    """What becomes of the notices that wait, in the order of the log. Pure."""
+    if not waiting or is_away(facts, settings):
+        return NoticeBatch()
+    group_us = settings.notify.group
+    full = crowded(facts.notices, settings.notify.per_hour, now)
+    waits = [
+        max(patience(one, facts.notices, group_us, now), 0 if is_failed(one) else full) for one in waiting
+    ]
+    if (first := min(waits)) > 0:
+        return NoticeBatch(wait_us=first)
+    due_now = [one for one, wait in zip(waiting, waits, strict=True) if not wait]
+    others = [one for one, wait in zip(waiting, waits, strict=True) if wait and may_join(one, full, now)]
+    return NoticeBatch(
+        (*due_now, *others)[:MOST]
+    )  # those that are due first: nobody is passed over again and again
+
+
+def may_join(effect: OpenEffect, full_us: int, now: Moment) -> bool:
+    """Whether it goes along with a message that leaves now, though by itself it would wait.
+
+    A failed one does so once half of its backoff is over: so those that fail for the same reason come together.
+    """
+    return now.since(effect.moment) * 2 >= effect.retry_us if is_failed(effect) else not full_us
+
+
+def held_back(facts: State, settings: Settings, now: Moment) -> str:
+    """Why no new notice goes out at this moment, in words; nothing if one may."""
+    if is_away(facts, settings) and (condition := facts.conditions[NAME]):
+        return f"waits for the network, which is {condition.state} for {rough(now.since(condition.since))}"
+    if full := crowded(facts.notices, settings.notify.per_hour, now):
+        return f"waits for {rough(full)}: the messages of this hour are used up ([notify] per_hour)"
+    return ""
+
+
+def is_away(facts: State, settings: Settings) -> bool:
+    """Whether the network is known to be down, and every address lies beyond it.
+
+    If anything answers, so may the address; and a condition that nobody watches any more says nothing.
+    """
+    condition = facts.conditions[NAME]
+    watched = settings.network.dns or settings.network.http
+    down = bool(watched) and condition is not None and condition.state == DOWN
+    return down and not any(_may_be_near(url) for url in settings.notify.urls)
+
+
+def _may_be_near(url: str) -> bool:
+    return is_here(url) or is_address(host_of(url))
+
+
+def is_failed(effect: OpenEffect) -> bool:
+    """Whether its last attempt failed; what it needs then is no new message, so no limit holds it."""
+    return effect.phase is Phase.RETRYING
+
+
+def patience(effect: OpenEffect, notices: Notices, group_us: int, now: Moment) -> int:
+    """Microseconds until the notice may leave: its company comes first, then after a failure its backoff."""
+    if effect.phase is Phase.PENDING:
+        return max(0, group_us - now.since(effect.moment))
+    left = due(effect, now, 0, None)
+    if notices.reached is None or _is_before(notices.reached, effect.moment):
+        return left
+    return min(left, max(0, SOON - now.since(effect.moment)))
+
+
+def crowded(notices: Notices, per_hour: int, now: Moment) -> int:
+    """Microseconds until another new message may be sent, by the limit an hour; 0 if it may be now."""
+    if not per_hour or len(notices.sent) < per_hour:
+        return 0
+    return max(0, HOUR - now.since(notices.sent[-per_hour]))
+
+
+def _is_before(one: Moment, other: Moment) -> bool:
+    return one.boot == other.boot and one.mono < other.mono

@@ -1,0 +1,74 @@
+"""What no table of the settings can have wrong by itself: names that are there twice, unknown, or in a circle."""
+
+from collections.abc import Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
+
+from pulse_core.model.errors import hint
+from pulse_core.settings.processes import ProcessSettings
+
+
+class Disagreement(NamedTuple):
+    """What is wrong between tables: the kind of the one concerned, its place among them, its key, the words."""
+
+    table: str
+    place: int
+    key: str
+    text: str
+
+
+def disagreements(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
+    """Every such fault between the processes; needs only `name` and `depends_on` of each."""
+    return [*doubled(processes), *strangers(processes), *circles(processes)]
+
+
+def doubled(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
+    """A fault for each process whose name an earlier one bears."""
+    names = [process.name for process in processes]
+    return [
+        Disagreement("process", place, "name", f"process {names[place]!r} is there twice; names must differ")
+        for place in again(names)
+    ]
+
+
+def strangers(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
+    """A fault for each `depends_on` that names no process."""
+    names = {process.name for process in processes}
+    return [
+        Disagreement(
+            "process",
+            place,
+            "depends_on",
+            f"process {process.name!r} depends_on unknown {other!r}{hint(other, names - {process.name})}",
+        )
+        for place, process in enumerate(processes)
+        for other in process.depends_on
+        if other not in names
+    ]
+
+
+def circles(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
+    """A fault for each circle of processes that wait for each other, with the way round."""
+    places = {process.name: place for place, process in reversed(list(enumerate(processes)))}
+    needs = {process.name: set(process.depends_on) for process in processes}
+    faults = []
+    while way := _circle(needs):
+        first = min(range(len(way)), key=lambda step: places[way[step]])
+        way = way[first:] + way[:first]
+        text = f"depends_on goes in a circle: {' -> '.join((*way, way[0]))}"
+        faults.append(Disagreement("process", places[way[0]], "depends_on", text))
+        needs[way[-1]].discard(way[0])
+    return faults
+
+
+def again(values: Sequence[str | None]) -> Iterable[int]:
+    """The places of values that are there before."""
+    return (place for place, value in enumerate(values) if value is not None and value in values[:place])
+
+
+def _circle(needs: dict[str, set[str]]) -> list[str]:
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1][1:]))
+    return []

@@ -1,0 +1,145 @@
+"""The two folds of a snapshot: the reflex, which nothing outside the package can delay, and the whole onion."""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from pulse_core.model.kinds import Effect
+from pulse_core.model.moment import Moment
+from pulse_core.model.tick import NOBODY, LayerOutcome
+from pulse_core.model.verdict import Verdict
+from pulse_core.ports import EngineFault, FoldResult
+from pulse_core.projections import Snapshot
+from pulse_core.projections.notices import PREFIX
+from pulse_core.rules import Rule, compose
+from pulse_core.rules.onion import Stopwatch, Trace
+from pulse_core.rules.survival.blast_radius import INSIDE
+
+Submit = Callable[[Sequence[Effect]], Awaitable[Collection[str]]]
+"""Gets effects recorded; returns the keys of those that were, when they are on disk. Raises LogUnavailable if they are
+not. Left out are those that nobody could carry out, or whose key is on its way already."""
+
+Inside = Callable[[Snapshot, Snapshot], Awaitable[FoldResult]]
+"""Folds what is inside the survival rules: plugins' rules and the engine's. Never raises; reports its own faults."""
+
+ABOUT_INSIDE = frozenset({PREFIX + INSIDE})
+"""Keys of notices that only a fold with the rules inside can judge: a quiet heart would take it for over."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldOutcome:
+    """What came of a fold: the verdict, the effects that were recorded, what each layer did, and what is to be told.
+
+    engine: as in a tick's record.
+    """
+
+    verdict: Verdict
+    emitted: tuple[Effect, ...] = ()
+    layers: tuple[LayerOutcome, ...] = ()
+    faults: tuple[EngineFault, ...] = ()
+    engine: str = NOBODY
+
+
+class RuleFolds:
+    """Folds snapshots. survival: the rules of the reflex, outermost first; inside: what they are folded around.
+
+    rules: those of capabilities, between the two, in the whole fold alone: however many there are, the reflex folds no
+    more than survival.
+    """
+
+    def __init__(
+        self,
+        survival: Sequence[Rule],
+        inside: Inside | None,
+        submit: Submit,
+        stopwatch: Stopwatch,
+        rules: Sequence[Rule] = (),
+    ) -> None:
+        self.survival, self.inside, self.rules = tuple(survival), inside, tuple(rules)
+        self.submit, self.stopwatch = submit, stopwatch
+        self._emitted: dict[str, Moment | None] = {}
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is anything that the reflex does not fold."""
+        return bool(self.inside or self.rules)
+
+    async def reflex(self, prev: Snapshot, curr: Snapshot) -> FoldOutcome:
+        """Fold the survival rules around a quiet heart, and record what they wish."""
+        trace: Trace = []
+        verdict = await compose(self.survival, trace=trace, clock=self.stopwatch)(prev, curr)
+        wished = [effect for effect in verdict.effects if effect.key not in ABOUT_INSIDE]
+        return FoldOutcome(verdict, await self._submitted(wished, curr), tuple(trace), faults_in(trace))
+
+    async def whole(self, prev: Snapshot, curr: Snapshot) -> FoldOutcome:
+        """Fold the survival rules around the others, and record what those wish and the survival rules let pass.
+
+        What the survival rules themselves wish is left out: the reflex of this snapshot has seen to it, but for what
+        they tell of the others.
+        """
+        trace: Trace = []
+        inner: list[LayerOutcome] = []
+        theirs: set[int] = set()
+        whose = NOBODY
+
+        async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
+            nonlocal whose
+            insight = await self.inside(prev, curr) if self.inside else FoldResult()
+            whose = insight.commit or NOBODY
+            inner[:] = insight.layers
+            return tamed(insight.verdict)
+
+        async def all_but_survival(prev: Snapshot, curr: Snapshot) -> Verdict:
+            verdict = tamed(await compose(self.rules, heart, trace, self.stopwatch)(prev, curr))
+            theirs.update(id(effect) for effect in verdict.effects)
+            return verdict
+
+        verdict = await compose(self.survival, all_but_survival, trace, self.stopwatch)(prev, curr)
+        passed = [effect for effect in verdict.effects if id(effect) in theirs or effect.key in ABOUT_INSIDE]
+        self._emitted = {key: at for key, at in self._emitted.items() if is_news(key, at, curr)}
+        emitted = await self._submitted([one for one in passed if one.key not in self._emitted], curr)
+        self._emitted.update((one.key, curr.effects.settled_at.get(one.key)) for one in emitted)
+        return FoldOutcome(verdict, emitted, (*inner, *trace), faults_in(trace), whose)
+
+    async def _submitted(self, effects: Sequence[Effect], curr: Snapshot) -> tuple[Effect, ...]:
+        """The effects that are not open yet, each with the tick that wished it, recorded."""
+        keys = curr.effects.keys
+        news = tuple(
+            effect.model_copy(update={"tick": curr.tick}) for effect in effects if effect.key not in keys
+        )
+        recorded = await self.submit(news) if news else ()
+        return tuple(effect for effect in news if effect.key in recorded)
+
+
+def is_news(key: str, settled: Moment | None, curr: Snapshot) -> bool:
+    """Whether an effect that was emitted is not in the snapshot yet, which was taken while it was on its way.
+
+    It may be settled by now, so that it would be done twice. settled: when its key had last been settled.
+    """
+    return key not in curr.effects.keys and curr.effects.settled_at.get(key) == settled
+
+
+def tamed(verdict: Verdict) -> Verdict:
+    """The verdict of rules that are not survival's: none of their effects is."""
+    effects = tuple(
+        effect.model_copy(update={"survival": False}) if effect.survival else effect
+        for effect in verdict.effects
+    )
+    return Verdict(effects, verdict.tick_ms, verdict.notes)
+
+
+def faults_in(trace: Sequence[LayerOutcome]) -> tuple[EngineFault, ...]:
+    """What rules raised."""
+    return tuple(EngineFault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error")
+
+
+def in_process(rules: Sequence[Rule], stopwatch: Stopwatch, failed: Callable[[str, str], None]) -> Inside:
+    """These rules, trusted and folded right here: for tests and benchmarks, since the engine's have a process."""
+
+    async def inside(prev: Snapshot, curr: Snapshot) -> FoldResult:
+        trace: Trace = []
+        verdict = await compose(rules, trace=trace, clock=stopwatch)(prev, curr)
+        for fault in faults_in(trace):
+            failed(*fault)
+        return FoldResult(verdict, tuple(trace))
+
+    return inside

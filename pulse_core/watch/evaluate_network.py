@@ -1,0 +1,123 @@
+"""What follows from one round of questions to the network. Pure: the same answers and rounds conclude the same."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised
+from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
+from pulse_core.projections import Condition
+from pulse_core.rules.survival.outage import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NAME, SLOW, WELL
+from pulse_core.settings import NetworkSettings, spell_duration
+from pulse_core.watch.dns_plausibility import lie
+
+REACHED = frozenset({Trouble.TLS_EXPIRED, Trouble.TLS_UNTRUSTED, Trouble.STATUS})
+"""Troubles of a page that show that the network reaches it."""
+
+TOLD = frozenset({Trouble.NXDOMAIN, Trouble.NO_ADDRESS})
+"""Troubles of a name that show that a DNS server answers."""
+
+NAMED = 5
+"""Targets that are named in the evidence; more are counted."""
+
+
+class TargetAnswer(NamedTuple):
+    """One target and its answer."""
+
+    question: ProbeRequest
+    answer: ProbeResult
+
+
+class NetworkRound(NamedTuple):
+    """The newest round; the states of it and those before it, oldest first; what stands; and the bounds."""
+
+    seen: Sequence[TargetAnswer]
+    rounds: Sequence[str]
+    stands: Condition | None
+    settings: NetworkSettings
+
+
+def judged(question: ProbeRequest, answer: ProbeResult, was_public: bool) -> ProbeResult:
+    """The answer, in trouble too where what it says is wrong: a lie, or a page that is an error of its server's."""
+    if answer.trouble is None and (words := lie(question.target, answer.addresses, was_public)):
+        return answer._replace(trouble=Trouble.LIE, detail=words)
+    if answer.trouble is None and answer.status is not None and answer.status >= 500:
+        return answer._replace(trouble=Trouble.STATUS, detail=f"it answered {answer.status}")
+    return answer
+
+
+def state_of(seen: Sequence[TargetAnswer], slow_us: int) -> str | None:
+    """How the network looks in one round; None if a whole kind of targets could not be asked."""
+    asked = [one for one in seen if one.answer.trouble is not Trouble.UNASKED]
+    if {one.question.about for one in asked} != {one.question.about for one in seen}:
+        return None
+    kinds = [[one.answer for one in asked if one.question.about == about] for about in ("dns", "http")]
+    names, pages = kinds
+    no_names = bool(names) and all(answer.trouble for answer in names)
+    no_pages = bool(pages) and all(answer.trouble not in {None, *REACHED} for answer in pages)
+    if (no_names or no_pages) and (no_names or not names) and (no_pages or not pages):
+        told = not pages and any(answer.trouble in TOLD for answer in names)
+        return DNS_ONLY if told else DOWN
+    if no_names or no_pages:
+        return DNS_ONLY if no_names else HTTP_ONLY
+    if any(_is_slow(kind, slow_us) for kind in kinds):
+        return SLOW
+    return DEGRADED if any(one.answer.trouble for one in asked) else WELL
+
+
+def _is_slow(answers: Sequence[ProbeResult], slow_us: int) -> bool:
+    took = [answer.took_ms * 1000 for answer in answers if answer.trouble is None]
+    return bool(took) and min(took) >= slow_us
+
+
+def conclude(look: NetworkRound) -> tuple[Draft, ...]:
+    """What follows: a change, once enough rounds in a row agree on it."""
+    stands = look.stands.state if look.stands else WELL
+    agreed = agreement(look.rounds, look.settings.evidence, stands)
+    if agreed is None or agreed == stands:
+        return ()
+    rounds = look.settings.evidence
+    times = "1 round" if rounds == 1 else f"{rounds} rounds in a row"
+    if agreed == WELL:
+        return (Draft(ConditionCleared(evidence=f"every target answers, {times}"), subject=NAME),)
+    words = f"{_head(agreed, look.settings)}, {times}: {evidence(look.seen)}"
+    return (Draft(ConditionRaised(evidence=words, state=agreed), subject=NAME),)
+
+
+def agreement(rounds: Sequence[str], needed: int, stands: str) -> str | None:
+    """The state on which the last rounds agree; None if they don't, or are too few.
+
+    When nothing stands and each of them was bad in its own way, they agree that not everything answers.
+    """
+    last = rounds[-needed:]
+    if len(last) < needed:
+        return None
+    if len(set(last)) == 1:
+        return last[0]
+    return DEGRADED if stands == WELL and all(last) else None
+
+
+def _head(state: str, settings: NetworkSettings) -> str:
+    if state == SLOW:
+        return f"every answer takes {spell_duration(settings.slow)} or longer"
+    if state == DNS_ONLY and not settings.http:
+        return "names do not resolve, but DNS answers"
+    return {
+        DOWN: "nothing that is asked answers",
+        DNS_ONLY: "names do not resolve, but HTTP works",
+        HTTP_ONLY: "names resolve, but HTTP does not work",
+        DEGRADED: "the network works, but not every target answers as it should",
+    }[state]
+
+
+def evidence(seen: Sequence[TargetAnswer]) -> str:
+    """The targets in trouble, or else all, each with what it did; not more than a few by name."""
+    troubled = [one for one in seen if one.answer.trouble] or list(seen)
+    words = [f"{one.question.target}: {told(one.answer)}" for one in troubled[:NAMED]]
+    more = len(troubled) - NAMED
+    return "; ".join([*words, f"and {more} more"] if more > 0 else words)
+
+
+def told(answer: ProbeResult) -> str:
+    """An answer in words."""
+    return answer.detail if answer.trouble else f"answered in {answer.took_ms:.0f} ms"

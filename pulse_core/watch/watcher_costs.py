@@ -1,0 +1,124 @@
+"""What watchers cost: how long their looks take, what they use of the loop's processor time, how often they fail."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, NamedTuple, TypeVar
+
+from pulse_core.model.vitals import Reading
+from pulse_core.ports import Watcher
+
+T = TypeVar("T")
+KEPT = 200
+"""Looks of each watcher that are remembered, the newest ones."""
+
+_WHOSE: "ContextVar[Cost | None]" = ContextVar("whose", default=None)
+"""On whose account the tasks are that somebody begins now."""
+
+
+class WatchTiming(NamedTuple):
+    """One look: when it began (loop time), how long it took, and what the watcher had spent before; all in seconds."""
+
+    at: float
+    took: float
+    spent: float
+
+
+@dataclass
+class Cost:
+    """What a watcher has cost since the daemon's start. spent: seconds of the loop's processor time."""
+
+    looks: int = 0
+    failures: int = 0
+    spent: float = 0.0
+    recent: deque[WatchTiming] = field(default_factory=lambda: deque(maxlen=KEPT))
+
+
+class Costs:
+    """Has watchers collect and keeps what that costs, tasks that they begin included.
+
+    What a child process or a thread does for a watcher is not in it. cpu: seconds of processor time of this thread.
+    """
+
+    def __init__(self, cpu: Callable[[], float] = time.thread_time) -> None:
+        self._cpu = cpu
+        self._of: dict[str, Cost] = {}
+
+    @property
+    def of(self) -> Mapping[str, Cost]:
+        """By the watcher's name."""
+        return self._of
+
+    async def collect(self, watcher: Watcher) -> Reading:
+        """What it collects; raises what it raises."""
+        cost = self._of.setdefault(watcher.name, Cost())
+        now = asyncio.get_running_loop().time
+        began, spent, failed = now(), cost.spent, 1
+        mine = _WHOSE.set(cost)
+        try:
+            reading = await Metered(watcher.collect(), cost, self._cpu)
+            failed = 0
+            return reading
+        finally:
+            _WHOSE.reset(mine)
+            cost.looks += 1
+            cost.failures += failed
+            cost.recent.append(WatchTiming(began, now() - began, spent))
+
+    @contextmanager
+    def counting_tasks(self) -> Iterator[None]:
+        """Count for a watcher what tasks do that it, or such a task, has begun."""
+        loop = asyncio.get_running_loop()
+        before = loop.get_task_factory()
+        loop.set_task_factory(self._task)
+        try:
+            yield
+        finally:
+            loop.set_task_factory(before)
+
+    def _task(
+        self, loop: asyncio.AbstractEventLoop, work: Any, **how: Any
+    ) -> "asyncio.Task[Any]":  # the types of a task factory differ between versions of Python
+        cost = _WHOSE.get()
+        return asyncio.Task(Metered(work, cost, self._cpu) if cost else work, loop=loop, **how)
+
+
+class Metered(Coroutine[Any, Any, T]):
+    """A coroutine whose steps are put on somebody's account."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], cost: Cost, cpu: Callable[[], float]) -> None:
+        self._work, self._cost, self._cpu = work, cost, cpu
+
+    def send(self, value: Any, /) -> Any:
+        """The next step."""
+        began = self._cpu()
+        try:
+            return self._work.send(value)
+        finally:
+            self._cost.spent += self._cpu() - began
+
+    def throw(self, error: Any, value: Any = None, trace: TracebackType | None = None, /) -> Any:
+        """The next step, which begins with an error."""
+        began = self._cpu()
+        try:
+            return self._work.throw(error)
+        finally:
+            self._cost.spent += self._cpu() - began
+
+    def close(self) -> None:
+        """End it where it stands."""
+        self._work.close()
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def __iter__(self) -> "Metered[T]":
+        return self

@@ -1,0 +1,387 @@
+"""An engine's watchers and executors work in their child as if they were the daemon's own."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from pulse_adapters.child.run_as import RunAs
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect
+from pulse_core.ports import CannotLoad, GivenUp, ReservedNames, Revision, Unsure
+from tests.integration.action_host.hands_scene import (
+    MEMORY,
+    Scene,
+    at_work,
+    executor,
+    is_running,
+    place_of,
+    until,
+    watcher,
+    wished,
+    written,
+)
+
+
+async def test_a_watcher_brings_samples_and_says_when_one_is_worth_a_tick(tmp_path: Path) -> None:
+    source = watcher(
+        "self.n = getattr(self, 'n', 0) + 1\nreturn Reading({'n': self.n})",
+        wake="return window.values('n') == (1, 2)",
+    )
+    async with at_work(written(tmp_path, source)) as scene:
+        one = scene.hands.watchers[0]
+        assert (one.name, one.key, one.interval) == ("queue", "queue", 60.0)
+        woke = []
+        for n in (1, 2, 3):
+            assert await scene.look() == {"n": n}
+            woke.append(one.should_wake(scene.windows["queue"]))
+        assert woke == [False, True, False]
+
+
+async def test_a_new_host_knows_the_windows_of_before(tmp_path: Path) -> None:
+    source = watcher("return Reading({'n': os.getpid()})", wake="return len(window.samples) == 3")
+    async with at_work(written(tmp_path, source)) as scene:
+        await scene.look()
+        await scene.look()
+        os.kill(scene.pid, 9)
+        await until(lambda: scene.hands.restarts == 1 and scene.hands.alive)
+        await scene.look()
+        assert scene.hands.watchers[0].should_wake(scene.windows["queue"])
+        assert len({sample.data["n"] for sample in scene.windows["queue"].samples}) == 2
+
+
+async def test_an_executor_acts_with_its_own_params_and_answers(tmp_path: Path) -> None:
+    source = executor(
+        "return Result({'sum': params.a + params.b, 'key': effect.key, 'event': event.id})",
+        params="a: int\nb: int = 2",
+    )
+    async with at_work(written(tmp_path, source)) as scene:
+        assert (await scene.act(a=40)).data == {"sum": 42, "key": "beep", "event": "effect-id"}
+
+
+async def test_params_are_held_against_the_schema_before_anything_is_recorded(tmp_path: Path) -> None:
+    params = "model_config = {'extra': 'forbid'}\na: int\nb: list[str] = []"
+    async with at_work(written(tmp_path, executor("return Result({})", params=params))) as scene:
+        model = scene.hands.executors["beep"].params
+        for wrong, words in (
+            ({}, "a: it is missing"),
+            ({"a": []}, "is no integer"),
+            ({"a": 1, "c": 2}, "no such parameter"),
+            ({"a": 1, "b": [1]}, r"b\[0\]"),
+        ):
+            with pytest.raises(ValidationError, match=words):
+                model.model_validate(wrong)
+        model.model_validate({"a": "1", "b": ["x"]})
+
+
+BY_PATH = "Policy(Safety.IDEMPOTENT if params.path else Safety.AT_MOST_ONCE, timeout=params.t, retries=2)"
+PARAMS = "path: str = ''\nt: float = 5.0"
+
+
+async def test_an_action_is_tried_again_as_often_as_its_params_allow(tmp_path: Path) -> None:
+    source = executor("raise PulseError('no')", policy=BY_PATH, params=PARAMS)
+    async with at_work(written(tmp_path, source)) as scene:
+        raised = [await failure(scene, path="x") for _ in range(3)]
+        assert raised == [PulseError, PulseError, GivenUp]
+        assert await failure(scene) is GivenUp
+
+
+async def failure(scene: Scene, **params: Any) -> type[BaseException]:
+    """How an act failed."""
+    with pytest.raises(PulseError) as caught:
+        await scene.act(**params)
+    return caught.type
+
+
+async def test_an_action_has_the_time_that_its_params_give_it(tmp_path: Path) -> None:
+    source = executor("await asyncio.sleep(0.3)\nreturn Result({})", policy=BY_PATH, params=PARAMS)
+    async with at_work(written(tmp_path, source)) as scene:
+        assert (await scene.act()).data == {}
+        with pytest.raises(PulseError, match="was not done in its time"):
+            await scene.act(t=0.05)
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ("1 / (params.path == '')", "ZeroDivisionError: division by zero (own.py:"),
+        ("7 if params.path else Policy(Safety.IDEMPOTENT)", "its policy is int; return Policy(...)"),
+        ("Policy(Safety.IDEMPOTENT, timeout=-1 if params.path else 1)", "its timeout is -1"),
+        ("time.sleep(60) if params.path else Policy(Safety.IDEMPOTENT)", "did not end within 1 s"),
+    ],
+)
+async def test_who_cannot_say_its_policy_has_the_most_careful_one(
+    policy: str, words: str, tmp_path: Path
+) -> None:
+    if policy.startswith("1 /"):
+        policy = f"({policy}) and Policy(Safety.IDEMPOTENT, retries=2)"
+    body = "open(params.path, 'a').write('x')\nraise PulseError('no')"
+    async with at_work(written(tmp_path / "engine", executor(body, policy=policy))) as scene:
+        assert await failure(scene, path=str(tmp_path / "out")) is GivenUp
+        assert (tmp_path / "out").read_text() == "x"
+        assert [fault.whose for fault in scene.faults] == ["executor:beep"]
+        assert words in scene.faults[0].message
+
+
+async def test_one_that_hung_over_its_policy_is_not_asked_again(tmp_path: Path) -> None:
+    policy = "time.sleep(60) if params.path else Policy(Safety.IDEMPOTENT)"
+    async with at_work(written(tmp_path, executor("return Result({})", policy=policy))) as scene:
+        await scene.act(path="x")
+        await scene.act(path="x")
+        assert scene.hands.restarts == 1
+
+
+async def test_params_that_only_the_author_can_judge_fail_before_anything_is_done(tmp_path: Path) -> None:
+    params = (
+        "n: int = 0\n@field_validator('n')\ndef even(cls, n):\n    assert n % 2 == 0, 'odd'\n    return n"
+    )
+    source = executor("open(os.environ['TMPDIR'] + '/done', 'w')\nreturn Result({})", params=params)
+    before = "from pydantic import field_validator\n"
+    async with at_work(written(tmp_path, source, before=before)) as scene:
+        with pytest.raises(GivenUp, match=r"params of beep: n: .*odd"):
+            await scene.act(n=1)
+        assert not scene.faults
+
+
+async def test_the_class_of_an_action_decides_what_is_looked_at(tmp_path: Path) -> None:
+    policy = "Policy(Safety(params.path or 'idempotent'))"
+    source = executor("return Result({})", policy=policy, verify="return Result({'seen': True})")
+    async with at_work(written(tmp_path, source)) as scene:
+        one = scene.hands.executors["beep"]
+        assert await one.verify(*_split(one, "idempotent")) is None
+        found = await one.verify(*_split(one, "verify-first"))
+        assert found is not None
+        assert found.data == {"seen": True}
+        with pytest.raises(Unsure, match="must not run twice"):
+            await one.verify(*_split(one, "at-most-once"))
+
+
+async def test_what_an_executor_raises_is_what_the_loop_sees(tmp_path: Path) -> None:
+    body = "raise {'a': PulseError, 'b': GivenUp, 'c': Unsure, 'd': ValueError}[params.path]('words')  # here"
+    async with at_work(
+        written(tmp_path, executor(body, check="if params.path == 'e': raise PulseError('never')"))
+    ) as scene:
+        for path, kind in (("a", PulseError), ("b", GivenUp), ("c", Unsure), ("e", GivenUp)):
+            with pytest.raises(kind) as caught:
+                await scene.act(path=path)
+            assert str(caught.value) == ("never" if path == "e" else "words")
+        assert not scene.faults
+        with pytest.raises(PulseError) as broken:
+            await scene.act(path="d")
+        assert str(broken.value) == f"ValueError: words ({place_of(tmp_path)})"
+        assert scene.faults == [("executor:beep", str(broken.value))]
+
+
+async def test_verify_says_what_came_of_it_or_that_nothing_did(tmp_path: Path) -> None:
+    verify = "return Result({'there': True}) if os.path.exists(params.path) else None"
+    source = executor("return Result({})", policy="Policy(Safety.VERIFY_FIRST, timeout=1)", verify=verify)
+    async with at_work(written(tmp_path, source)) as scene:
+        one = scene.hands.executors["beep"]
+        found = [await one.verify(*_split(one, path)) for path in (str(tmp_path), str(tmp_path / "no"))]
+        assert [result and result.data for result in found] == [{"there": True}, None]
+
+
+def _split(one: object, path: str) -> tuple[Effect, None, Event]:
+    effect, event = wished("beep", {"path": path})
+    return effect, None, event
+
+
+async def test_a_nudge_comes_through(tmp_path: Path) -> None:
+    body = "asyncio.get_running_loop().call_later(0.05, self.nudge.set)\nreturn Reading({})"
+    async with at_work(written(tmp_path, watcher(body))) as scene:
+        await scene.look()
+        async with asyncio.timeout(5):
+            await scene.hands.watchers[0].nudge.wait()
+
+
+async def test_calls_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    slow, quick = (
+        watcher("await asyncio.sleep(0.3)\nreturn Reading({})", "slow"),
+        watcher("return Reading({})"),
+    )
+    async with at_work(written(tmp_path, slow, quick)) as scene:
+        first = asyncio.ensure_future(scene.look("slow"))
+        await scene.look("queue")
+        assert not first.done()
+        await first
+
+
+async def test_what_the_daemon_has_is_not_taken_over(tmp_path: Path) -> None:
+    sources = (
+        watcher("return Reading({})"),
+        watcher("return Reading({})", "fine"),
+        executor("return Result({})", "notify"),
+    )
+    taken = ReservedNames(names=("process-alive",), keys=("queue",), actions=("notify",))
+    async with at_work(written(tmp_path, *sources), taken) as scene:
+        assert [one.name for one in scene.hands.watchers] == ["fine"]
+        assert not scene.hands.executors
+        told = dict(scene.hands.faults)
+        assert (
+            "another watcher has the key 'queue'; take another one, as 'my-queue' (own.py:"
+            in told["watcher:queue"]
+        )
+        assert "another executor carries out 'notify'" in told["executor:notify"]
+
+
+async def test_what_is_unfit_is_left_out_with_its_reason(tmp_path: Path) -> None:
+    written(tmp_path, watcher("return Reading({})"), watcher("return Reading({})", "never", interval=-1))
+    (tmp_path / "engine.py").write_text(
+        "from own import *\nWATCHERS = [Queue(), Never(), Queue, 7]\nEXECUTORS = [Queue()]\n"
+    )
+    async with at_work(written_already(tmp_path)) as scene:
+        assert [one.name for one in scene.hands.watchers] == ["queue"]
+        words = "\n".join(f"{fault.whose} {fault.message}" for fault in scene.hands.faults)
+        for expected in (
+            "list one of it: Queue()",
+            "its interval is -1",
+            "watcher:int",
+            "executor:queue left out",
+        ):
+            assert expected in words
+
+
+def written_already(root: Path) -> Revision:
+    return Revision("0" * 40, str(root))
+
+
+async def test_an_engine_without_hands_has_no_child(tmp_path: Path) -> None:
+    async with at_work(written(tmp_path)) as scene:
+        assert (scene.hands.watchers, scene.hands.executors, scene.hands.keeping) == ((), {}, None)
+        assert scene.hands.alive
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("raise ValueError('no')  # here", "ValueError: no (own.py:"),
+        ("raise SystemExit(3)", "SystemExit: 3 (own.py:"),
+        ("os._exit(3)", "ended with status 3"),
+        ("time.sleep(60)  # here", "not loaded within 1 s (own.py:"),
+        ("def f(:", "SyntaxError"),
+    ],
+)
+async def test_an_engine_that_cannot_be_loaded_is_refused_with_its_place(
+    source: str, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(CannotLoad) as caught:
+        async with at_work(written(tmp_path, before=source + "\n"), load=1.0):
+            pass
+    assert words in str(caught.value)
+
+
+async def test_nothing_is_left_of_a_host(tmp_path: Path) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    body = "subprocess.Popen(['sleep', '100'])\nreturn Reading({'pid': os.getpid()})"
+    async with at_work(written(tmp_path, watcher(body))) as scene:
+        pid = (await scene.look())["pid"]
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        assert children
+    assert not is_running(pid)
+    assert not any(is_running(int(child)) for child in children)
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+async def test_what_made_a_session_of_its_own_outlives_an_orderly_end(tmp_path: Path) -> None:
+    body = "return Reading({'pid': subprocess.Popen(['sleep', '100'], start_new_session=True).pid})"
+    async with at_work(written(tmp_path, watcher(body))) as scene:
+        pid = (await scene.look())["pid"]
+    assert is_running(pid)
+    os.kill(pid, 9)
+
+
+async def test_retired_hands_let_what_is_under_way_end(tmp_path: Path) -> None:
+    async with at_work(
+        written(tmp_path, executor("await asyncio.sleep(0.3)\nreturn Result({'done': True})"))
+    ) as scene:
+        pid, act = scene.pid, asyncio.ensure_future(scene.act())
+        await until(lambda: under_way(scene))
+        scene.hands.retire()
+        assert (await act).data == {"done": True}
+        await until(lambda: not is_running(pid))
+        assert not scene.faults
+
+
+async def test_hands_that_retire_while_a_policy_is_asked_for_still_do_the_deed(tmp_path: Path) -> None:
+    policy = "time.sleep(0.2 if params.path else 0) or Policy(Safety.AT_MOST_ONCE, timeout=5)"
+    source = executor("return Result({'done': True})", policy=policy)
+    async with at_work(written(tmp_path, source)) as scene:
+        act = asyncio.ensure_future(scene.act(path="x"))
+        await until(lambda: under_way(scene))
+        scene.hands.retire()
+        assert (await act).data == {"done": True}
+
+
+def under_way(scene: Scene) -> bool:
+    assert scene.hands.keeping is not None
+    return not scene.hands.keeping.life.idle.is_set()
+
+
+async def test_the_child_has_little_of_the_daemons_surroundings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULSE_SECRET", "hush")
+    handle = os.open(tmp_path, os.O_RDONLY)
+    os.set_inheritable(handle, True)
+    body = """
+    import resource
+    names = ('RLIMIT_CORE', 'RLIMIT_NOFILE', 'RLIMIT_DATA')
+    files = [f'/proc/self/fd/{n}' for n in os.listdir('/proc/self/fd')]
+    return Reading({
+        'env': sorted(os.environ),
+        'theirs': subprocess.run(['env'], capture_output=True, text=True).stdout.split(),
+        'files': [os.readlink(file) for file in files if os.path.exists(file)],
+        'sid': os.getsid(0),
+        'pid': os.getpid(),
+        'limit': {name: resource.getrlimit(getattr(resource, name))[0] for name in names},
+    })
+    """
+    try:
+        async with at_work(written(tmp_path, watcher(body))) as scene:
+            told = await scene.look()
+    finally:
+        os.close(handle)
+    assert set(told["env"]) <= {"PATH", "LANG", "HOME", "TMPDIR", "LC_CTYPE", "PULSE_HANDS"}
+    assert not any("PULSE_SECRET" in one or "PYTHONPATH" in one for one in told["theirs"])
+    assert str(tmp_path) not in told["files"]
+    assert told["sid"] == told["pid"]
+    assert told["limit"]["RLIMIT_CORE"] == 0
+    assert told["limit"]["RLIMIT_NOFILE"] <= 256
+    assert MEMORY <= told["limit"]["RLIMIT_DATA"] / 2**20 < MEMORY + 200
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may give the child another user")
+async def test_the_child_takes_on_the_user_that_it_is_given(tmp_path: Path) -> None:
+    for folder in (tmp_path, *tmp_path.parents):
+        if "pytest" in str(folder):  # the tests' own directories, which are for their user alone
+            folder.chmod(0o755)
+    body = "return Reading({'user': [os.getuid(), os.getgid(), os.getgroups()]})"
+    async with at_work(written(tmp_path, watcher(body)), run_as=lambda: RunAs((65534, 65534))) as scene:
+        assert (await scene.look())["user"] == [65534, 65534, []]
+
+
+async def test_plugins_bring_watchers_and_executors_of_their_own(tmp_path: Path) -> None:
+    plugins = {"sample": "tests.integration.action_host.hands_plugin:PLUGIN", "gone": "no.such.module:PLUGIN"}
+    engine = written(tmp_path, watcher("return Reading({})"))
+    async with at_work(engine, ReservedNames(names=(), keys=(), actions=()), plugins=plugins) as scene:
+        assert [one.name for one in scene.hands.watchers] == ["sample", "queue"]
+        assert await scene.look("sample") == {"sample": True}
+        with pytest.raises(
+            PulseError, match=r"ValueError: no \(tests/integration/action_host/hands_plugin\.py:\d+\)"
+        ):
+            await scene.act("sample")
+        assert [fault.whose for fault in scene.hands.faults] == ["plugin:gone"]
+
+
+async def test_hands_that_were_put_away_say_so(tmp_path: Path) -> None:
+    async with at_work(
+        written(tmp_path, watcher("return Reading({})"), executor("return Result({})"))
+    ) as scene:
+        await scene.hands.close()
+        for call in (scene.look(), scene.act()):
+            with pytest.raises(PulseError, match="put away"):
+                await call
