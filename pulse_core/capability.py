@@ -48,6 +48,14 @@ class WatcherContext:
     window: Callable[[str], Window]
 
 
+@dataclass(frozen=True)
+class ExecutorContext:
+    """What a capability's executors may read."""
+
+    settings: Callable[[], Settings]
+    state: CurrentState
+
+
 def no_watchers(context: WatcherContext) -> Sequence[Watcher]:
     """A capability that watches nothing."""
     return ()

@@ -20,7 +20,7 @@ STATES = {
 """Which way it is wrong, for troubles that a restart does not mend."""
 
 
-class Trail(NamedTuple):
+class LlmHistory(NamedTuple):
     """What an endpoint did lately: failures in a row that count, the first of them, their states, and successes in a row."""
 
     failures: int = 0
@@ -29,22 +29,22 @@ class Trail(NamedTuple):
     successes: int = 0
 
 
-class Look(NamedTuple):
+class LlmLook(NamedTuple):
     """One answer, when it was asked for, what was known before it, what stands, and why it need not be good."""
 
     llm: LlmSettings
     answer: ProbeResult
     asked: Moment
-    trail: Trail
+    trail: LlmHistory
     stands: Condition | None
     excuse: str = ""
 
 
-class Conclusion(NamedTuple):
+class LlmConclusion(NamedTuple):
     """Events that follow, and the trail from now on."""
 
     drafts: tuple[Draft, ...] = ()
-    trail: Trail = Trail()
+    trail: LlmHistory = LlmHistory()
 
 
 def judged(answer: ProbeResult) -> ProbeResult:
@@ -61,34 +61,34 @@ def state_of(answer: ProbeResult) -> str:
     return STATES.get(answer.trouble, DOWN) if answer.trouble else ""
 
 
-def conclude(look: Look) -> Conclusion:
+def conclude(look: LlmLook) -> LlmConclusion:
     """What follows: a change, once enough answers in a row agree on it. An excused failure proves nothing."""
     if look.answer.trouble is Trouble.UNASKED:
-        return Conclusion(trail=look.trail)
+        return LlmConclusion(trail=look.trail)
     if look.answer.trouble is None:
         return _good(look)
-    return Conclusion() if look.excuse else _bad(look)
+    return LlmConclusion() if look.excuse else _bad(look)
 
 
-def _good(look: Look) -> Conclusion:
-    trail = Trail(successes=look.trail.successes + 1)
+def _good(look: LlmLook) -> LlmConclusion:
+    trail = LlmHistory(successes=look.trail.successes + 1)
     if look.stands is None or trail.successes < look.llm.evidence:
-        return Conclusion(trail=trail)
+        return LlmConclusion(trail=trail)
     words = f"it answers, {_times(trail.successes)}"
-    return Conclusion((Draft(ConditionCleared(evidence=words), subject=name_of(look.llm)),), trail)
+    return LlmConclusion((Draft(ConditionCleared(evidence=words), subject=name_of(look.llm)),), trail)
 
 
-def _bad(look: Look) -> Conclusion:
+def _bad(look: LlmLook) -> LlmConclusion:
     before, needed = look.trail, look.llm.evidence
     states = (*before.states, state_of(look.answer))[-needed:]
-    trail = Trail(before.failures + 1, before.first or look.asked, states)
+    trail = LlmHistory(before.failures + 1, before.first or look.asked, states)
     if trail.failures < needed:
-        return Conclusion(trail=trail)
+        return LlmConclusion(trail=trail)
     state = agreement(states)
     if look.stands is not None and look.stands.state == state:
-        return Conclusion(trail=trail)
+        return LlmConclusion(trail=trail)
     words = f"{look.answer.detail}, {_times(trail.failures)}"
-    return Conclusion(
+    return LlmConclusion(
         (Draft(ConditionRaised(evidence=words, state=state), subject=name_of(look.llm)),), trail
     )
 

@@ -21,7 +21,7 @@ from pulse_core.settings import ProcessSettings, RestartSettings
 KEY, PROCESSES = "llm", "process-alive"
 
 
-class Plight(NamedTuple):
+class EndpointPlan(NamedTuple):
     """What an endpoint that gives no good answer calls for: a restart of a process, a word to a person, both, or
     nothing for `wait_us` microseconds (None: until something happens); and why."""
 
@@ -45,35 +45,35 @@ async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     return verdict
 
 
-def judge(llm: LlmSettings, condition: Condition, curr: Snapshot) -> Plight:
+def judge(llm: LlmSettings, condition: Condition, curr: Snapshot) -> EndpointPlan:
     """What is to be done about it now."""
     process = process_of(llm, curr.settings)
     if held := excuse(llm, curr.settings, curr.state, curr.now) or explained(llm.url, condition, curr):
-        return Plight(f"held back: {held}")
+        return EndpointPlan(f"held back: {held}")
     if process is None:
-        return Plight("no process is named that could be restarted", tell=True)
+        return EndpointPlan("no process is named that could be restarted", tell=True)
     if condition.state != DOWN:
-        return Plight(f"no restart of {process.name} mends that", tell=True)
+        return EndpointPlan(f"no restart of {process.name} mends that", tell=True)
     if missing := [name for name in process.depends_on if curr.process(name).up is None]:
-        return Plight(f"held back: {process.name} depends on {', '.join(missing)}, which is not up")
+        return EndpointPlan(f"held back: {process.name} depends on {', '.join(missing)}, which is not up")
     tried = restarts(condition)
     if not is_proven(llm, curr):
         failed = bool(tried) and not tried[-1].worked
-        return Plight("held back: not yet proven since it was last well or restarted", tell=failed)
+        return EndpointPlan("held back: not yet proven since it was last well or restarted", tell=failed)
     return _patience(process, attempts(llm, process, condition, curr), bool(tried), curr)
 
 
-def _patience(process: ProcessSettings, charged: list[Moment], in_vain: bool, curr: Snapshot) -> Plight:
+def _patience(process: ProcessSettings, charged: list[Moment], in_vain: bool, curr: Snapshot) -> EndpointPlan:
     """A restart if its budget and backoff allow it at this moment; a word if there was one, and in vain."""
     restart, name = process.restart, process.name
     if restart.max == 0:
-        return Plight(f"the budget of {name} allows no restart (max = 0)", tell=True)
+        return EndpointPlan(f"the budget of {name} allows no restart (max = 0)", tell=True)
     left = delay(restart, charged) - quiet_for(name, charged, curr) if charged else 0
     if left <= 0:
-        return Plight(f"restarting {name}", restart=process, tell=in_vain)
+        return EndpointPlan(f"restarting {name}", restart=process, tell=in_vain)
     spent = exhausted(restart, charged) is not None
     why = f"held back: {'its budget is spent' if spent else 'it was restarted lately'}"
-    return Plight(f"{why}; {name} is tried again in {rough(left)}", tell=in_vain or spent, wait_us=left)
+    return EndpointPlan(f"{why}; {name} is tried again in {rough(left)}", tell=in_vain or spent, wait_us=left)
 
 
 def quiet_for(name: str, charged: list[Moment], curr: Snapshot) -> int:
@@ -123,7 +123,7 @@ def attempts(
     return ordered[next(pauses, 0) :]
 
 
-def answers(llm: LlmSettings, condition: Condition, plight: Plight, curr: Snapshot) -> Iterator[Effect]:
+def answers(llm: LlmSettings, condition: Condition, plight: EndpointPlan, curr: Snapshot) -> Iterator[Effect]:
     """The effects that a plight calls for."""
     if plight.tell:
         title = f"{llm.url} gives no good answer"
@@ -140,7 +140,7 @@ def answers(llm: LlmSettings, condition: Condition, plight: Plight, curr: Snapsh
         )
 
 
-def story(process: str | None, condition: Condition, plight: Plight, curr: Snapshot) -> str:
+def story(process: str | None, condition: Condition, plight: EndpointPlan, curr: Snapshot) -> str:
     """What is wrong, what was tried, and what comes next."""
     parts = [f"{condition.evidence}, for {rough(curr.now.since(condition.since))}"]
     if tried := restarts(condition):

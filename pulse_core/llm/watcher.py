@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pulse_core.llm.conclusion import Look, Trail, conclude, judged
+from pulse_core.llm.conclusion import LlmHistory, LlmLook, conclude, judged
 from pulse_core.llm.endpoint import PREFIX, excuse, is_spared, name_of
 from pulse_core.llm.settings import ENDPOINTS, LlmSettings
 from pulse_core.model.errors import PulseError
@@ -23,7 +23,7 @@ SLACK_S = 30.0
 
 
 @dataclass
-class Endpoint:
+class EndpointState:
     """What is known of one URL: its settings, when it was asked last (loop time, and the moment), the answer to
     come if it is not there yet, the newest one, and the trail of those before."""
 
@@ -32,7 +32,7 @@ class Endpoint:
     asked: Moment | None = None
     coming: asyncio.Future[ProbeResult] | None = None
     newest: ProbeResult | None = None
-    trail: Trail = field(default_factory=Trail)
+    trail: LlmHistory = field(default_factory=LlmHistory)
 
     def due(self, now: float) -> float:
         """When it is to be asked again (loop time)."""
@@ -66,7 +66,7 @@ class Llm:
             window,
         )
         self.nudge = asyncio.Event()
-        self._endpoints: dict[str, Endpoint] = {}
+        self._endpoints: dict[str, EndpointState] = {}
 
     @property
     def interval(self) -> float:
@@ -113,17 +113,17 @@ class Llm:
         """Know exactly the endpoints in the settings."""
         known, self._endpoints = self._endpoints, {}
         for llm in ENDPOINTS.of(self.settings()):
-            endpoint = known.get(llm.url) or Endpoint(llm, trail=self._left_by_another(llm))
+            endpoint = known.get(llm.url) or EndpointState(llm, trail=self._left_by_another(llm))
             endpoint.llm = llm
             self._endpoints[llm.url] = endpoint
 
-    def _left_by_another(self, llm: LlmSettings) -> Trail:
+    def _left_by_another(self, llm: LlmSettings) -> LlmHistory:
         """The trail as an earlier daemon left it in its last sample."""
         last = self.window().last
         said = last.data.get(llm.url, {}) if last else {}
         if "since" not in said:
-            return Trail()
-        return Trail(said["failures"], Moment(*said["since"]), tuple(said["states"]))
+            return LlmHistory()
+        return LlmHistory(said["failures"], Moment(*said["since"]), tuple(said["states"]))
 
     def _ask(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -142,31 +142,31 @@ class Llm:
             raise PulseError(f"nothing could be asked: {answers[0].detail}")
         return drafts
 
-    def _taken(self, endpoint: Endpoint) -> tuple[Draft, ...]:
+    def _taken(self, endpoint: EndpointState) -> tuple[Draft, ...]:
         """Take the answer that is there: what follows from it."""
         assert endpoint.coming is not None
         assert endpoint.asked is not None
         endpoint.newest, endpoint.coming = judged(endpoint.coming.result()), None
         stands = self.facts().conditions[name_of(endpoint.llm)]
         why = self._excuse(endpoint, endpoint.asked)
-        look = Look(endpoint.llm, endpoint.newest, endpoint.asked, self._trail(endpoint), stands, why)
+        look = LlmLook(endpoint.llm, endpoint.newest, endpoint.asked, self._trail(endpoint), stands, why)
         drafts, endpoint.trail = conclude(look)
         return drafts
 
-    def _excuse(self, endpoint: Endpoint, asked: Moment) -> str:
+    def _excuse(self, endpoint: EndpointState, asked: Moment) -> str:
         facts, now = self.facts(), self.clock.now()
         if why := excuse(endpoint.llm, self.settings(), facts, now):
             return why
         return "its process was only just started" if is_spared(asked, endpoint.llm, facts, now) else ""
 
-    def _trail(self, endpoint: Endpoint) -> Trail:
+    def _trail(self, endpoint: EndpointState) -> LlmHistory:
         """What counts of its trail: nothing of before its process was last started."""
         first = endpoint.trail.first
         if first is not None and is_spared(first, endpoint.llm, self.facts(), self.clock.now()):
-            return Trail()
+            return LlmHistory()
         return endpoint.trail
 
-    def _data(self, endpoint: Endpoint) -> Mapping[str, Json]:
+    def _data(self, endpoint: EndpointState) -> Mapping[str, Json]:
         answer, trail = endpoint.newest, self._trail(endpoint)
         assert answer is not None
         why = excuse(endpoint.llm, self.settings(), self.facts(), self.clock.now())
@@ -181,7 +181,7 @@ class Llm:
         }
 
 
-def _spelled(trail: Trail) -> Mapping[str, Json]:
+def _spelled(trail: LlmHistory) -> Mapping[str, Json]:
     if trail.first is None:
         return {}
     return {"failures": trail.failures, "since": list(trail.first), "states": list(trail.states)}

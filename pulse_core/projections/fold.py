@@ -41,7 +41,7 @@ class Fold:
         seq = upto if upto is not None else events[-1].seq if events else state.seq
         wanted = [event for event in events if event.kind in self.kinds]
         values = moved(state, self.projections.values(), wanted) if wanted else {}
-        if len(state.parts) < len(self._parts):
+        if not state.parts.keys() >= self._parts.keys():
             values = {**self._parts, **state.parts, **values}
         return state.having(values, seq)
 

@@ -67,7 +67,7 @@ class House:
     """The daemon's side of a tick: a log that grows, senses that speak, and a host that is asked."""
 
     def __init__(self) -> None:
-        self.state: State = FOLD(State(), [wish(seq) for seq in range(1, OPEN + 1)])
+        self.state: State = FOLD(FOLD.start, [wish(seq) for seq in range(1, OPEN + 1)])
         now = Moment(10**15 + 10**9, "boot", 10**9)
         self.curr = Snapshot(1, now, windows=windows(now), state=self.state)
 

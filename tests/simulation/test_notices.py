@@ -21,13 +21,13 @@ from pulse_core.model.kinds import (
     EffectCancelRequested,
     Paused,
     Resumed,
-    SilenceAdded,
 )
 from pulse_core.model.payload import Payload
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Inner, Rule
 from pulse_core.settings import Settings
+from pulse_core.silences.events import SilenceAdded
 from tests.simulation.world import World, simulate
 
 ONE, TWO = "json://one", "json://two"

@@ -11,6 +11,7 @@ from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.run_command import RunCommand
 from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.notify.executor import Notify
+from pulse_core.composition import ACTIONS
 from pulse_core.engine.rollback_engine import RollbackEngine
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.kinds import Effect
@@ -24,7 +25,7 @@ PARAMS: Mapping[str, type[BaseModel]] = {one.action: one.params for one in EXECU
 
 def complaint(effect: Effect, own: Mapping[str, type[BaseModel]]) -> str:
     """Why nobody would carry this out, or nothing. own: the params of more actions, those of the engine itself."""
-    known = {**PARAMS, **own}
+    known = {**PARAMS, **ACTIONS, **own}
     if effect.action not in known:
         return str(UnknownName("executor", effect.action, known))
     try:

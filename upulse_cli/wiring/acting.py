@@ -17,9 +17,11 @@ from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.host.table import LinuxProcessTable
 from pulse_adapters.notify.executor import Notify
 from pulse_adapters.notify.transport import ChildTransport
+from pulse_core.capability import ExecutorContext
 from pulse_core.daemon import CurrentSettings
 from pulse_core.ports import Executor, ProcessId
 from pulse_core.record.view import View
+from upulse_cli.wiring.capabilities import executors_of
 from upulse_cli.wiring.ground import Failed
 
 
@@ -64,7 +66,11 @@ def hands(
         Collect(spawner, lambda name, why: bundling(home, name, why)),
         notify,
     )
-    return Hands(spawner, table, consumers, notify, {executor.action: executor for executor in made})
+    executors = {
+        **{executor.action: executor for executor in made},
+        **executors_of(ExecutorContext(current_settings, view)),
+    }
+    return Hands(spawner, table, consumers, notify, executors)
 
 
 def bundling(home: Home, name: str, why: str) -> Sequence[str]:

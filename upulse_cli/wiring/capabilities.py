@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from pulse_core.capabilities import CAPABILITIES
-from pulse_core.capability import WatcherContext
+from pulse_core.capability import ExecutorContext, WatcherContext
 from pulse_core.composition import ACTIONS, LOADED
 from pulse_core.ports import Executor, Watcher
 
@@ -17,12 +17,12 @@ def watchers_of(context: WatcherContext) -> Sequence[Watcher]:
     return (*made, *(watcher for part in adapters("watchers") for watcher in part.watchers(context)))
 
 
-def executors_of(context: WatcherContext) -> Mapping[str, Executor]:
+def executors_of(context: ExecutorContext) -> Mapping[str, Executor]:
     """The capabilities' executors by their action; raises TypeError for one that no capability declares."""
     made: list[Executor] = [one for part in adapters("executors") for one in part.executors(context)]
-    if unknown := {one.action for one in made} ^ set(ACTIONS):
+    if differing := {one.action for one in made} ^ set(ACTIONS):
         raise TypeError(
-            f"declared as an action and made by an adapter, or neither: {sorted(unknown)} is one of both"
+            f"an action is declared by a capability and made by its adapter; not so {sorted(differing)}"
         )
     return {one.action: one for one in made}
 

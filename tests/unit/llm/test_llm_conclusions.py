@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from pulse_core.llm.conclusion import Look, Trail, conclude, judged, state_of
+from pulse_core.llm.conclusion import LlmHistory, LlmLook, conclude, judged, state_of
+from pulse_core.llm.settings import LlmSettings
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
 from pulse_core.ports import ProbeResult, Trouble
 from pulse_core.projections import Condition
-from pulse_core.settings import LlmSettings
 
 URL = "http://127.0.0.1:4000/health"
 GOOD = ProbeResult(took_ms=10, status=200)
@@ -24,9 +24,9 @@ def said(answers: list[ProbeResult], state: str = "", excuse: str = "", **settin
     """The events that follow from these answers, one after the other, while a condition stands (or not)."""
     llm = LlmSettings(url=URL, **settings)
     stands = Condition(FIRST, state, FIRST, "it was so") if state else None
-    trail, found = Trail(), []
+    trail, found = LlmHistory(), []
     for second, answer in enumerate(answers):
-        look = Look(llm, judged(answer), Moment(second, "boot", second), trail, stands, excuse)
+        look = LlmLook(llm, judged(answer), Moment(second, "boot", second), trail, stands, excuse)
         drafts, trail = conclude(look)
         found += [draft.payload for draft in drafts]
         assert all(draft.subject == f"llm:{URL}" for draft in drafts)
