@@ -13,7 +13,7 @@ run: setup ## set up, make a home if there is none, and run the daemon here in t
 	@$(BIN)/upulse daemon start --foreground --home "$(UPULSE_HOME)"
 
 test: setup-dev ## set up and pass all tests
-	$(BIN)/pytest -n 3 --dist worksteal --reruns 2 # real processes on a busy machine: what fails three times is broken
+	$(BIN)/pytest -n 3 --dist worksteal
 
 check: setup-dev ## everything CI checks: lint, format, types, imports, tests
 	$(BIN)/ruff check .

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
-
+from pulse_core.actions import ActionDeclaration
 from pulse_core.model.event import Draft
 from pulse_core.model.payload import Payload
 from pulse_core.model.vitals import Window
@@ -71,7 +70,7 @@ class Capability:
     nothing but this package brings any. holds: what is held back at this moment. topics: of notices that only survival
     may tell. explains: which log lines a condition explains, by the beginning of the condition's name. settings: its
     groups, fields of the root. status: lines for `upulse status`, or none. watchers: those that need no adapter of their
-    own. actions: the effects that its executors carry out, each with the model of its params.
+    own. actions: what its executors carry out, each as its declaration.
     """
 
     name: str
@@ -86,4 +85,4 @@ class Capability:
     settings: tuple[SettingsGroup[Any], ...] = ()
     status: Callable[[Snapshot], Iterable[str]] | None = None
     watchers: Callable[[WatcherContext], Sequence[Watcher]] = no_watchers
-    actions: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    actions: tuple[ActionDeclaration, ...] = ()

@@ -9,9 +9,15 @@ from importlib import import_module
 
 from pydantic import BaseModel
 
+from pulse_core.actions import BUILT_IN, ActionDeclaration, reserved_keys
+from pulse_core.actions.declaration import parsed_params
+from pulse_core.actions.declared import UNRESTRICTED
 from pulse_core.capabilities import CAPABILITIES
 from pulse_core.capability import Capability, Check, SurvivalRule
 from pulse_core.model import payload
+from pulse_core.model.actions import OUTWARD
+from pulse_core.model.errors import Refused, UnknownName
+from pulse_core.model.kinds import Effect
 from pulse_core.projections import Fold, Snapshot
 from pulse_core.projections.core import CORE
 from pulse_core.rules import Rule
@@ -19,7 +25,6 @@ from pulse_core.rules.onion import name_of
 from pulse_core.rules.survival import survival_rules
 from pulse_core.rules.survival.holds import Hold
 from pulse_core.rules.survival.log_causes import EXPLAINS
-from pulse_core.rules.survival.reserved_keys import is_reserved_by
 from pulse_core.settings import Settings as Settings  # the root, complete once this module is imported
 
 
@@ -50,9 +55,27 @@ def holds(curr: Snapshot) -> Iterator[Hold]:
             yield from capability.holds(curr)
 
 
+def declared(action: str) -> ActionDeclaration:
+    """What is declared of this action."""
+    return ACTIONS.get(action, UNRESTRICTED)
+
+
+def complaint(effect: Effect, own: Mapping[str, type[BaseModel]]) -> str:
+    """Why nobody would carry this out, or nothing. own: the params of more actions, those of the engine itself."""
+    known = {**{name: one.params for name, one in ACTIONS.items()}, **own}
+    if effect.action not in known:
+        return str(UnknownName("executor", effect.action, known))
+    try:
+        parsed_params(known[effect.action], effect)
+    except Refused as error:
+        return str(error)
+    return ""
+
+
 def is_reserved(key: str) -> bool:
     """Whether only survival rules may wish for effects with this key."""
-    return is_reserved_by(TOPICS, key)
+    head, _, rest = key.partition(":")
+    return declared(head).is_reserved or (head in OUTWARD and rest.partition(":")[0] in TOPICS)
 
 
 LOADED = loaded(CAPABILITIES)
@@ -88,13 +111,13 @@ RULES: tuple[Rule, ...] = tuple(rule for capability in LOADED for rule in capabi
 WHOLE = (*SURVIVAL, *RULES)
 """All rules of the package in the order of the onion: what plugins and an engine are folded in."""
 
-TOPICS = frozenset(topic for capability in LOADED for topic in capability.topics)
-"""Topics of notices that survival rules of capabilities tell."""
+TOPICS = reserved_keys.TOPICS.union(*(capability.topics for capability in LOADED))
+"""Of what survival rules tell people, those of capabilities too."""
 
-ACTIONS: Mapping[str, type[BaseModel]] = {
-    action: params for capability in LOADED for action, params in capability.actions.items()
+ACTIONS: Mapping[str, ActionDeclaration] = {
+    one.name: one for one in (*BUILT_IN, *(action for capability in LOADED for action in capability.actions))
 }
-"""What the capabilities' executors carry out."""
+"""Every action that is declared, by its name."""
 
 
 def status_lines(curr: Snapshot) -> dict[str, list[str]]:

@@ -2,10 +2,15 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from types import FrameType
 
-OUTER = ("GIT_", "LISTEN_", "MAKE", "MFLAGS", "NOTIFY_SOCKET", "UPULSE_", "WATCHDOG_")
-"""Beginnings of variables that steer git, make, systemd's services or Pulse itself."""
+import pytest
+
+from tests.engine_user import python_for_all
+
+OUTER = ("GIT_", "LISTEN_", "MAKE", "MFLAGS", "NOTIFY_SOCKET", "PYTHON", "UPULSE_", "WATCHDOG_")
+"""Beginnings of variables that steer git, make, Python, systemd's services or Pulse itself."""
 
 
 def ignore(_number: int, _frame: FrameType | None) -> None:
@@ -37,6 +42,20 @@ def forget_what_was_inherited() -> None:
     os.umask(0o022)
     for name in [name for name in os.environ if name.startswith(OUTER)]:
         del os.environ[name]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Try again what a neighbour on the same machine can delay, and nothing else."""
+    for item in items:
+        if item.get_closest_marker("wall_clock"):
+            item.add_marker(pytest.mark.flaky(reruns=2))
+
+
+@pytest.fixture(scope="session")
+def open_python() -> Iterator[str]:
+    """An interpreter like this one that every user of the machine can read."""
+    with python_for_all() as python:
+        yield python
 
 
 forget_what_was_inherited()

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from pulse_core.model.text import clean, one_line
 from upulse_cli.moments import local
-from upulse_cli.speech import clean, one_line
 
 if TYPE_CHECKING:
     from pulse_adapters.systemd import Unit

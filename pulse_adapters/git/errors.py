@@ -21,10 +21,6 @@ class CannotMend(PulseError):
     """The repository is in a state that only a person can judge; the message says what they could do."""
 
 
-class NothingToPromote(PulseError):
-    """Staging holds nothing that main lacks."""
-
-
 class MainMoved(PulseError):
     """Main is not the commit that somebody thought it was: another promote or rollback came first."""
 

@@ -3,9 +3,10 @@
 import re
 
 from pulse_adapters.git.author import by
-from pulse_adapters.git.errors import MergeConflict, NoGit, NothingToPromote
+from pulse_adapters.git.errors import MergeConflict, NoGit
 from pulse_adapters.git.git_command import MAIN, STAGING, Git
 from pulse_adapters.git.rejected import rejected
+from pulse_core.ports.engine_repository import NothingToPromote
 
 OLDEST = (2, 38)
 """The first git that merges without a worktree."""

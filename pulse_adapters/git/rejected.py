@@ -12,16 +12,9 @@ from typing import NamedTuple
 
 from pulse_adapters.git.author import COMMITTER
 from pulse_adapters.git.git_command import Git
+from pulse_core.ports.engine_repository import RejectedFiles
 
 _FORMAT = "--format=%H%x1f%T%x1f%P%x1f%ae"
-
-
-class ReturningFiles(NamedTuple):
-    """Files of a rejected commit that a promote brings back: as they were rejected, and changed since."""
-
-    rejected: str
-    unchanged: tuple[str, ...]
-    changed: tuple[str, ...]
 
 
 class _Step(NamedTuple):
@@ -51,7 +44,7 @@ def rejected(git: Git, main: str, staging: str) -> str | None:
     return None
 
 
-def returning(git: Git, candidate: str) -> ReturningFiles | None:
+def returning(git: Git, candidate: str) -> RejectedFiles | None:
     """What a candidate brings back of the commit that was rejected; None if nothing."""
     _, main, staging = git("rev-list", "--parents", "--max-count=1", candidate).split()
     if (back := rejected(git, main, staging)) is None:
@@ -60,7 +53,7 @@ def returning(git: Git, candidate: str) -> ReturningFiles | None:
     changed = taken & edited & git.differing(main, candidate)
     if not taken - edited and not changed:
         return None
-    return ReturningFiles(back, tuple(sorted(taken - edited)), tuple(sorted(changed)))
+    return RejectedFiles(back, tuple(sorted(taken - edited)), tuple(sorted(changed)))
 
 
 def _line(git: Git, main: str) -> Sequence[_Step]:

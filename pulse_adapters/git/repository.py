@@ -15,15 +15,17 @@ from pulse_adapters.git import (
 from pulse_adapters.git.branches import keep_branch
 from pulse_adapters.git.errors import NoRepository
 from pulse_adapters.git.git_command import MAIN, Git
+from pulse_adapters.git.head_file import main_of
 from pulse_adapters.git.history import CommitEntry
 from pulse_adapters.git.locks import alone
-from pulse_adapters.git.rejected import ReturningFiles
-from pulse_adapters.git.staging import StagingState
+from pulse_adapters.git.revisions import RevisionStore
 from pulse_adapters.git.update_main import MainUpdate
+from pulse_core.ports import Revision
+from pulse_core.ports.engine_repository import RejectedFiles, StagingState
 
 
 class Repository:
-    """HOME/engine and HOME/staging. Authors are given as `NAME <EMAIL>`; commits are whole hashes."""
+    """Implements `EngineRepository` on HOME/engine and HOME/staging."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -43,6 +45,20 @@ class Repository:
         if (commit := self._git.commit(MAIN)) is None:
             raise NoRepository(f"{self._git.engine} has no branch main; make the engine with: upulse init")
         return commit
+
+    def head_in_files(self) -> str:
+        """The same, read from the files alone; empty if that can't be told so."""
+        return main_of(self.home)
+
+    def ensure(self, commit: str) -> Revision:
+        """The commit's immutable export, laid out now if it was not before, or is not any more what was committed."""
+        path, altered = RevisionStore(self.home).laid(commit)
+        return Revision(commit, str(path), altered)
+
+    def settled_staging(self) -> StagingState:
+        """How staging stands, once nobody is moving main or staging."""
+        with alone(self.home):  # whoever moves main has moved staging, too, when it is done
+            return self.staging()
 
     def staging(self) -> StagingState:
         """How staging stands; writes nothing."""
@@ -65,7 +81,7 @@ class Repository:
         """What main would be with staging merged into it; nothing moves. Raises MergeConflict, NothingToPromote."""
         return merge.candidate(self._git, message, author)
 
-    def returning(self, candidate: str) -> ReturningFiles | None:
+    def returning(self, candidate: str) -> RejectedFiles | None:
         """What a candidate brings back of a commit that was taken back; None if nothing."""
         return rejected.returning(self._git, candidate)
 

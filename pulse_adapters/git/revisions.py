@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from pulse_adapters.git.export import BEGUN, remove
+from pulse_adapters.git.export import BEGUN, export, remove
+from pulse_adapters.git.git_command import Git
 from pulse_adapters.git.locks import alone
-from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revision_path import COMMIT, LaidOutRevision, objects, revision
 from pulse_adapters.git.tree_hash import is_of
 
@@ -30,7 +30,7 @@ class RevisionStore:
         if is_of(path, commit, objects(self.home)):
             return LaidOutRevision(path)
         with alone(self.home):
-            aside = Repository(self.home).export(commit, path)
+            aside = export(Git(self.home), commit, path)
         return LaidOutRevision(path, str(aside or ""))
 
     def sweep(self, keep: Collection[str], age_s: float = 0.0) -> tuple[str, ...]:

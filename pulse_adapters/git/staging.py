@@ -1,13 +1,12 @@
 """How the worktree for experiments stands, and what would help where it does not stand well."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from pulse_adapters.git.author import by
 from pulse_adapters.git.errors import CannotMend, MergeConflict
 from pulse_adapters.git.git_command import MAIN, STAGING, Git
 from pulse_adapters.git.rejected import rejected
+from pulse_core.ports.engine_repository import StagingState
 
 UNDER_WAY = {
     "MERGE_HEAD": "merge",
@@ -16,71 +15,6 @@ UNDER_WAY = {
     "CHERRY_PICK_HEAD": "cherry-pick",
     "REVERT_HEAD": "revert",
 }
-_SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class StagingState:
-    """commit: where its head is (empty: nowhere); branch: what it is on (empty: detached); dirty: files that are
-    not committed; conflicts: those that a merge left to be settled; under_way: the merge or rebase that was begun;
-    ahead, behind: commits that main lacks, and that staging lacks; taken_back: the commit that a rollback took back
-    and staging is built on (empty: none)."""
-
-    path: Path
-    commit: str = ""
-    branch: str = "staging"
-    missing: bool = False
-    dirty: tuple[str, ...] = ()
-    conflicts: tuple[str, ...] = ()
-    under_way: str = ""
-    ahead: int = 0
-    behind: int = 0
-    taken_back: str = ""
-
-    @property
-    def detached(self) -> bool:
-        """Whether it is on no branch."""
-        return not self.missing and not self.branch
-
-    @property
-    def can_be_committed(self) -> bool:
-        """Whether what is dirty may be committed to staging."""
-        whole = not self.missing and not self.conflicts
-        return whole and self.branch == "staging" and self.under_way in ("", "merge")
-
-    def advice(self) -> Iterator[str]:
-        """A sentence for each thing that is not as it should be, with what would help."""
-        if self.missing:
-            yield f"{self.path} is missing; make it again with: upulse init"
-            return
-        if self.conflicts:
-            yield f"{_few(self.conflicts)} hold both sides of a merge; settle them, then: git -C {self.path} add --all"
-        if self.under_way:
-            way = self.under_way
-            yield f"a {way} is under way; end it with: git -C {self.path} {way} --continue (or --abort)"
-        elif self.detached:
-            yield f"{self.path} is on no branch; put it back with: upulse init"
-        elif self.branch != "staging":
-            yield f"{self.path} is on the branch {self.branch}; go back with: git -C {self.path} switch staging"
-        if self.dirty and not self.conflicts:
-            yield f"{_few(self.dirty)} not committed; a promote does that, or: git -C {self.path} commit --all"
-        if self.taken_back:
-            yield keeps(self.path, self.taken_back)
-        elif self.behind:
-            yield f"staging lacks {self.behind} of main's commits; take them in with: git -C {self.path} merge main"
-
-
-def keeps(path: Path, taken_back: str) -> str:
-    """What is said of a staging that still holds what was taken back."""
-    return (
-        f"staging keeps your work, with what was taken back ({taken_back[:12]}): mend it there and promote it,"
-        f" or drop it with: git -C {path} reset --keep main"
-    )
-
-
-def _few(files: tuple[str, ...]) -> str:
-    more = len(files) - _SHOWN
-    return ", ".join(files[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def is_there(git: Git) -> bool:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from pulse_core.model.durations import rough
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.holds import Hold, longest_hold
-from pulse_core.rules.survival.process_state import rough
 from pulse_core.silences.projection import SILENCES
 from pulse_core.silences.settings import WINDOWS, SilenceSettings
 

@@ -7,6 +7,7 @@ import pytest
 from tests.campaign.crash import BACK_WITHIN, POINTS, run
 
 
+@pytest.mark.wall_clock
 @pytest.mark.timeout(300)
 def test_nothing_acknowledged_is_lost_and_nothing_runs_twice(tmp_path: Path) -> None:
     seen = run(tmp_path / "home", kills=2 * len(POINTS), seed=1)

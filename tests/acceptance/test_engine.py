@@ -149,6 +149,7 @@ def test_killed_between_the_wish_and_the_answer_the_next_daemon_finishes_it(engi
     assert len([event for event in engine.events("promote") if event["cause"] == asked["id"]]) == 1
 
 
+@pytest.mark.wall_clock
 def test_a_watched_commit_that_cannot_be_loaded_any_more_is_taken_back_and_that_is_said_loudly(
     engine: Engine,
 ) -> None:
@@ -201,6 +202,7 @@ def doctor_says(engine: Engine, words: str) -> bool:
     return words in subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60).stdout
 
 
+@pytest.mark.wall_clock
 def test_a_host_that_is_killed_is_back_and_survival_does_not_notice(engine: Engine) -> None:
     engine.begin()
     (child,) = hosts_of(engine.served)
@@ -238,6 +240,7 @@ def attacked(engine: Engine) -> Engine:
     return engine
 
 
+@pytest.mark.wall_clock
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("group", SHORT)
 def test_whatever_rules_do_a_killed_process_is_back_at_once_and_the_log_says_who_did_it(
@@ -440,6 +443,7 @@ HANDS_ATTACKS: dict[str, dict[str, str]] = {
 }
 
 
+@pytest.mark.wall_clock
 @pytest.mark.parametrize("who", HANDS_ATTACKS)
 def test_hands_that_want_to_stop_the_daemon_do_not_and_a_killed_process_is_back_at_once(
     engine: Engine, tmp_path: Path, who: str
@@ -455,6 +459,7 @@ def test_hands_that_want_to_stop_the_daemon_do_not_and_a_killed_process_is_back_
     assert engine.served.status()["daemon"]["state"] == "running"
 
 
+@pytest.mark.wall_clock
 def test_a_watcher_whose_attack_is_refused_is_told_with_its_line_and_taken_back(
     engine: Engine, tmp_path: Path
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_daemon_killed_in_mid_stream_tells_each_line_once_across_rotations(
     assert told(served) == expected
 
 
+@pytest.mark.wall_clock
 def test_a_storm_is_counted_and_reported_and_the_daemon_answers_meanwhile(served: Served, logs: Path) -> None:
     served.configure(config(logs))
     follow(served)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.ports.readers import EventQuery
@@ -86,6 +87,7 @@ def reflexes(served: Served, count: int) -> list[float]:
     ]
 
 
+@pytest.mark.wall_clock
 def test_scrapers_that_hammer_and_stall_do_not_slow_the_loops(served: Served) -> None:
     port = free_port()
     served.configure(metrics(port))

@@ -188,6 +188,7 @@ def test_a_kill_in_the_middle_of_archiving_leaves_nothing_half_done(
 CONSUMER = f"import time; held = bytearray({psutil.virtual_memory().total // 64}); print(flush=True); time.sleep(1000)"
 
 
+@pytest.mark.wall_clock
 def test_the_worst_of_those_that_may_be_stopped_is_stopped_and_nobody_else(
     served: Served, small: Path
 ) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.docs.docs_console import Command
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 LOOKS = ("upulse status", "upulse engine status", "upulse process list", "upulse events", "upulse why", "upulse effect list",
          "upulse effect show", "upulse daemon logs", "ls ")  # fmt: skip
 TAG = "UPULSE_DOCS_TEST"

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pulse_core.model.text import count
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import count, put_json, say
+from upulse_cli.speech import put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.app.backup import Restored
@@ -34,8 +35,8 @@ def backup(
     """
     from pulse_core.app.backup import back_up
     from pulse_core.model.sizes import spell_size
-    from upulse_cli.access import found_home
     from upulse_cli.wiring.backup import backups_of
+    from upulse_cli.wiring.home import found_home
 
     with progress_line() as progress:
         made = back_up(backups_of(found_home(home)), destination, progress)

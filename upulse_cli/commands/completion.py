@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from upulse_cli.speech import one_line, put
+from pulse_core.model.text import one_line
+from upulse_cli.speech import put
 
 if TYPE_CHECKING:
     from upulse_cli.completing import Candidate

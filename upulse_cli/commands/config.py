@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pulse_core.model.text import count
 from upulse_cli.options import AsJson, HomeDir, group
-from upulse_cli.speech import count, put, put_json, say
+from upulse_cli.speech import put, put_json, say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +71,7 @@ def show(as_json: AsJson = False, home: HomeDir = None) -> None:
     """Print the settings, defaults filled in."""
     from pulse_adapters.config.file import load
     from pulse_adapters.config.toml_writer import show as written
-    from upulse_cli.access import found_home
+    from upulse_cli.wiring.home import found_home
 
     settings = load(found_home(home).config)
     if as_json:

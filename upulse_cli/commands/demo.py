@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.speech import console, one_line, put, say
+from pulse_core.model.text import one_line
+from upulse_cli.speech import console, put, say
 
 
 def add_to(app: typer.Typer) -> None:

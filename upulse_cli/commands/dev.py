@@ -35,9 +35,9 @@ def dev(
     notes, errors with their line, times, and what would make a replay differ. Effects are not executed, unless asked:
     then staging's own executors do theirs, unrecorded, and the daemon does the rest. Ends with Ctrl-C.
     """
-    from upulse_cli.access import found_home
     from upulse_cli.engine import trial
     from upulse_cli.engine.executing import by_hand
+    from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     acts = by_hand(where) if execute else None

@@ -33,8 +33,8 @@ def doctor(
     """
     from pulse_core.app.doctor import FAIL, examine
     from pulse_core.app.doctor import repair as repair_all
-    from upulse_cli.access import found_home
     from upulse_cli.wiring.doctor import checks_of
+    from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     findings = examine(checks_of(where, deep))
@@ -54,7 +54,8 @@ def doctor(
 
 def show(findings: "Sequence[Finding]", done: "Sequence[str]") -> None:
     """For a person: a line each, what to do below it, and the result at the end."""
-    from upulse_cli.speech import console, count
+    from pulse_core.model.text import count
+    from upulse_cli.speech import console
     from upulse_cli.views.doctor import lines
 
     for words in done:

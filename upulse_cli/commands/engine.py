@@ -16,8 +16,8 @@ def status(as_json: AsJson = False, home: HomeDir = None) -> None:
 
     What is in force, what waits in staging, and what is wrong.
     """
-    from upulse_cli.access import found_home
     from upulse_cli.engine.standing import engine_standing
+    from upulse_cli.wiring.home import found_home
 
     now = engine_standing(found_home(home))
     if as_json:
@@ -37,8 +37,8 @@ def log(
 
     Who, why, and how it went since.
     """
-    from upulse_cli.access import found_home
     from upulse_cli.engine.history import turns
+    from upulse_cli.wiring.home import found_home
 
     found = turns(found_home(home), limit)
     if as_json:
@@ -61,7 +61,7 @@ def diff(
     By default between production and staging; of staging only what is committed.
     """
     from pulse_adapters.git.repository import Repository
-    from upulse_cli.access import found_home
+    from upulse_cli.wiring.home import found_home
 
     repository = Repository(found_home(home).path)
     put(repository.diff(repository.resolve(old), repository.resolve(new)).rstrip("\n"))
@@ -77,8 +77,8 @@ def show(
 
     With its gates, its reason and its files.
     """
-    from upulse_cli.access import found_home
     from upulse_cli.engine.history import turn
+    from upulse_cli.wiring.home import found_home
 
     found = turn(found_home(home), commit)
     if as_json:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pulse_core.model.event import Event
+from pulse_core.model.text import one_line
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import one_line, put, put_line
+from upulse_cli.speech import put, put_line
 
 if TYPE_CHECKING:
     from pulse_adapters.config.home import Home
@@ -48,9 +49,9 @@ def events(
     """
     import sys
 
-    from upulse_cli.access import found_home
     from upulse_cli.choosing import Choice
     from upulse_cli.moments import since as parsed
+    from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     if last is None and since is None and sys.stdout.isatty():

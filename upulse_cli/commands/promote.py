@@ -44,7 +44,7 @@ def promote(
     They are committed, merged into main and must pass the gates: compiles, types, loads, tests, replay. Then the
     daemon loads them without missing a tick. If anything says no, nothing is changed.
     """
-    from upulse_cli.access import found_home
+    from upulse_cli.wiring.home import found_home
 
     told(promoted(found_home(home), message, gate, skip, why, as_json), as_json)
 
@@ -58,12 +58,12 @@ def deploy(
     home: HomeDir = None,
 ) -> None:
     """Start the daemon if none runs, then promote."""
-    from upulse_cli.access import found_home
+    from pulse_core.app.status import daemon_status
     from upulse_cli.commands import daemon
-    from upulse_cli.standing import standing_of_daemon
+    from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
-    if standing_of_daemon(where)["state"] == "stopped":
+    if daemon_status(home_context(where))["state"] == "stopped":
         daemon.start(foreground=False, accept_damage=False, home=home)
     told(promoted(where, message, gate, skip, why, as_json), as_json)
 
@@ -80,8 +80,8 @@ def rollback(
 
     The one that is rejected stays as a branch.
     """
-    from upulse_cli.access import found_home
     from upulse_cli.engine import promoting
+    from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     answer = promoting.rollback(where, to, why)

@@ -48,9 +48,9 @@ def replay(
     differs from other rules, or from what really happened. A wish that goes on counts as one. Exit code 3 says that
     it differs, or that rules fail here that do not there.
     """
-    from upulse_cli.access import found_home
     from upulse_cli.engine.comparing import compared
     from upulse_cli.moments import moment
+    from upulse_cli.wiring.home import found_home
 
     found = compared(found_home(home), moment(since, "--since") or 0, engine, against, bar())
     if as_json:

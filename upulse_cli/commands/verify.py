@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from pulse_core.model.text import one_line
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import one_line, put, put_json
+from upulse_cli.speech import put, put_json
 
 if TYPE_CHECKING:
     from pulse_adapters.config.home import Home
@@ -23,7 +24,7 @@ def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
 
     Names the first row that was altered or is missing, and exits 1 if there is one.
     """
-    from upulse_cli.access import found_home
+    from upulse_cli.wiring.home import found_home
 
     verdict = watched(found_home(home))
     if as_json:

@@ -4,35 +4,36 @@ from collections.abc import Mapping
 from typing import Any
 
 from pulse_adapters.config.home import Home
+from pulse_core.app.append import Appended, AppendRequest, append
+from pulse_core.app.state import current_state
+from pulse_core.app.status import home_status
 from pulse_core.model.errors import PulseError
 from pulse_core.projections import Engine
 from pulse_core.projections.engine import ANSWERS
-from upulse_cli.access import Answer, Wish, append
-from upulse_cli.facts import facts_of
 from upulse_cli.following import first, follow
-from upulse_cli.standing import standing
+from upulse_cli.wiring.home import home_context
 
 Spelled = Mapping[str, Any]
 
 
 def engine_of(home: Home) -> Engine:
     """What the log says of the engine."""
-    return facts_of(home).engine
+    return current_state(home_context(home)).engine
 
 
 def demand_engine(home: Home) -> None:
     """Raise PulseError if the daemon that runs would never answer."""
-    now = standing(home)
+    now = home_status(home_context(home))
     if now["daemon"]["state"] == "running" and not now.get("engine"):
         raise PulseError(
             "this daemon runs no engine; make one with: upulse init, then: upulse daemon restart"
         )
 
 
-def asked(home: Home, wish: Wish) -> tuple[Answer, Spelled | None]:
+def asked(home: Home, wish: AppendRequest) -> tuple[Appended, Spelled | None]:
     """Have it recorded, and wait for the answer; none if no daemon runs, since the next one answers."""
     demand_engine(home)
-    request = append(home, wish)
+    request = append(home_context(home), wish)
     if not request.by_daemon:
         return request, None
     events = follow(home, int(request.event["seq"]), ANSWERS, brief=True)

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pulse_core.model.text import count, one_line
 from upulse_cli.engine.replaying import Replay
 from upulse_cli.engine.wishes import Difference, Wished, differences
-from upulse_cli.speech import count, one_line
 
 MOST = 1_900
 """Characters; a recorded text is cut a little later."""

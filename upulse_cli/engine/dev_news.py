@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
+from pulse_core.composition import complaint
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.vitals import Sample
 from pulse_core.ports import EngineFault, FoldResult, Loaded
 from pulse_core.projections import Snapshot
-from upulse_cli.engine.actions import complaint
 from upulse_cli.engine.wishes import through_survival
 
 DETERMINISM = "determinism"

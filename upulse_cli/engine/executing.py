@@ -5,17 +5,18 @@ from collections.abc import Sequence
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
+from pulse_core.app.append import PATIENCE
+from pulse_core.app.status import why_unheard
 from pulse_core.model.errors import PulseError
 from pulse_core.model.kinds import Effect
-from upulse_cli.access import PATIENCE
 from upulse_cli.engine.dev import Execute
 from upulse_cli.engine.own_hands import OwnHands
-from upulse_cli.standing import unheard
+from upulse_cli.wiring.home import home_context
 
 
 def by_hand(home: Home) -> Execute:
     """Has effects done by the daemon that runs; raises PulseError if none does."""
-    if why := unheard(home):
+    if why := why_unheard(home_context(home)):
         raise PulseError(f"{why}; or leave out --execute, since nobody would do what staging wishes")
 
     async def execute(effects: Sequence[Effect]) -> Sequence[str]:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_core.model.errors import PulseError, UnknownName
+from pulse_core.model.text import count
 from pulse_core.ports import Loaded, Revision
 from pulse_core.ports.code_checks import CodeChecks, GateFailed, GateSkipped
-from upulse_cli.speech import count
 
 
 class Passed(NamedTuple):

@@ -8,10 +8,12 @@ from typing import NamedTuple
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.app.state import foldable, in_batches, settings_for, state_at
 from pulse_core.composition import FOLD
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import iso
+from pulse_core.model.text import count
 from pulse_core.model.tick import NOBODY, TickRecord
 from pulse_core.model.vitals import WINDOW_US, Window
 from pulse_core.ports.readers import EventQuery
@@ -19,10 +21,7 @@ from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 from upulse_cli.engine.kept import kept_windows
 from upulse_cli.engine.senses import Senses
-from upulse_cli.facts import foldable, in_batches, kept_of
-from upulse_cli.recorded import facts_at
-from upulse_cli.speech import count
-from upulse_cli.standing import decided
+from upulse_cli.wiring.home import home_context
 
 
 class Then(NamedTuple):
@@ -63,8 +62,8 @@ class Past:
             raise PulseError(
                 f"no tick was recorded since {iso(self.since)}; vitals are kept for [watch] keep"
             )
-        self.facts = facts_at(self._log, self.rows[0].head.seq, kept_of(self.home, self._log))
-        self.settings, faults = decided(self.home, self.facts)
+        self.facts = state_at(home_context(self.home), self._log, self.rows[0].head.seq)
+        self.settings, faults = settings_for(home_context(self.home), self.facts)
         self.reach = self._vitals.oldest_sample() or self.rows[-1].moment.at + 1
         self.caveats += [f"the settings are faulty: {fault}" for fault in faults[:1]]
         self.caveats += self._of_settings() + self._of_reach() + self._of_revisions()

@@ -11,6 +11,8 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.app.snapshots import current_snapshot
+from pulse_core.app.state import current_state, foldable, in_batches, settings_for, state_at
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.tick import TickRecord
@@ -20,9 +22,7 @@ from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 from upulse_cli.engine.past import Then, snapshot
-from upulse_cli.facts import facts_of, foldable, in_batches, kept_of
-from upulse_cli.recorded import facts_at, seen_now
-from upulse_cli.standing import decided
+from upulse_cli.wiring.home import home_context
 
 LOOK = 0.1
 """Seconds between two looks for a new tick; the daemon writes them down once a second, and at once if one wished."""
@@ -99,10 +99,10 @@ class Beside:
     def _begun(self) -> Snapshot:
         """The last tick, so that a host has something to fold at once; what is known now if there was none."""
         if not (rows := self._vitals.ticks(1)):
-            first = replace(seen_now(self.home).snapshot, tick=0)
+            first = replace(current_snapshot(home_context(self.home)).snapshot, tick=0)
             self._state, self._settings, self._windows = first.state, first.settings, dict(first.windows)
             return first
-        self._state = facts_at(self._log, rows[0].head.seq, kept_of(self.home, self._log))
+        self._state = state_at(home_context(self.home), self._log, rows[0].head.seq)
         return self._then(rows[0]).snapshot
 
     def _then(self, row: TickRecord) -> Then:
@@ -111,7 +111,7 @@ class Beside:
         self._state = FOLD(self._state, news, row.head.seq) if news else self._state
         if row.settings != self._digest:
             self._digest = row.settings
-            self._settings = decided(self.home, self._state)[0]
+            self._settings = settings_for(home_context(self.home), self._state)[0]
         self._sense(row)
         return Then(snapshot(row, self._settings, self._windows, self._state), news, row.effects)
 
@@ -141,8 +141,10 @@ class Alone:
         self.home, self.sense = home, sense
         self.words = "alone on this machine's vital signs: no daemon runs"
         self._clock = SystemClock()
-        facts = facts_of(home)
-        self.first = self._last = Snapshot(0, self._clock.now(), decided(home, facts)[0], {}, facts)
+        facts = current_state(home_context(home))
+        self.first = self._last = Snapshot(
+            0, self._clock.now(), settings_for(home_context(home), facts)[0], {}, facts
+        )
 
     @classmethod
     async def begun(cls, home: Home, sense: Watcher) -> "Alone":

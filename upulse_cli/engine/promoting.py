@@ -8,16 +8,15 @@ from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.author import whoever
-from pulse_adapters.git.errors import NothingToPromote
 from pulse_adapters.git.locks import alone
-from pulse_adapters.git.rejected import ReturningFiles
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import RevisionStore
+from pulse_core.app.append import AppendRequest
 from pulse_core.model.errors import PulseError
 from pulse_core.model.kinds import EnginePromoted
 from pulse_core.ports import Revision
 from pulse_core.ports.code_checks import GateFailed
-from upulse_cli.access import Wish
+from pulse_core.ports.engine_repository import NothingToPromote, RejectedFiles
 from upulse_cli.engine.asking import Spelled, asked, demand_engine, engine_of, refuse
 from upulse_cli.engine.gates import Candidate, Passed, chosen, passing
 from upulse_cli.engine.mainline import LOOK, at_rest, moved
@@ -85,7 +84,7 @@ def promote(home: Home, plan: Plan) -> Promoted:
         "gates": [gate.told() for gate in gates],
         "changes": changes,
     }
-    _, answer = asked(home, Wish("promote-requested", commit, data))
+    _, answer = asked(home, AppendRequest("promote-requested", commit, data))
     if answer:
         refuse(answer)
     return Promoted(commit, gates, answer)
@@ -103,7 +102,7 @@ def passed(candidate: Candidate, plan: Plan) -> Sequence[Passed]:
     return gates
 
 
-def brings_back(what: ReturningFiles) -> str:
+def brings_back(what: RejectedFiles) -> str:
     """What a promote brings back of a commit that was rejected, in a sentence."""
     unchanged = f"unchanged: {', '.join(what.unchanged)}" if what.unchanged else ""
     changed = f"changed since: {', '.join(what.changed)}" if what.changed else ""
@@ -123,7 +122,7 @@ def in_force(home: Home, repository: Repository) -> str:
 def rollback(home: Home, to: str, why: str) -> Spelled | None:
     """Have the daemon go back to an earlier commit (the one before if none is named); its answer, if there is one."""
     commit = Repository(home.path).resolve(to) if to else ""
-    _, answer = asked(home, Wish("rollback-requested", commit, {"why": why}))
+    _, answer = asked(home, AppendRequest("rollback-requested", commit, {"why": why}))
     if answer:
         refuse(answer)
     return answer

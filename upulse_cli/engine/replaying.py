@@ -14,12 +14,12 @@ from pulse_adapters.rule_host.replies import Replayed
 from pulse_core.engine.effect_filter import apart
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
+from pulse_core.model.text import count
 from pulse_core.ports import FoldResult, Hosts, Revision
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.courses import IN_FORCE, Course, InForce, Throughout
 from upulse_cli.engine.past import Past, Then
 from upulse_cli.engine.wishes import Wished, emitted, through_survival, wished
-from upulse_cli.speech import count
 
 BATCH = 100
 NOTHING = FoldResult()

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.ipc.lock import Holder, holder
+from pulse_adapters.ipc.lock import holder
+from pulse_core.app.status import why_unheard
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import iso
+from pulse_core.ports.daemon_client import LockHolder
 from upulse_cli.engine.diary import LOCK, lines
 from upulse_cli.engine.wishes import Wished, emitted
-from upulse_cli.standing import unheard
+from upulse_cli.wiring.home import home_context
 
 PATIENCE = 60.0
 """Seconds that a shadow may take to load its rules."""
@@ -28,7 +30,7 @@ Told = Mapping[str, Any]
 WISH = Wished._fields
 
 
-def running(home: Home) -> Holder | None:
+def running(home: Home) -> LockHolder | None:
     """The shadow that runs, if one does."""
     return holder(home.run / LOCK)
 
@@ -37,7 +39,7 @@ def start(home: Home, word: str) -> int:
     """Begin a shadow of this revision in the background; its process. Raises PulseError with the reason if it can't."""
     if found := running(home):
         raise PulseError(f"a shadow runs already (process {found.pid}); end it with: upulse shadow stop")
-    if why := unheard(home):
+    if why := why_unheard(home_context(home)):
         raise PulseError(f"{why}; a shadow needs its ticks")
     read, write = os.pipe()
     argv = (sys.executable, "-P", "-m", "upulse_cli.engine.shadowing")
@@ -76,7 +78,7 @@ def stop(home: Home) -> int:
     return found.pid
 
 
-def end(found: Holder) -> None:
+def end(found: LockHolder) -> None:
     """Have a shadow end, by force if it must be."""
     try:
         process = os.pidfd_open(found.pid)

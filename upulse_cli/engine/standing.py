@@ -5,9 +5,10 @@ from typing import Any
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
+from pulse_core.app.status import home_status
 from upulse_cli.engine.asking import engine_of
 from upulse_cli.engine.mainline import glanced
-from upulse_cli.standing import standing
+from upulse_cli.wiring.home import home_context
 
 
 def engine_standing(home: Home) -> Mapping[str, Any]:
@@ -15,7 +16,7 @@ def engine_standing(home: Home) -> Mapping[str, Any]:
     engine, repository = engine_of(home), Repository(home.path)
     staging = repository.staging()
     return {
-        "running": standing(home).get("engine"),
+        "running": home_status(home_context(home)).get("engine"),
         "commit": engine.commit or None,
         "previous": engine.previous or None,
         "good": engine.good or None,

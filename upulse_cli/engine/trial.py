@@ -124,15 +124,15 @@ async def present(home: Home) -> AsyncIterator[Present]:
 def sense_of(home: Home) -> Iterator[Any]:
     """The sense of this machine's vital signs, as a daemon has it."""
     from pulse_adapters.host.system import Before, SystemResource
+    from pulse_core.app.state import current_state, settings_for
     from pulse_core.daemon import CurrentSettings
     from pulse_core.model.vitals import Window
     from pulse_core.record.view import View
-    from upulse_cli.facts import facts_of
-    from upulse_cli.standing import decided
     from upulse_cli.wiring.acting import hands  # it knows all adapters, and is slow to import
+    from upulse_cli.wiring.home import home_context
 
-    facts = facts_of(home)
-    current_settings, view = CurrentSettings(lambda: decided(home, facts)[0]), View(facts)
+    facts = current_state(home_context(home))
+    current_settings, view = CurrentSettings(lambda: settings_for(home_context(home), facts)[0]), View(facts)
     acting = hands(home, current_settings, view)
     try:
         yield SystemResource(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.app.status import DAEMON
 from pulse_core.composition import WHOLE
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import iso
@@ -16,7 +17,6 @@ from pulse_core.rules import compose
 from pulse_core.tick.rule_folds import tamed
 from upulse_cli.engine.past import Then
 from upulse_cli.explaining import run
-from upulse_cli.standing import DAEMON
 
 
 class Wished(NamedTuple):

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pulse_core.model.moment import iso
+from pulse_core.model.text import count, one_line
 from upulse_cli.engine.dev_news import Began, Broke, News, Refused, Remark, Seen, Sensed, Wish
 from upulse_cli.moments import local, took
-from upulse_cli.speech import count, one_line
 
 SHOWN = 200
 

@@ -7,9 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pulse_core.model.text import one_line
 from upulse_cli.engine.dev_news import Began, Broke, News, Refused, Remark, Seen, Sensed
 from upulse_cli.moments import took
-from upulse_cli.speech import one_line
 from upulse_cli.views.dev import began, sensed, summary, wished
 from upulse_cli.views.explain import COLOURS
 

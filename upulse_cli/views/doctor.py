@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from pulse_core.app.doctor import OK, Finding
-from upulse_cli.speech import one_line
+from pulse_core.model.text import one_line
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 

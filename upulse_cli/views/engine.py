@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from upulse_cli.speech import clean, count, one_line
+from pulse_core.model.text import clean, count, one_line
 
 SHORT = 12
 

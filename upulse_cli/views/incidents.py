@@ -6,9 +6,9 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
+from pulse_core.model.text import count, one_line
 from upulse_cli.incidents import lines
 from upulse_cli.moments import local
-from upulse_cli.speech import count, one_line
 
 
 def tree(told: Sequence[Mapping[str, Any]], since: str) -> Tree:

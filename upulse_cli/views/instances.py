@@ -6,8 +6,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from pulse_core.model.text import one_line
 from upulse_cli.moments import ago
-from upulse_cli.speech import one_line
 from upulse_cli.views.status import COLOURS
 
 

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from upulse_cli.speech import one_line
+from pulse_core.model.text import one_line
 
 PARTS = ("rules", "projections", "watchers", "executors")
 

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pulse_core.model.text import count, one_line
 from upulse_cli.moments import local, took
-from upulse_cli.speech import count, one_line
 
 Told = Mapping[str, Any]
 

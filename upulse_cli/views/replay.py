@@ -4,9 +4,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pulse_core.model.text import count, one_line
 from upulse_cli.engine.comparing import Compared
 from upulse_cli.engine.replaying import Replay
-from upulse_cli.speech import count, one_line
 
 MOST = 50
 OUTCOMES = ("passed", "added", "dropped", "bypassed", "error")

@@ -6,8 +6,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from pulse_core.model.text import count, one_line
 from upulse_cli.moments import local
-from upulse_cli.speech import count, one_line
 
 MOST = 50
 

@@ -7,8 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pulse_core.model.text import count, one_line
 from upulse_cli.moments import ago, local
-from upulse_cli.speech import count, one_line
 
 COLOURS = {
     "running": "bold green",
@@ -39,6 +39,7 @@ def overview(standing: Standing) -> RenderableType:
     parts.append(effects_line(standing["effects"]))
     if held := held_notices(standing.get("notices", {})):
         parts.append(held)
+    parts += [Text(one_line(line)) for lines in standing.get("capabilities", {}).values() for line in lines]
     return Group(*parts, tick_line(standing["tick"]))
 
 

@@ -1,13 +1,13 @@
 """What of the capabilities is not pure: their watchers and executors, found by the capabilities' names."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
 from pulse_core.capabilities import CAPABILITIES
 from pulse_core.capability import ExecutorContext, WatcherContext
-from pulse_core.composition import ACTIONS, LOADED
+from pulse_core.composition import LOADED
 from pulse_core.ports import Executor, Watcher
 
 
@@ -17,14 +17,15 @@ def watchers_of(context: WatcherContext) -> Sequence[Watcher]:
     return (*made, *(watcher for part in adapters("watchers") for watcher in part.watchers(context)))
 
 
-def executors_of(context: ExecutorContext) -> Mapping[str, Executor]:
-    """The capabilities' executors by their action; raises TypeError for one that no capability declares."""
+def executors_of(context: ExecutorContext) -> Sequence[Executor]:
+    """The capabilities' executors; raises TypeError if they are not those whose actions are declared."""
     made: list[Executor] = [one for part in adapters("executors") for one in part.executors(context)]
-    if differing := {one.action for one in made} ^ set(ACTIONS):
+    actions = {action.name for capability in LOADED for action in capability.actions}
+    if differing := {one.action for one in made} ^ actions:
         raise TypeError(
             f"an action is declared by a capability and made by its adapter; not so {sorted(differing)}"
         )
-    return {one.action: one for one in made}
+    return made
 
 
 def adapters(part: str) -> Iterator[ModuleType]:

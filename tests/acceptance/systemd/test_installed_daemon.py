@@ -136,6 +136,7 @@ def test_a_killed_process_is_replaced(daemon: Installed) -> None:
     assert daemon.machine.run(["pgrep", "-fc", "sleep 100000"]).stdout == "1\n"
 
 
+@pytest.mark.wall_clock
 def test_a_killed_daemon_is_back_within_two_seconds_and_has_lost_nothing(daemon: Installed) -> None:
     sleeper, before = daemon.pid_when_up("sleeper"), daemon.main_pid()
     added = [

@@ -109,6 +109,7 @@ def kill(machine: Machine, program: str) -> None:
     machine.run(["pkill", "-KILL", "-f", program], check=False)
 
 
+@pytest.mark.wall_clock
 def test_lines_are_heard_within_half_a_second(ward: Ward) -> None:
     for number in range(1, 21):
         ward.say(1)

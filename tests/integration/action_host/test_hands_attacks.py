@@ -87,6 +87,7 @@ async def test_a_look_that_fails_is_an_error_with_its_place_and_no_more(name: st
         assert not scene.faults
 
 
+@pytest.mark.wall_clock
 @pytest.mark.parametrize("name", ENDS)
 async def test_a_look_that_ends_or_hangs_its_host_is_named_and_the_host_replaced(
     name: str, tmp_path: Path
@@ -211,6 +212,7 @@ async def test_who_blocks_the_others_has_its_own_time_and_they_wait(tmp_path: Pa
         assert (scene.pid, scene.faults) == (pid, [])
 
 
+@pytest.mark.wall_clock
 async def test_the_daemons_loop_is_not_held_up_by_the_end_of_a_host(tmp_path: Path) -> None:
     async with at_work(written(tmp_path, HANGS)) as scene:
         look = asyncio.ensure_future(scene.look("bad"))

@@ -13,6 +13,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.ports import CannotLoad, GivenUp, ReservedNames, Revision, Unsure
+from tests.engine_user import lend
 from tests.integration.action_host.hands_scene import (
     MEMORY,
     Scene,
@@ -255,6 +256,7 @@ async def test_an_engine_without_hands_has_no_child(tmp_path: Path) -> None:
         assert scene.hands.alive
 
 
+@pytest.mark.wall_clock
 @pytest.mark.parametrize(
     ("source", "words"),
     [
@@ -269,7 +271,7 @@ async def test_an_engine_that_cannot_be_loaded_is_refused_with_its_place(
     source: str, words: str, tmp_path: Path
 ) -> None:
     with pytest.raises(CannotLoad) as caught:
-        async with at_work(written(tmp_path, before=source + "\n"), load=1.0):
+        async with at_work(written(tmp_path, before=source + "\n"), load=1.0 if "sleep" in source else 30.0):
             pass
     assert words in str(caught.value)
 
@@ -355,7 +357,10 @@ async def test_the_child_has_little_of_the_daemons_surroundings(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may give the child another user")
-async def test_the_child_takes_on_the_user_that_it_is_given(tmp_path: Path) -> None:
+async def test_the_child_takes_on_the_user_that_it_is_given(
+    tmp_path: Path, open_python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lend(open_python, monkeypatch)
     for folder in (tmp_path, *tmp_path.parents):
         if "pytest" in str(folder):  # the tests' own directories, which are for their user alone
             folder.chmod(0o755)

@@ -368,6 +368,7 @@ def test_file_systems_are_told_by_the_longest_mount() -> None:
     assert type_of(Path("/dev/shm")) in ("tmpfs", "devtmpfs", "overlay")
 
 
+@pytest.mark.wall_clock
 def test_a_look_is_quick(quiet: Inside) -> None:
     written(quiet)
     began = time.monotonic()

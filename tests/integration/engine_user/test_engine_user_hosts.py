@@ -15,7 +15,7 @@ from pulse_adapters.engine_user.account import Account
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sandbox import scratch_folder as scratch
 from pulse_core.ports import CannotLoad
-from tests.engine_user import ROOT_ALONE, open_folder, throwaway, uid_of
+from tests.engine_user import ROOT_ALONE, lend, open_folder, throwaway, uid_of
 from tests.integration.action_host import hands_scene
 from tests.integration.action_host.hands_scene import executor, until, watcher
 from tests.integration.rule_host import rule_host_engines
@@ -29,6 +29,11 @@ SLEEP = "9473"
 def account() -> Iterator[Account]:
     with throwaway() as one:
         yield one
+
+
+@pytest.fixture(autouse=True)
+def python_that_the_user_can_read(open_python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lend(open_python, monkeypatch)
 
 
 @pytest.fixture

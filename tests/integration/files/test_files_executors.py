@@ -12,11 +12,12 @@ import pytest
 from pydantic import ValidationError
 
 from pulse_adapters.files import child
-from pulse_adapters.files.archive_sessions import ArchiveParams, ArchiveSessions
-from pulse_adapters.files.clean_paths import CleanParams, CleanPaths
+from pulse_adapters.files.archive_sessions import ArchiveSessions
+from pulse_adapters.files.clean_paths import CleanPaths
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.proc import carries, living
 from pulse_adapters.host.spawn import Spawner
+from pulse_core.actions.files import ArchiveParams, CleanParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectAcked
@@ -294,6 +295,7 @@ async def test_an_interrupted_run_that_had_archived_is_finished(
     assert await executor.verify(effect, ArchiveParams(), another) is None
 
 
+@pytest.mark.wall_clock
 async def test_the_event_loop_goes_on_meanwhile(
     archiver: Callable[..., ArchiveSessions], tmp_path: Path
 ) -> None:
@@ -328,12 +330,12 @@ class Broken:
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("raise RuntimeError('oh')", "cleaning ended with exit 1: .*RuntimeError: oh"),
+        ("raise RuntimeError('oh')", "clean_program ended with exit 1: .*RuntimeError: oh"),
         ("", "it said nothing"),
-        ("print('[]')", r"cleaning said \[\]"),
+        ("print('[]')", r"clean_program said \[\]"),
         ('print(\'{"error": "no luck"}\')', "^no luck$"),
     ],
 )
 async def test_a_child_that_fails_is_a_failure_in_words(spawner: Spawner, code: str, words: str) -> None:
     with pytest.raises(PulseError, match=words):
-        await child.ask(Broken(spawner, code), "cleaning", {}, seconds=10, marker=EFFECT)
+        await child.ask(Broken(spawner, code), "clean_program", {}, seconds=10, marker=EFFECT)

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.git import merge
-from pulse_adapters.git.errors import MainMoved, MergeConflict, NoGit, NothingToPromote
+from pulse_adapters.git.errors import MainMoved, MergeConflict, NoGit
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.staging import commit_staging
 from pulse_adapters.git.update_main import point_main
 from pulse_core.model.errors import PulseError
+from pulse_core.ports.engine_repository import NothingToPromote
 from tests.integration.git.git_scene import (
     ADA,
     FILES,

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.git.author import PULSE
-from pulse_adapters.git.errors import MergeConflict, NothingToPromote
-from pulse_adapters.git.rejected import ReturningFiles
+from pulse_adapters.git.errors import MergeConflict
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.update_main import MainUpdate, point_main
+from pulse_core.ports.engine_repository import NothingToPromote, RejectedFiles
 from tests.integration.git.git_scene import (
     ADA,
     FILES,
@@ -67,7 +67,7 @@ def test_a_rule_that_was_mended_before_it_was_taken_back_is_promoted_with_its_li
     assert "keeps your work" in notes[0]
     assert bad[:12] in notes[0]
     commit = repository.candidate("mended", ADA)
-    assert repository.returning(commit) == ReturningFiles(bad, ("engine.py", "tests/test_hot.py"), (HOT,))
+    assert repository.returning(commit) == RejectedFiles(bad, ("engine.py", "tests/test_hot.py"), (HOT,))
     promote(repository)
     assert files(repository.home / "engine") == {**WHOLE, HOT: "MENDED = 1\n"}
     assert tuple(repository.staging().advice()) == ()
@@ -102,7 +102,7 @@ def test_staging_as_it_stands_is_what_is_promoted(
         repository.commit_staging("mended", ADA)
     taken_back(repository, good)
     repository.commit_staging("mended", ADA)
-    assert repository.returning(repository.candidate("", ADA)) == ReturningFiles(bad, unchanged, changed)
+    assert repository.returning(repository.candidate("", ADA)) == RejectedFiles(bad, unchanged, changed)
     promote(repository)
     wanted = {name: text for name, text in (WHOLE | left).items() if text is not None}
     assert files(repository.home / "engine") == wanted
@@ -143,7 +143,7 @@ def test_each_of_several_rollbacks_is_passed_over(tmp_path: Path) -> None:
     taken_back(repository, first)
     commit = repository.candidate("", ADA)
     back = ("engine.py", "rules/a.py", "tests/test_hot.py")
-    assert repository.returning(commit) == ReturningFiles(bad, back, (HOT,))
+    assert repository.returning(commit) == RejectedFiles(bad, back, (HOT,))
     promote(repository)
     assert files(repository.home / "engine") == {**WHOLE, "rules/a.py": "A = 1\n", HOT: "MENDED = 1\n"}
 
@@ -168,9 +168,7 @@ def test_a_rollback_after_one_that_staging_followed_is_passed_over_alone(tmp_pat
     followed = repository.head()
     edited(repository, "rules/new.py", "N = 1\n")
     taken_back(repository, first)
-    assert repository.returning(repository.candidate("", ADA)) == ReturningFiles(
-        followed, ("rules/a.py",), ()
-    )
+    assert repository.returning(repository.candidate("", ADA)) == RejectedFiles(followed, ("rules/a.py",), ())
     promote(repository)
     assert files(repository.home / "engine") == {**FILES, "rules/a.py": "A = 1\n", "rules/new.py": "N = 1\n"}
 
@@ -196,7 +194,7 @@ def test_what_was_committed_while_the_promote_was_under_way_mends_it_too(tmp_pat
     edited(repository, HOT, "MENDED = 1\n")
     repository.point_main(candidate, good)
     taken_back(repository, good)
-    assert repository.returning(repository.candidate("", ADA)) == ReturningFiles(held, ("engine.py",), (HOT,))
+    assert repository.returning(repository.candidate("", ADA)) == RejectedFiles(held, ("engine.py",), (HOT,))
     promote(repository)
     assert files(repository.home / "engine")["engine.py"] == LISTED
 

@@ -89,6 +89,7 @@ async def test_pressure_is_told_at_once_and_not_more_than_once_in_two_seconds(
     assert told[1][0] - told[0][0] >= 2
 
 
+@pytest.mark.wall_clock
 async def test_a_distant_disk_is_asked_in_a_child_that_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str
 ) -> None:

@@ -48,6 +48,7 @@ def test_anything_else_is_not_there(port: int, method: str, path: str, status: i
     refused.value.close()
 
 
+@pytest.mark.wall_clock
 def test_callers_who_never_finish_asking_keep_nobody_out(port: int) -> None:
     silent = [connected(port, b"GET /met") for _ in range(3 * MOST)]
     began = time.monotonic()

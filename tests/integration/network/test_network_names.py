@@ -47,6 +47,7 @@ async def test_each_way_of_failing_has_a_name(
     assert words in answer.detail
 
 
+@pytest.mark.wall_clock
 async def test_a_silent_server_is_given_its_time_and_no_more(prober: ChildProber) -> None:
     async with name_server(lambda _: None) as server:
         answer = await asked(prober, server, seconds=0.3)

@@ -35,6 +35,7 @@ async def test_a_whole_answer_is_an_answer_whatever_it_says(prober: ChildProber,
     assert 0 < answer.took_ms < 5_000
 
 
+@pytest.mark.wall_clock
 @pytest.mark.parametrize(
     ("serve", "trouble", "words"),
     [

@@ -31,6 +31,7 @@ SLACK = 0.15
 """Seconds that a busy machine may add to anything."""
 
 
+@pytest.mark.wall_clock
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_an_attack_costs_one_deadline_and_is_named(name: str, tmp_path: Path) -> None:
     attack = ATTACKS[name]

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
+from pulse_core.model.text import clean, count, one_line
 from upulse_cli.commands.effect import parameters
-from upulse_cli.speech import clean, count, one_line
 from upulse_cli.views.effects import table
 from upulse_cli.views.events import line, short
 from upulse_cli.views.status import overview

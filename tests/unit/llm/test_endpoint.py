@@ -5,7 +5,7 @@ import pytest
 from pulse_core.llm.endpoint import begun, excuse, is_spared, process_of
 from pulse_core.llm.settings import LlmSettings
 from pulse_core.model.kinds import Effect, ProcessUp
-from pulse_core.model.url import host_of, is_here
+from pulse_core.model.urls import host_of, is_here
 from pulse_core.testing import Story, given
 
 KEY = "restart-process:litellm"

@@ -79,6 +79,7 @@ def test_nobody_to_speak_to_is_no_failure(environ: dict[str, str]) -> None:
     assert notifier.watchdog_seconds() is None
 
 
+@pytest.mark.wall_clock
 def test_a_manager_that_does_not_read_holds_up_no_heartbeat(manager: socket.socket) -> None:
     notifier = speaking_to(manager)
     began = time.monotonic()

@@ -1,0 +1,21 @@
+"""Words for people: numbers with their noun, and text from elsewhere made harmless."""
+
+
+def count(number: int, noun: str) -> str:
+    """`1 process`, `3 processes`, `1 row`, `3,000 rows`."""
+    plural = f"{noun}es" if noun.endswith(("s", "sh", "ch")) else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def clean(text: object) -> str:
+    """Text from elsewhere, with control characters made visible: a log must not steer a terminal."""
+    return "".join(char if char.isprintable() or char == "\n" else _shown(char) for char in str(text))
+
+
+def one_line(text: object) -> str:
+    """The same with line breaks made visible too: text from elsewhere must not forge the next row."""
+    return clean(text).replace("\n", "\\n")
+
+
+def _shown(char: str) -> str:
+    return " " if char == "\t" else char.encode("unicode_escape", "backslashreplace").decode()
