@@ -7,12 +7,13 @@ from pulse_core.capability import Capability, SurvivalRule, WatcherContext
 from pulse_core.llm.endpoint import PREFIX
 from pulse_core.llm.rule import llm_watchdog
 from pulse_core.llm.settings import ENDPOINTS
-from pulse_core.llm.watcher import Llm
 from pulse_core.ports import Watcher
 
 
 def watchers(context: WatcherContext) -> Sequence[Watcher]:
     """The watcher of all endpoints; without any it asks nothing."""
+    from pulse_core.llm.watcher import Llm  # it needs a loop, which the command line starts quicker without
+
     window = context.window
     return (Llm(context.prober, context.clock, context.settings, context.state, lambda: window(Llm.key)),)
 
