@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from pulse_adapters.child.places import Places, placed, spelled, text_of
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
+from pulse_adapters.workers.source_locations import Places, placed, spelled, text_of
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.projections import Snapshot

@@ -136,7 +136,7 @@ class ReservedNames(NamedTuple):
 class ActionHost(Protocol):
     """An engine's watchers and executors.
 
-    faults: what was left out, and why; sandbox: each part of what keeps them from the daemon, and whether it holds.
+    faults: what was left out, and why.
     """
 
     @property
@@ -147,9 +147,6 @@ class ActionHost(Protocol):
 
     @property
     def faults(self) -> Sequence[EngineFault]: ...
-
-    @property
-    def sandbox(self) -> Mapping[str, bool]: ...
 
     def retire(self) -> None:
         """Let the calls under way end, each in its time, and then close; returns at once."""

@@ -19,12 +19,11 @@ DETERMINISM = "determinism"
 
 
 class Began(NamedTuple):
-    """Rules are live. took: seconds since the save was noticed; warnings: places that look beyond the snapshot."""
+    """Rules are live. took: seconds since the save was noticed."""
 
     loaded: Loaded
     files: Collection[str]
     took: float
-    warnings: Sequence[str]
 
 
 class Refused(NamedTuple):

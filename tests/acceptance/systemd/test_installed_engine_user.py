@@ -53,7 +53,9 @@ def test_an_install_makes_the_user_that_the_engine_then_runs_as(install: Install
     name, _, uid, gid, _, home, shell = install.user().split(":")
     assert (name, home, shell.rpartition("/")[2]) == ("pulse-engine", "/", "nologin")
     engine = eventually(
-        lambda: json.loads(install.upulse("status", "--json")).get("engine"),
+        lambda: (
+            (one := json.loads(install.upulse("status", "--json")).get("engine")) and one["sandbox"] and one
+        ),
         "the engine is up",
         install.machine.words,
     )

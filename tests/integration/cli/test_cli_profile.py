@@ -112,14 +112,14 @@ def test_rules_that_took_no_time_have_no_share() -> None:
 
 def test_helpers_are_children_that_run_our_modules(tmp_path: Path) -> None:
     """A guarded process is a child of the daemon too, and none of its costs."""
-    argv = [sys.executable, "-m", "upulse_cli.measuring", "--home", str(tmp_path)]
+    argv = [sys.executable, "-m", "upulse_cli.metrics_process", "--home", str(tmp_path)]
     with (
         child_of_test(subprocess.Popen(["sleep", "86421"])) as theirs,
         child_of_test(subprocess.Popen(argv, stdin=subprocess.PIPE)) as ours,
     ):
         try:
             seen = eventually(lambda: [one for one in helpers(os.getpid()) if one["pid"] == ours.pid], "it")
-            assert (seen[0]["module"], seen[0]["rss"] > 0) == ("upulse_cli.measuring", True)
+            assert (seen[0]["module"], seen[0]["rss"] > 0) == ("upulse_cli.metrics_process", True)
             assert theirs.pid not in [one["pid"] for one in helpers(os.getpid())]
         finally:
             ours.kill()

@@ -236,10 +236,10 @@ async def test_a_revision_without_an_engine_is_not_loaded(tmp_path: Path) -> Non
 async def test_a_python_that_cannot_start_is_a_reason_not_to_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pulse_adapters.rule_host.process.ARGV", ("/bin/false",))
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(CannotLoad, match="its host ended with status 1"):
         await ChildHosts().start(written(tmp_path, SHOWS), at(1), history_of(()), {})
-    monkeypatch.setattr("pulse_adapters.rule_host.process.ARGV", ("/nonexistent",))
+    monkeypatch.setattr(sys, "executable", "/nonexistent")
     with pytest.raises(CannotLoad, match="no rule host can be started"):
         await ChildHosts().start(written(tmp_path, SHOWS), at(1), history_of(()), {})
 

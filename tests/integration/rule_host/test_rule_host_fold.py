@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pulse_adapters.child.frames import packed
-from pulse_adapters.rule_host.child_output import ChildOutput
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.snapshot_delta import SnapshotDelta
+from pulse_adapters.workers.host_messages import encode
+from pulse_adapters.workers.output import Output
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, ErrorReported
@@ -196,7 +196,7 @@ def test_only_what_is_new_crosses() -> None:
     assert message["windows"] == {"a": (11, [(11, fresh.moment, fresh.data)]), "b": (0, ())}
     assert message["events"] == [error(1001)]
     assert "settings" not in message
-    assert len(packed(message)) < 500
+    assert len(encode(message)) < 500
     again = news.of(replace(curr, tick=3))
     assert (again["windows"], again["events"]) == ({}, [])
 
@@ -312,7 +312,7 @@ async def test_a_host_that_ends_is_quoted(tmp_path: Path) -> None:
 async def test_of_a_flood_the_end_is_kept_and_the_rest_is_counted() -> None:
     read, write = os.pipe()
     os.set_blocking(write, False)
-    output, sent = ChildOutput(read), 0
+    output, sent = Output(read), 0
     try:
         while output.dropped < 200_000:
             with suppress(BlockingIOError):

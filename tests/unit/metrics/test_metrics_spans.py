@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.metrics import recorded
 from pulse_adapters.metrics.spans import EffectStep, Span, TickSpan, effect_spans, tick_spans
 from pulse_adapters.metrics.tracing import MOST, Batch, ExportPosition, PositionFile, Tracing
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import SETTLING
 from pulse_core.model.moment import Moment
-from upulse_cli import traced
 
 NOON = 1_800_000_000_000_000
 
@@ -107,7 +107,7 @@ def test_the_same_rows_give_the_same_ids() -> None:
 
 
 def test_what_settles_an_effect_is_what_the_model_says() -> None:
-    assert frozenset(traced.SETTLING) == SETTLING
+    assert frozenset(recorded.SETTLING) == SETTLING
 
 
 @dataclass
