@@ -318,10 +318,6 @@ class EffectCancelRequested(Payload, kind="effect-cancel-requested", by=Role.PER
     why: Text = ""
 
 
-SETTLING = frozenset(kind.kind for kind in (EffectAcked, EffectFailed, EffectUnknown, EffectCancelled))
-"""The kinds of which exactly one ends every effect."""
-
-
 CORE: tuple[type[Payload], ...] = (
     DaemonStarted,
     DaemonStopped,
