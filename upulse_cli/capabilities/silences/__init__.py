@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from pulse_adapters.config.home import Home
+from pulse_core.home import HomeLayout
 from upulse_cli.capabilities.silences.commands import add_to as add_to
 from upulse_cli.completing import Candidate
 
 
-def silences(home: Home, _begun: str) -> Iterator[Candidate]:
+def silences(home: HomeLayout, _begun: str) -> Iterator[Candidate]:
     """The ids of the silences that hold."""
     from upulse_cli.capabilities.silences.state import listed
 
