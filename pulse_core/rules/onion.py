@@ -47,8 +47,8 @@ def at_once(answer: Awaitable[Verdict]) -> Verdict | None:
     return None
 
 
-def of_the_engine(verdict: Verdict, curr: Snapshot) -> Verdict:
-    """The verdict of rules from outside the package: none of its effects is survival's, or of another tick."""
+def not_survivals(verdict: Verdict, curr: Snapshot) -> Verdict:
+    """The verdict of rules that are not survival's: none of its effects is, or is of another tick."""
     news = {"survival": False, "tick": curr.tick}
     is_sound = all(not effect.survival and effect.tick == curr.tick for effect in verdict.effects)
     return (

@@ -11,7 +11,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.ports import EngineFault, FoldResult
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Rule, compose
-from pulse_core.rules.onion import Stopwatch, Trace, of_the_engine
+from pulse_core.rules.onion import Stopwatch, Trace, not_survivals
 
 Submit = Callable[[Sequence[Effect]], Awaitable[Collection[str]]]
 """Gets effects recorded; returns the keys of those that were, when they are on disk. Raises LogUnavailable if they are
@@ -36,14 +36,28 @@ class FoldOutcome:
 
 
 class RuleFolds:
-    """Folds snapshots. survival: the built-in rules, outermost first; inside: what they are folded around."""
+    """Folds snapshots. survival: the rules of the reflex, outermost first; inside: what they are folded around.
+
+    rules: those of capabilities, between the two, in the whole fold alone: however many there are, the reflex folds no
+    more than survival.
+    """
 
     def __init__(
-        self, survival: Sequence[Rule], inside: Inside | None, submit: Submit, stopwatch: Stopwatch
+        self,
+        survival: Sequence[Rule],
+        inside: Inside | None,
+        submit: Submit,
+        stopwatch: Stopwatch,
+        rules: Sequence[Rule] = (),
     ) -> None:
-        self.survival, self.inside = tuple(survival), inside
+        self.survival, self.inside, self.rules = tuple(survival), inside, tuple(rules)
         self.submit, self.stopwatch = submit, stopwatch
         self._emitted: dict[str, Moment | None] = {}
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is anything that the reflex does not fold."""
+        return bool(self.inside or self.rules)
 
     async def reflex(self, prev: Snapshot, curr: Snapshot) -> FoldOutcome:
         """Fold the survival rules around a quiet heart, and record what they wish."""
@@ -69,7 +83,10 @@ class RuleFolds:
             inner[:] = insight.layers
             return insight.verdict
 
-        verdict = await compose(self.survival, heart, trace, self.stopwatch)(prev, curr)
+        async def all_but_survival(prev: Snapshot, curr: Snapshot) -> Verdict:
+            return not_survivals(await compose(self.rules, heart, trace, self.stopwatch)(prev, curr), curr)
+
+        verdict = await compose(self.survival, all_but_survival, trace, self.stopwatch)(prev, curr)
         passed = [effect for effect in verdict.effects if not effect.survival or effect.key in ABOUT_RULES]
         self._emitted = {key: at for key, at in self._emitted.items() if is_news(key, at, curr)}
         emitted = await self._submitted([one for one in passed if one.key not in self._emitted], curr)
@@ -105,6 +122,6 @@ def in_process(rules: Sequence[Rule], stopwatch: Stopwatch, failed: Callable[[st
         verdict = await compose(rules, trace=trace, clock=stopwatch)(prev, curr)
         for fault in faults_in(trace):
             failed(*fault)
-        return FoldResult(of_the_engine(verdict, curr), tuple(trace))
+        return FoldResult(not_survivals(verdict, curr), tuple(trace))
 
     return inside
