@@ -70,6 +70,7 @@ class Worker:
         self._unsent = bytearray()
         self._ours = ExitStack()
         self._is_open = self._is_read = True
+        self._is_closed = False
         self.output: Output | None = None
         self.fault = ""
         self.dead: asyncio.Future[int] = self._loop.create_future()
@@ -240,8 +241,10 @@ class Worker:
 
     def close(self) -> None:
         """Let go of everything; of one that is not dead, too, which the kernel does not let go."""
-        self._loop.remove_reader(self._handle)
-        self._ours.close()
+        if not self._is_closed:
+            self._is_closed = True
+            self._loop.remove_reader(self._handle)
+            self._ours.close()
 
     def dismiss(self) -> None:
         """End it, and let go of everything when it is dead, without waiting for that."""
@@ -254,7 +257,7 @@ class Worker:
     def end_now(self, seconds: float = 1.0) -> None:
         """End it, and wait for that, but no longer than this; for the end of the daemon, whose loop turns no more."""
         self.kill()
-        if not self.dead.done():
+        if not self.dead.done() and not self._is_closed:
             death = select.poll()
             death.register(self._handle, select.POLLIN)
             death.poll(seconds * 1000)

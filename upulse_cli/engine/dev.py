@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 from dataclasses import dataclass, replace
 from os.path import relpath
 
-from pulse_adapters.rule_host.determinism import strays
 from pulse_core.engine.effect_filter import apart
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
@@ -71,7 +70,6 @@ class Dev:
             if (course := self._course) is None:
                 return
             began = time.monotonic()
-            checking = asyncio.create_task(asyncio.to_thread(strays, self.path), name="looking for strays")
             try:
                 host = await self._started(course)
             except CannotLoad as error:
@@ -80,14 +78,11 @@ class Dev:
                 self.tell(Refused(str(error), files, is_up))
             else:
                 old = await self._turn(host, course)
-                found = [str(stray) for stray in await checking]
-                self.tell(Began(host.loaded, files, time.monotonic() - began, found))
+                self.tell(Began(host.loaded, files, time.monotonic() - began))
                 await self._again(course)
                 if old:
                     await old.close()
                 await self._sense(host.loaded)
-            finally:
-                await checking
 
     async def _sense(self, loaded: Loaded) -> None:
         """Have the watchers of what was loaded asked from now on."""

@@ -24,7 +24,6 @@ class Lines:
             case Began():
                 self._said = frozenset()
                 yield f"loaded    {began(news)}"
-                yield from (f"warning   {one_line(words)}" for words in news.warnings)
             case Refused():
                 yield f"refused   {one_line(news.words)}{'; the rules before go on' if news.goes_on else ''}"
             case Seen():
@@ -82,14 +81,13 @@ def summary(seen: Seen) -> str:
 def spelled(news: News) -> Mapping[str, Any]:
     """The same as JSON values."""
     match news:
-        case Began(loaded, files, seconds, warnings):
+        case Began(loaded, files, seconds):
             found = {"rules": list(loaded.rules), "projections": sorted(loaded.projections)}
             return {
                 "what": "loaded",
                 **found,
                 "files": list(files),
                 "took_ms": _ms(seconds),
-                "warnings": warnings,
             }
         case Refused(words, files, goes_on):
             return {"what": "refused", "why": words, "files": list(files), "goes_on": goes_on}

@@ -34,7 +34,7 @@ class Standing:
         """One more thing to show."""
         match news:
             case Began():
-                self._began, self._refused, self._strays = news, None, dict.fromkeys(news.warnings)
+                self._began, self._refused, self._strays = news, None, {}
                 self._samples, self._broken = {}, {}
             case Refused():
                 self._refused = news

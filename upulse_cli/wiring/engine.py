@@ -30,7 +30,7 @@ def engine_of(ground: Ground, windows: Callable[[], Mapping[str, Window]]) -> En
         return None
     # Imported only where there is an engine: the others need not bear it in memory.
     from pulse_adapters.action_host.hosts import ChildActionHosts
-    from pulse_adapters.git.asking import GitChild
+    from pulse_adapters.git.git_client import GitClient
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.rule_host.plugins import found_plugins
 
@@ -38,7 +38,7 @@ def engine_of(ground: Ground, windows: Callable[[], Mapping[str, Window]]) -> En
     user = partial(run_as, ground.home, ground.current_settings)
     hosts = ChildHosts(run_as=user, plugins=plugins)
     hands = ChildActionHosts(ground.clock, windows, run_as=user, plugins=plugins)
-    return EngineParts(GitChild(home), hosts, hands)
+    return EngineParts(GitClient(home), hosts, hands)
 
 
 def settings_of(home: Home) -> Settings:
