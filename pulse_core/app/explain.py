@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.snapshots import CaveatedSnapshot, snapshot
+from pulse_core.composition import WHOLE
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import iso
 from pulse_core.model.tick import LayerOutcome
@@ -14,8 +15,6 @@ from pulse_core.ports import FoldResult
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import at_once
-from pulse_core.rules.survival import SURVIVAL
-from pulse_core.tick.rule_folds import tamed
 
 
 class RuleTrace(NamedTuple):
@@ -63,7 +62,7 @@ def explain(home: HomeContext, at: int | None, revision: str) -> RuleTrace:
     seen, caveats = snapshot(home, at)
     answer = home.user_rules().ask(seen, revision)
     whole = CaveatedSnapshot(seen, (*caveats, *answer.caveats))
-    return rule_trace(whole, SURVIVAL, answer.result)
+    return rule_trace(whole, WHOLE, answer.result)
 
 
 def rule_trace(seen: CaveatedSnapshot, rules: Sequence[Rule], inside: FoldResult | None = None) -> RuleTrace:
@@ -73,10 +72,9 @@ def rule_trace(seen: CaveatedSnapshot, rules: Sequence[Rule], inside: FoldResult
     """
     trace: list[LayerOutcome] = []
     insight = inside or FoldResult()
-    inner = tamed(insight.verdict)
 
     async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
-        return inner
+        return insight.verdict
 
     folding = compose(rules, heart, trace, lambda: time.perf_counter_ns() // 1000)
     verdict = run_at_once(folding(seen.snapshot, seen.snapshot))

@@ -8,14 +8,13 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.app.explain import run_at_once
 from pulse_core.app.status import DAEMON
+from pulse_core.composition import WHOLE
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import iso
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import Snapshot
 from pulse_core.rules import compose
-from pulse_core.rules.survival import SURVIVAL
-from pulse_core.tick.rule_folds import tamed
 from upulse_cli.engine.past import Then
 
 
@@ -45,14 +44,12 @@ def wished(effect: Effect, then: Then) -> Wished:
 
 def through_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequence[Effect]:
     """Those of the engine's effects that the survival rules let pass."""
-    inner = tamed(verdict)
-    theirs = {id(effect) for effect in inner.effects}
 
     async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
-        return inner
+        return verdict
 
-    whole = run_at_once(compose(SURVIVAL, heart)(prev, curr))
-    return tuple(effect for effect in whole.effects if id(effect) in theirs)
+    whole = run_at_once(compose(WHOLE, heart)(prev, curr))
+    return tuple(effect for effect in whole.effects if not effect.survival)
 
 
 def emitted(home: Home, at: int, first: int, last: int) -> Iterator[Wished]:
