@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from upulse_cli.naming import completed_by
 from upulse_cli.options import AsJson, HomeDir, Why, group
 from upulse_cli.speech import console, put, put_json, say
 
@@ -76,7 +77,12 @@ def add(
 @app.command()
 def remove(
     silence: Annotated[
-        str, typer.Argument(metavar="SILENCE", help="Its id, or enough of its beginning or end.")
+        str,
+        typer.Argument(
+            metavar="SILENCE",
+            help="Its id, or enough of its beginning or end.",
+            autocompletion=completed_by("silences"),
+        ),
     ],
     home: HomeDir = None,
 ) -> None:
