@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
-    SETTLING,
     ConditionCleared,
     ConditionRaised,
     Effect,

@@ -10,15 +10,13 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.config.instances import BASE, instance_at
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import one_line
 from pulse_core.ports.readers import EventQuery
 
 NEWEST = 2_000
 """Rows at the end of the log in which effects are looked for: somebody waits at a prompt."""
-
-SETTLING = ("effect-acked", "effect-failed", "effect-unknown", "effect-cancelled")
-"""As `pulse_core.model.kinds` has it, without importing pydantic; a test compares them."""
 
 
 def processes(home: Home, _begun: str = "") -> Iterator[str]:
@@ -64,7 +62,7 @@ def silences(home: Home, _begun: str) -> Iterator[str]:
 
 def vitals(home: Home, _begun: str) -> Iterator[str]:
     """Every number that was sensed last."""
-    from upulse_cli.series import numbers
+    from pulse_core.app.series import numbers
 
     with SqliteVitalsReader(home.path) as reader:
         for sample in reader.last_samples():

@@ -19,10 +19,10 @@ from pulse_adapters.host.proc import PROCESS
 from pulse_adapters.host.process_search import marked
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.app.incidents import incidents_in
 from pulse_core.app.status import home_status
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.ports.readers import EventQuery
-from upulse_cli.incidents import incidents
 from upulse_cli.wiring.daemon_control import daemon_process
 from upulse_cli.wiring.home import home_context
 
@@ -200,7 +200,7 @@ def played(scene: Scene, home: Home) -> Answer:
     time.sleep(AFTERMATH)
     with SqliteEventReader(home.path) as log:
         wanted = EventQuery(since_seq=since)
-        stories = [one.told() for one in incidents(log, wanted, SystemClock().now())]
+        stories = [one.spelled() for one in incidents_in(log, wanted, SystemClock().now())]
     return Answer(broken, events_since(home, since), stories)
 
 

@@ -9,14 +9,12 @@ from typing import Any
 
 from pulse_adapters.metrics.spans import EffectStep, TickSpan
 from pulse_adapters.metrics.tracing import Batch, ExportPosition
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.tick import TickRecord
 from pulse_core.ports.readers import EventQuery, EventReader, VitalsReader
-
-SETTLING = ("effect-acked", "effect-failed", "effect-unknown", "effect-cancelled")
-"""As `pulse_core.model.kinds` has it, without importing pydantic; a test compares them."""
 
 RIPE_US = 3 * US_PER_SECOND
 """A tick's record may be replaced until the whole onion has seen it."""
@@ -42,7 +40,7 @@ class RecordedTraces:
         """At most so many ripe ticks, and as many settled effects."""
         with self._events() as log, self._vitals() as vitals:
             head = log.head().seq
-            wanted = EventQuery(since_seq=place.seq, kinds=SETTLING)
+            wanted = EventQuery(since_seq=place.seq, kinds=tuple(SETTLING))
             settled = list(log.events(wanted, limit=most))
             lives = [life for one in settled if (life := life_of(log, one.subject))]
             ripe = time.time_ns() // 1_000 - RIPE_US

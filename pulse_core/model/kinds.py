@@ -327,7 +327,3 @@ class EffectCancelRequested(Payload, kind="effect-cancel-requested", by=Role.PER
     """A person asks to cancel a pending effect, or to stop an executing one."""
 
     why: Text = ""
-
-
-SETTLING = frozenset(kind.kind for kind in (EffectAcked, EffectFailed, EffectUnknown, EffectCancelled))
-"""The kinds of which exactly one ends every effect."""

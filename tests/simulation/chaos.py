@@ -10,10 +10,10 @@ from typing import Any
 
 from pulse_adapters.memory import MemoryExecutor, MemoryStop
 from pulse_core.capabilities import FOLD
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
-    SETTLING,
     Effect,
     EffectCancelRequested,
     Paused,

@@ -34,18 +34,18 @@ def explain(
     The survival rules, and inside them plugins' and your own. Shows rule by rule who passed, added or dropped what,
     and why not: which bound, streak, silence or budget.
     """
+    from pulse_core.app.explain import explain as explained
     from pulse_core.app.snapshots import CaveatedSnapshot
     from pulse_core.app.snapshots import snapshot as snapshot_at
     from pulse_core.rules.survival import SURVIVAL
     from upulse_cli.engine.inside import inside
-    from upulse_cli.explaining import explained
     from upulse_cli.moments import moment
     from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
     snapshot, caveats = snapshot_at(home_context(where), moment(at, "--at"))
     own = inside(where, snapshot, engine)
-    told = explained(CaveatedSnapshot(snapshot, (*caveats, *own.caveats)), SURVIVAL, own.insight).told()
+    told = explained(CaveatedSnapshot(snapshot, (*caveats, *own.caveats)), SURVIVAL, own.insight).spelled()
     if as_json:
         return put_json(told)
     from upulse_cli.views.explain import tree

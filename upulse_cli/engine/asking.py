@@ -5,12 +5,12 @@ from typing import Any
 
 from pulse_adapters.config.home import Home
 from pulse_core.app.append import Appended, AppendRequest, append
+from pulse_core.app.follow import first, follow
 from pulse_core.app.state import current_state
 from pulse_core.app.status import home_status
 from pulse_core.model.errors import PulseError
 from pulse_core.projections import Engine
 from pulse_core.projections.engine import ANSWERS
-from upulse_cli.following import first, follow
 from upulse_cli.wiring.home import home_context
 
 Spelled = Mapping[str, Any]
@@ -36,7 +36,7 @@ def asked(home: Home, wish: AppendRequest) -> tuple[Appended, Spelled | None]:
     request = append(home_context(home), wish)
     if not request.by_daemon:
         return request, None
-    events = follow(home, int(request.event["seq"]), ANSWERS, brief=True)
+    events = follow(home_context(home), int(request.event["seq"]), ANSWERS, brief=True)
     return request, first(events, lambda event: event["cause"] == request.event["id"])
 
 

@@ -76,7 +76,7 @@ def bundling(home: HomeLayout, name: str, why: str) -> Sequence[str]:
         sys.executable,
         "-P",
         "-m",
-        "upulse_cli.bundle",
+        "upulse_cli.wiring.bundle",
         "--home",
         str(home.path),
         "--name",

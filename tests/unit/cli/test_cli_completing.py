@@ -7,7 +7,6 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_core.model.errors import PulseError
-from pulse_core.model.kinds import SETTLING as SETTLING_KINDS
 from upulse_cli import candidates
 from upulse_cli.__main__ import main
 from upulse_cli.commands.completion import SHELLS
@@ -100,10 +99,6 @@ def test_what_a_home_cannot_tell_is_not_complained_of(words: Words, monkeypatch:
 
     monkeypatch.setattr(candidates, "SOURCES", {"processes": refusing})
     assert words("upulse process stop ") == []
-
-
-def test_the_settling_kinds_are_those_of_the_model() -> None:
-    assert set(candidates.SETTLING) == set(SETTLING_KINDS)
 
 
 def test_every_shell_has_its_script() -> None:

@@ -2,8 +2,16 @@
 
 import pytest
 
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import Refused, UnknownName
-from pulse_core.model.kinds import Effect, EffectAcked, ErrorReported
+from pulse_core.model.kinds import (
+    Effect,
+    EffectAcked,
+    EffectCancelled,
+    EffectFailed,
+    EffectUnknown,
+    ErrorReported,
+)
 from pulse_core.model.payload import KINDS, Payload, Role, decode, encode, parse
 
 
@@ -78,3 +86,7 @@ def test_only_the_daemon_may_say_how_an_effect_went() -> None:
         "silence-added",
         "silence-removed",
     }
+
+
+def test_what_settles_an_effect_are_kinds_that_there_are() -> None:
+    assert {KINDS[kind] for kind in SETTLING} == {EffectAcked, EffectFailed, EffectUnknown, EffectCancelled}

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pulse_adapters.config.home import Home
-from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.model.vitals import Sample
+from pulse_core.ports.readers import VitalsReader
 
 MINUTE = 60_000_000
 POINTS = 1_000
@@ -29,10 +29,10 @@ class Series(NamedTuple):
     points: Sequence[Point]
 
 
-def all_series(home: Home, after: int, upto: int) -> list[Series]:
+def all_series(home: HomeContext, after: int, upto: int) -> list[Series]:
     """Every number of every sense in that time (UTC microseconds), by name."""
     found: dict[str, list[Point]] = {}
-    with SqliteVitalsReader(home.path) as vitals:
+    with home.vitals() as vitals:
         for key in vitals.sample_keys():
             for name, point in rolled_up(vitals, key, after, upto):
                 found.setdefault(name, []).append(point)
@@ -42,16 +42,16 @@ def all_series(home: Home, after: int, upto: int) -> list[Series]:
     return [Series(name, points) for name, points in sorted(found.items())]
 
 
-def rolled_up(vitals: SqliteVitalsReader, key: str, after: int, upto: int) -> Iterator[tuple[str, Point]]:
+def rolled_up(vitals: VitalsReader, key: str, after: int, upto: int) -> Iterator[tuple[str, Point]]:
     """What is left of older samples of a sense."""
     step = (upto - after) // (POINTS * MINUTE)
     for row in vitals.minute_ranges(key, after, upto, step):
         yield f"{key}.{row.field}", Point(row.at, row.mean, row.low, row.high)
 
 
-def series(home: Home, name: str, after: int, upto: int) -> Series:
+def series(home: HomeContext, name: str, after: int, upto: int) -> Series:
     """One number over time. Raises UnknownName with the nearest there is, or says that nothing was sensed."""
-    with SqliteVitalsReader(home.path) as vitals:
+    with home.vitals() as vitals:
         key = next((key for key in vitals.sample_keys() if name == key or name.startswith(f"{key}.")), None)
         older = (
             [point for field, point in rolled_up(vitals, key, after, upto) if field == name] if key else []

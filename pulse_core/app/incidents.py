@@ -2,23 +2,22 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.app.context import HomeContext
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.stored_data import damage_in, is_damaged
-from pulse_core.ports.readers import EventQuery
-from upulse_cli.moments import local
+from pulse_core.ports.readers import EventQuery, EventReader
 
 BEGINS = {"process-died": "process", "condition-raised": "condition", "log-matched": "log", "error": "error"}
 ENDS = {"process-up": "process", "condition-cleared": "condition"}
 ABOUTS = ("process", "condition", "log", "error")
-SETTLED = ("effect-acked", "effect-failed", "effect-unknown", "effect-cancelled")
 STARTED = "daemon-started"
-KINDS = (*BEGINS, *ENDS, *SETTLED, "effect", STARTED)
+KINDS = (*BEGINS, *ENDS, *SETTLING, "effect", STARTED)
 QUIET_US = 300_000_000
 """What comes again within five minutes belongs to the same story."""
 
@@ -45,7 +44,7 @@ class Incident:
     times: int = 1
     measures: dict[str, "Measure"] = field(default_factory=dict)
 
-    def told(self) -> dict[str, Any]:
+    def spelled(self) -> dict[str, Any]:
         """The story as JSON values; `helped`: None while nothing was done but telling people."""
         acted = any(measure.action != "notify" for measure in self.measures.values())
         return {
@@ -57,7 +56,7 @@ class Incident:
             "faded": self.faded,
             "times": self.times,
             "evidence": evidence(self.seen),
-            "measures": [measure.told() for measure in self.measures.values()],
+            "measures": [measure.spelled() for measure in self.measures.values()],
             "helped": self.over if acted else None,
         }
 
@@ -74,7 +73,7 @@ class Measure:
     end: Event | None = None
     outcomes: Counter[str] = field(default_factory=Counter)
 
-    def told(self) -> dict[str, Any]:
+    def spelled(self) -> dict[str, Any]:
         """As JSON values; `open` are those that have not ended yet."""
         left = self.times - self.outcomes.total()
         return {
@@ -84,8 +83,8 @@ class Measure:
         }  # fmt: skip
 
 
-class Chronicle:
-    """Tells events into incidents."""
+class IncidentFold:
+    """Groups events into incidents."""
 
     def __init__(self) -> None:
         self.all: list[Incident] = []
@@ -194,33 +193,23 @@ def moment_of(row: Event) -> Moment:
     return row.moment
 
 
-def incidents(log: SqliteEventReader, wanted: EventQuery, now: Moment) -> Sequence[Incident]:
+def incidents(home: HomeContext, since: int | None) -> Sequence[Incident]:
+    """The incidents since then (UTC microseconds), oldest first, as they stand now."""
+    with home.events() as log:
+        return incidents_in(log, events_since(log, since), home.clock.now())
+
+
+def incidents_in(log: EventReader, wanted: EventQuery, now: Moment) -> Sequence[Incident]:
     """The incidents in these rows, oldest first, as they stand now."""
-    told = Chronicle()
+    fold = IncidentFold()
     for row in log.events(wanted._replace(kinds=KINDS)):
-        told.hear(row)
-    return told.heard(now)
+        fold.hear(row)
+    return fold.heard(now)
 
 
-def rows_since(log: SqliteEventReader, at: int | None) -> EventQuery:
+def events_since(log: EventReader, at: int | None) -> EventQuery:
     """The rows from a time on, found without reading those before it."""
     if at is None:
         return EventQuery()
     before = log.last_before(at)
     return EventQuery(since_seq=before.seq if before else 0)
-
-
-def lines(told: Mapping[str, Any]) -> Iterator[str]:
-    """One incident in words, for a person at three in the morning."""
-    lasted = f", over after {told['lasted_ms'] / 1000:.1f} s" if told["ended"] else ", still so"
-    lasted = f", not seen again since {local(told['ended'])}" if told["faded"] else lasted
-    again = f", {told['times']} times" if told["times"] > 1 else ""
-    yield f"{told['about']} {told['subject']}: {told['evidence']}{again}{lasted}"
-    for measure in told["measures"]:
-        ended = ", ".join(
-            name if count == 1 else f"{count} {name}" for name, count in measure["outcomes"].items()
-        )
-        said = f" ({measure['said']})" if measure["said"] else ""
-        yield f"{measure['action']} {ended}{said}: {measure['reason']}"
-    if told["helped"] is not None:
-        yield "it helped" if told["helped"] else "it did not help so far"

@@ -4,18 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pulse_adapters.config.home import Home
-from pulse_adapters.sqlite.event_reader import SqliteEventReader
-from pulse_adapters.sqlite.references import object_path
-from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.app.context import HomeContext
+from pulse_core.app.effect_timeline import EffectTimeline, effect_explained, effect_timeline
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Sample
-from pulse_core.ports.readers import EventQuery
+from pulse_core.ports.readers import EventQuery, EventReader, VitalsReader
 from pulse_core.projections.effects import Phase
-from upulse_cli.lives import Life, life
-from upulse_cli.reading import effect_explained
 
 NEWS = ("process-died", "process-up", "process-stopped", "process-stop-requested", "process-start-requested")
 """What a rule may have seen of a process."""
@@ -25,10 +21,10 @@ Told = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Story:
+class EffectExplanation:
     """Everything that is still known about one effect. process: the one it concerns, if any."""
 
-    life: Life
+    timeline: EffectTimeline
     process: str | None
     samples: Sequence[Sample]
     seen: Event | None
@@ -41,20 +37,20 @@ class Story:
     def began(self) -> Moment:
         """The first moment in it, which all times are told relative to."""
         moments = [sample.moment for sample in self.samples]
-        rows = [row for row in (self.seen, self.life.wish) if row]
+        rows = [row for row in (self.seen, self.timeline.wish) if row]
         return min((*moments, *(row.moment for row in rows)), key=lambda moment: moment.at)
 
-    def told(self) -> Told:
-        """The story as nested JSON, in the order in which it happened; `ms` counts from its beginning."""
+    def spelled(self) -> Told:
+        """The explanation as nested JSON, in the order in which it happened; `ms` counts from its beginning."""
         return {
-            "effect": self.life.told(),
+            "effect": self.timeline.spelled(),
             "origin": self._event(self.origin) if self.origin else None,
             "samples": [self._sample(sample) for sample in self.samples],
             "seen": self._event(self.seen) if self.seen else None,
             "tick": self._tick(self.tick) if self.tick else None,
-            "wish": self._event(self.life.wish),
+            "wish": self._event(self.timeline.wish),
             "attempts": list(self._attempts()),
-            "outcome": self._event(self.life.outcome) if self.life.outcome else None,
+            "outcome": self._event(self.timeline.outcome) if self.timeline.outcome else None,
             "followed": self._event(self.followed) if self.followed else None,
             "missing": list(self._missing()),
         }
@@ -91,7 +87,7 @@ class Story:
     def _attempts(self) -> Iterator[Told]:
         """Each attempt from its beginning to its end."""
         begun: Event | None = None
-        for row, phase in self.life.steps:
+        for row, phase in self.timeline.steps:
             if phase is Phase.EXECUTING:
                 begun = row
             elif begun:
@@ -107,7 +103,7 @@ class Story:
 
     def _missing(self) -> Iterator[str]:
         """What is not there any more, or not yet."""
-        tick, wanted = self.life.data.get("tick"), self.life.data.get("samples", ())
+        tick, wanted = self.timeline.data.get("tick"), self.timeline.data.get("samples", ())
         gone = len(wanted) - len(self.samples)
         if gone > 0:
             yield f"{gone} of its {len(wanted)} samples: not written yet, or vitals.db was trimmed or deleted"
@@ -117,31 +113,31 @@ class Story:
             yield f"the snapshot of tick {tick}: its object was deleted"
 
 
-def story(home: Home, name: str | None) -> Story:
-    """The story of the effect that this id, key or process means; without a name, of the last effect."""
-    with SqliteEventReader(home.path) as log, SqliteVitalsReader(home.path) as vitals:
-        one = life(log, effect_explained(log, name))
+def why(home: HomeContext, name: str | None) -> EffectExplanation:
+    """The explanation of the effect that this id, key or process means; without a name, of the last effect."""
+    with home.events() as log, home.vitals() as vitals:
+        one = effect_timeline(log, effect_explained(log, name))
         process = one.data.get("params", {}).get("process")
         tick = _tick_of(vitals, one.data.get("tick"))
-        kept = bool(tick and tick.snapshot and object_path(home.objects, tick.snapshot).exists())
+        kept = bool(tick and tick.snapshot and home.objects().exists(tick.snapshot))
         samples = vitals.samples(list(one.data.get("samples", ())))
         origin = log.event(one.wish.cause) if one.wish.cause else None
         seen = _before(log, process, one.wish) if process else None
         after = _after(log, process, one) if process else None
-        return Story(one, process, samples, seen, tick, kept, origin, after)
+        return EffectExplanation(one, process, samples, seen, tick, kept, origin, after)
 
 
-def _tick_of(vitals: SqliteVitalsReader, number: int | None) -> TickRecord | None:
+def _tick_of(vitals: VitalsReader, number: int | None) -> TickRecord | None:
     return vitals.tick(number) if number is not None else None
 
 
-def _before(log: SqliteEventReader, process: str, wish: Event) -> Event | None:
+def _before(log: EventReader, process: str, wish: Event) -> Event | None:
     """The last news of the process before the wish."""
     rows = log.events(EventQuery(subject=process, kinds=NEWS), newest_first=True)
     return next((row for row in rows if row.seq < wish.seq), None)
 
 
-def _after(log: SqliteEventReader, process: str, one: Life) -> Event | None:
+def _after(log: EventReader, process: str, one: EffectTimeline) -> Event | None:
     """The first news of the process after the outcome."""
     if one.outcome is None:
         return None

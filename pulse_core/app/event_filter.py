@@ -5,45 +5,45 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.app.context import HomeContext
+from pulse_core.app.effect_timeline import ABOUT_PROCESS
+from pulse_core.app.follow import follow
 from pulse_core.model.errors import Ambiguous, UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.payload import KINDS
-from pulse_core.ports.readers import EventQuery
-from upulse_cli.moments import Since
-from upulse_cli.reading import ABOUT_PROCESS
+from pulse_core.ports.readers import ALL_EVENTS, EventQuery, EventReader
 
 EFFECT = "effect"
 
 
 @dataclass(frozen=True)
-class Choice:
+class EventFilter:
     """What is wanted. `effects` collects the ids of the effects that belong to the subject."""
 
     kinds: tuple[str, ...]
     subject: str | None
-    since: Since
+    since: EventQuery
     last: int | None
     effects: set[str] = field(default_factory=set)
 
     @classmethod
     def made(
-        cls, kinds: Collection[str], subject: str | None, since: Since | None, last: int | None
-    ) -> "Choice":
-        """A choice; raises UnknownName for a kind that was never defined."""
+        cls, kinds: Collection[str], subject: str | None, since: EventQuery | None, last: int | None
+    ) -> "EventFilter":
+        """A filter; raises UnknownName for a kind that was never defined."""
         import pulse_core.model.kinds  # noqa: F401  (defining the kinds is what registers them)
 
         for kind in kinds:
             if kind not in KINDS:
                 raise UnknownName("event kind", kind, KINDS)
-        return cls(tuple(kinds), subject, since or Since(), last)
+        return cls(tuple(kinds), subject, since or ALL_EVENTS, last)
 
     @property
     def streamed(self) -> tuple[str, ...]:
         """The kinds to ask of a stream; for a subject its effects too, since they say what belongs to it."""
         return (*self.kinds, EFFECT) if self.kinds and self.subject else self.kinds
 
-    def recorded(self, log: SqliteEventReader) -> Iterator[Event]:
+    def recorded(self, log: EventReader) -> Iterator[Event]:
         """What is in the log, oldest first."""
         rows = self._about(log) if self.subject is not None else self._all(log)
         return iter(rows)
@@ -67,13 +67,13 @@ class Choice:
     def _keys(self) -> Sequence[str]:
         return [key.format(self.subject) for key in ABOUT_PROCESS]
 
-    def _all(self, log: SqliteEventReader) -> Iterator[Event] | Sequence[Event]:
-        wanted = EventQuery(self.since.seq, self.since.at, self.kinds)
+    def _all(self, log: EventReader) -> Iterator[Event] | Sequence[Event]:
+        wanted = self.since._replace(kinds=self.kinds)
         if self.last is None:
             return log.events(wanted)
         return list(log.events(wanted, limit=self.last, newest_first=True))[::-1]
 
-    def _about(self, log: SqliteEventReader) -> Sequence[Event]:
+    def _about(self, log: EventReader) -> Sequence[Event]:
         """Through the index of subjects: its own events, its effects, and what became of those."""
         rows = {
             row.seq: row for subject in (self.subject or "", *self._keys()) for row in _with(log, subject)
@@ -89,18 +89,30 @@ class Choice:
         return found if self.last is None else found[len(found) - min(self.last, len(found)) :]
 
     def _fits(self, row: Event) -> bool:
-        late = row.seq > self.since.seq and (self.since.at is None or row.at >= self.since.at)
+        late = row.seq > self.since.since_seq and (
+            self.since.since_at is None or row.at >= self.since.since_at
+        )
         return late and (not self.kinds or row.kind in self.kinds)
 
 
-def _with(log: SqliteEventReader, subject: str) -> Iterator[Event]:
+def _with(log: EventReader, subject: str) -> Iterator[Event]:
     return log.events(EventQuery(subject=subject))
 
 
-def _own(log: SqliteEventReader, name: str) -> Event | None:
+def _own(log: EventReader, name: str) -> Event | None:
     """The effect of exactly this id."""
     try:
         row = log.event(name)
     except (UnknownName, Ambiguous):
         return None
     return row if row.kind == EFFECT and row.id == name else None
+
+
+def events(home: HomeContext, wanted: EventFilter, *, and_new: bool) -> Iterator[Mapping[str, Any]]:
+    """The events that are there, as JSON values, and then those that come, for ever, if they are wanted too."""
+    with home.events() as log:
+        head = log.head().seq
+        yield from (event.spelled() for event in wanted.recorded(log))
+    if and_new:
+        coming = follow(home, max(head, wanted.since.since_seq), wanted.streamed)
+        yield from filter(wanted.concerns, coming)

@@ -16,14 +16,14 @@ from pulse_core.rules.onion import at_once
 from pulse_core.tick.rule_folds import tamed
 
 
-class Explained(NamedTuple):
+class RuleTrace(NamedTuple):
     """What was folded, what each layer did (outermost first), and the verdict."""
 
     seen: CaveatedSnapshot
     layers: Sequence[LayerOutcome]
     verdict: Verdict
 
-    def told(self) -> dict[str, Any]:
+    def spelled(self) -> dict[str, Any]:
         """The same as JSON values; an effect whose key is open already would not be recorded again."""
         snapshot = self.seen.snapshot
         return {
@@ -56,7 +56,7 @@ class Explained(NamedTuple):
         }
 
 
-def explained(seen: CaveatedSnapshot, rules: Sequence[Rule], inside: FoldResult | None = None) -> Explained:
+def explain(seen: CaveatedSnapshot, rules: Sequence[Rule], inside: FoldResult | None = None) -> RuleTrace:
     """Fold the snapshot; `prev` is the same one, so that only what stands is answered, not what has changed.
 
     inside: what those said that are inside these rules, the user's own.
@@ -69,11 +69,11 @@ def explained(seen: CaveatedSnapshot, rules: Sequence[Rule], inside: FoldResult 
         return inner
 
     folding = compose(rules, heart, trace, lambda: time.perf_counter_ns() // 1000)
-    verdict = run(folding(seen.snapshot, seen.snapshot))
-    return Explained(seen, (*trace[::-1], *insight.layers[::-1]), verdict)
+    verdict = run_at_once(folding(seen.snapshot, seen.snapshot))
+    return RuleTrace(seen, (*trace[::-1], *insight.layers[::-1]), verdict)
 
 
-def run(folding: Awaitable[Verdict]) -> Verdict:
+def run_at_once(folding: Awaitable[Verdict]) -> Verdict:
     """The verdict of an onion that awaits nothing but itself."""
     verdict = at_once(folding)
     if verdict is None:

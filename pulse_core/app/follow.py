@@ -4,12 +4,10 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from pulse_adapters.config.home import Home
-from pulse_adapters.ipc.client import Client
-from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.app.context import HomeContext
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import NotAnswering
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import SETTLING
 from pulse_core.ports.readers import EventQuery
 
 LOOK = 0.25
@@ -18,18 +16,18 @@ LOOK = 0.25
 Spelled = Mapping[str, Any]
 
 
-def follow(home: Home, seq: int, kinds: Collection[str] = (), *, brief: bool = False) -> Iterator[Spelled]:
+def follow(
+    home: HomeContext, seq: int, kinds: Collection[str] = (), *, brief: bool = False
+) -> Iterator[Spelled]:
     """Events after row `seq` as they come, for ever; daemons may come and go meanwhile.
 
     brief: whoever asks will soon have what it waits for, so that no place has to be left for others.
     """
     while True:
         try:
-            with Client(home.socket) as client:
-                for item in client.stream("follow", since=seq, kinds=sorted(kinds), brief=brief):
-                    event: Spelled = item["event"]
-                    seq = int(event["seq"])
-                    yield event
+            for event in home.daemon.follow(seq, kinds, brief=brief):
+                seq = int(event["seq"])
+                yield event
         except NotAnswering:
             for event in _written(home, seq, kinds):
                 seq = int(event["seq"])
@@ -37,14 +35,14 @@ def follow(home: Home, seq: int, kinds: Collection[str] = (), *, brief: bool = F
             time.sleep(LOOK)
 
 
-def _written(home: Home, seq: int, kinds: Collection[str]) -> Iterator[Spelled]:
-    with SqliteEventReader(home.path) as log:
+def _written(home: HomeContext, seq: int, kinds: Collection[str]) -> Iterator[Spelled]:
+    with home.events() as log:
         yield from map(Event.spelled, log.events(EventQuery(since_seq=seq, kinds=tuple(kinds))))
 
 
-def settled(home: Home, effect: str) -> Spelled:
+def settled(home: HomeContext, effect: str) -> Spelled:
     """The event that settles this effect, when it has come."""
-    with SqliteEventReader(home.path) as log:
+    with home.events() as log:
         wish = log.event(effect)
     return first(follow(home, wish.seq, SETTLING, brief=True), lambda event: event["subject"] == effect)
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from pulse_core.app.incidents import IncidentFold
 from pulse_core.model.kinds import (
     ConditionCleared,
     ConditionRaised,
@@ -17,7 +18,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
 from pulse_core.model.stored_data import damaged
 from tests.events import SECOND, event
-from upulse_cli.incidents import Chronicle, lines
+from upulse_cli.views.incidents import lines
 
 MINUTE, HOUR = 60 * SECOND, 3_600 * SECOND
 LOG = "/srv/ok.log"
@@ -27,10 +28,10 @@ STARTED = DaemonStarted(version="1", pid=1)
 
 
 def told(now: int, *said: tuple[int, Payload, str]) -> Sequence[dict[str, Any]]:
-    chronicle = Chronicle()
+    chronicle = IncidentFold()
     for seq, (at, payload, subject) in enumerate(said, 1):
         chronicle.hear(event(seq, payload, subject, at=at))
-    return [one.told() for one in chronicle.heard(Moment(10**15 + now, "boot", now))]
+    return [one.spelled() for one in chronicle.heard(Moment(10**15 + now, "boot", now))]
 
 
 def error(at: int) -> tuple[int, Payload, str]:
@@ -78,10 +79,10 @@ def test_a_storm_is_told_by_a_line_of_it_though_most_are_only_counted() -> None:
 
 
 def test_evidence_that_was_altered_on_the_disk_is_said_to_be() -> None:
-    chronicle = Chronicle()
+    chronicle = IncidentFold()
     row = event(1, LINES, LOG)
     chronicle.hear(row._replace(data=damaged("it was altered")))
-    assert chronicle.all[0].told()["evidence"] == "(damaged: it was altered)"
+    assert chronicle.all[0].spelled()["evidence"] == "(damaged: it was altered)"
 
 
 def test_what_has_an_end_is_one_story_until_then() -> None:
