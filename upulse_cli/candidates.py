@@ -1,4 +1,4 @@
-"""Names in a home that a person may want to type: processes, effects, silences, kinds, vitals."""
+"""Names in a home that a person may want to type: processes, effects, kinds, vitals."""
 
 import os
 import tomllib
@@ -14,6 +14,7 @@ from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import one_line
 from pulse_core.ports.readers import EventQuery
+from upulse_cli.capabilities import packages
 
 NEWEST = 2_000
 """Rows at the end of the log in which effects are looked for: somebody waits at a prompt."""
@@ -52,14 +53,6 @@ def explained(home: Home, begun: str) -> Iterator[str]:
     yield from effects(home, begun)
 
 
-def silences(home: Home, _begun: str) -> Iterator[str]:
-    """The ids of the silences that hold."""
-    from upulse_cli.silencing import standing
-
-    for one in standing(home)["silences"]:
-        yield one["id"]
-
-
 def vitals(home: Home, _begun: str) -> Iterator[str]:
     """Every number that was sensed last."""
     from pulse_core.app.series import numbers
@@ -79,7 +72,7 @@ def kinds(_home: Home, _begun: str) -> Iterator[str]:
 
 def projections(_home: Home, _begun: str) -> Iterator[str]:
     """The parts of the state."""
-    from pulse_core.capabilities import FOLD
+    from pulse_core.composition import FOLD
 
     return iter(FOLD.projections)
 
@@ -106,8 +99,8 @@ SOURCES: Mapping[str, Callable[[Home, str], Iterator[str]]] = {
     "processes and effects": explained,
     "projections": projections,
     "scenes": scenes,
-    "silences": silences,
     "vitals": vitals,
+    **{name: source for package in packages() for name, source in getattr(package, "SOURCES", {}).items()},
 }
 
 

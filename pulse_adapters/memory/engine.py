@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any
 
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.engine.plugin import Projection
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from pulse_core.actions import declared
-from pulse_core.actions.reserved_keys import is_reserved
+from pulse_core.composition import declared, is_reserved
 from pulse_core.model.kinds import Effect
 from pulse_core.ports import EngineFault, FoldResult
 from pulse_core.projections import Snapshot

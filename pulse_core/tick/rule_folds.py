@@ -36,14 +36,28 @@ class FoldOutcome:
 
 
 class RuleFolds:
-    """Folds snapshots. survival: the built-in rules, outermost first; inside: what they are folded around."""
+    """Folds snapshots. survival: the rules of the reflex, outermost first; inside: what they are folded around.
+
+    rules: those of capabilities, between the two, in the whole fold alone: however many there are, the reflex folds no
+    more than survival.
+    """
 
     def __init__(
-        self, survival: Sequence[Rule], inside: Inside | None, submit: Submit, stopwatch: Stopwatch
+        self,
+        survival: Sequence[Rule],
+        inside: Inside | None,
+        submit: Submit,
+        stopwatch: Stopwatch,
+        rules: Sequence[Rule] = (),
     ) -> None:
-        self.survival, self.inside = tuple(survival), inside
+        self.survival, self.inside, self.rules = tuple(survival), inside, tuple(rules)
         self.submit, self.stopwatch = submit, stopwatch
         self._emitted: dict[str, Moment | None] = {}
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is anything that the reflex does not fold."""
+        return bool(self.inside or self.rules)
 
     async def reflex(self, prev: Snapshot, curr: Snapshot) -> FoldOutcome:
         """Fold the survival rules around a quiet heart, and record what they wish."""
@@ -67,12 +81,15 @@ class RuleFolds:
             nonlocal whose
             insight = await self.inside(prev, curr) if self.inside else FoldResult()
             whose = insight.commit or NOBODY
-            verdict = tamed(insight.verdict)
             inner[:] = insight.layers
+            return tamed(insight.verdict)
+
+        async def all_but_survival(prev: Snapshot, curr: Snapshot) -> Verdict:
+            verdict = tamed(await compose(self.rules, heart, trace, self.stopwatch)(prev, curr))
             theirs.update(id(effect) for effect in verdict.effects)
             return verdict
 
-        verdict = await compose(self.survival, heart, trace, self.stopwatch)(prev, curr)
+        verdict = await compose(self.survival, all_but_survival, trace, self.stopwatch)(prev, curr)
         passed = [effect for effect in verdict.effects if id(effect) in theirs or effect.key in ABOUT_RULES]
         self._emitted = {key: at for key, at in self._emitted.items() if is_news(key, at, curr)}
         emitted = await self._submitted([one for one in passed if one.key not in self._emitted], curr)
@@ -98,7 +115,7 @@ def is_news(key: str, settled: Moment | None, curr: Snapshot) -> bool:
 
 
 def tamed(verdict: Verdict) -> Verdict:
-    """The verdict of rules from outside the package: none of their effects is survival's."""
+    """The verdict of rules that are not survival's: none of their effects is."""
     effects = tuple(
         effect.model_copy(update={"survival": False}) if effect.survival else effect
         for effect in verdict.effects

@@ -14,13 +14,13 @@ from pulse_adapters.memory import MemoryHosts, MemoryRevisions
 from pulse_adapters.memory.engine import MemoryRuleHost
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectCancelled
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
 from pulse_core.ports import CannotLoad, FoldResult, Hosts, Revision, RuleHost, UserProjectionState
-from pulse_core.projections import Snapshot, State
+from pulse_core.projections import Snapshot
 from pulse_core.settings import Settings
 
 SETTINGS = Settings.model_validate({"engine": {"deadline": "2s"}})
@@ -119,7 +119,7 @@ def kill(host: RuleHost) -> None:
 def at(tick: int, events: Sequence[Event] = (), provisional: int = 0) -> Snapshot:
     """A snapshot that knows of these events; the last ones of them are only provisional."""
     now = Moment(10**15 + tick * 10**6, "boot", tick * 10**6)
-    projected = FOLD(State(), events)
+    projected = FOLD(FOLD.start, events)
     projected = replace(projected, seq=len(events) - provisional, provisional=provisional)
     return Snapshot(tick, now, SETTINGS, state=projected)
 

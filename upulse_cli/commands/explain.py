@@ -37,7 +37,7 @@ def explain(
     from pulse_core.app.explain import explain as explained
     from pulse_core.app.snapshots import CaveatedSnapshot
     from pulse_core.app.snapshots import snapshot as snapshot_at
-    from pulse_core.rules.survival import SURVIVAL
+    from pulse_core.composition import WHOLE
     from upulse_cli.engine.inside import inside
     from upulse_cli.moments import moment
     from upulse_cli.wiring.home import found_home, home_context
@@ -45,7 +45,7 @@ def explain(
     where = found_home(home)
     snapshot, caveats = snapshot_at(home_context(where), moment(at, "--at"))
     own = inside(where, snapshot, engine)
-    told = explained(CaveatedSnapshot(snapshot, (*caveats, *own.caveats)), SURVIVAL, own.insight).spelled()
+    told = explained(CaveatedSnapshot(snapshot, (*caveats, *own.caveats)), WHOLE, own.insight).spelled()
     if as_json:
         return put_json(told)
     from upulse_cli.views.explain import tree

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from pulse_core.actions import complaint
+from pulse_core.composition import complaint
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.vitals import Sample

@@ -9,7 +9,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.app.state import foldable, in_batches, settings_for, state_at
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import iso

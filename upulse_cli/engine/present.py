@@ -13,7 +13,7 @@ from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.app.snapshots import current_snapshot
 from pulse_core.app.state import current_state, foldable, in_batches, settings_for, state_at
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import WINDOW_US, Sample, Window

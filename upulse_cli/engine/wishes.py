@@ -8,13 +8,13 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.app.explain import run_at_once
 from pulse_core.app.status import DAEMON
+from pulse_core.composition import WHOLE
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import iso
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import Snapshot
 from pulse_core.rules import compose
-from pulse_core.rules.survival import SURVIVAL
 from pulse_core.tick.rule_folds import tamed
 from upulse_cli.engine.past import Then
 
@@ -51,7 +51,7 @@ def through_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequen
     async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
         return inner
 
-    whole = run_at_once(compose(SURVIVAL, heart)(prev, curr))
+    whole = run_at_once(compose(WHOLE, heart)(prev, curr))
     return tuple(effect for effect in whole.effects if id(effect) in theirs)
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ErrorReported, Paused
 from pulse_core.ports import CannotLoad, EngineFault, UserProjectionState
-from pulse_core.projections import State
 from tests.events import event
 from tests.integration.rule_host.rule_host_engines import (
     at,
@@ -98,7 +98,7 @@ async def test_its_version_changes_with_its_code_but_not_with_a_comment(tmp_path
 async def test_what_is_provisional_is_not_kept(tmp_path: Path) -> None:
     async with host_supervisor(written(tmp_path, SHOWS, COUNTS)) as host:
         host.feed([error(1)])
-        await folded(host, 2, state=replace(State(), provisional=1))
+        await folded(host, 2, state=replace(FOLD.start, provisional=1))
         assert await host.keep() == {}
         await folded(host, 3, state=grown([error(1)]))
         assert {name: one.seq for name, one in (await host.keep()).items()} == {"counts": 1, "last": 1}

@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 
+from pulse_core.composition import SURVIVAL
+from pulse_core.llm.rule import EndpointPlan, attempts, llm_watchdog, quiet_for
+from pulse_core.llm.rule import story as story_of
+from pulse_core.llm.settings import ENDPOINTS
 from pulse_core.model.kinds import (
     Effect,
     Paused,
@@ -12,12 +16,9 @@ from pulse_core.model.kinds import (
     ProcessStartRequested,
     ProcessStopRequested,
     ProcessUp,
-    SilenceAdded,
 )
 from pulse_core.projections import Condition, Measure
-from pulse_core.rules.survival import SURVIVAL
-from pulse_core.rules.survival.llm_watchdog import EndpointPlan, attempts, llm_watchdog, quiet_for
-from pulse_core.rules.survival.llm_watchdog import story as story_of
+from pulse_core.silences.events import SilenceAdded
 from pulse_core.testing import Story, given
 
 MINUTE = 60_000_000
@@ -511,7 +512,7 @@ def test_what_was_tried_long_before_anything_else_is_not_charged(
     others = (Measure("collect", story.now.plus(-MINUTE), story.now),)
     condition = Condition(story.now, "down", story.now, "no answer", measures=(*others, *tried_then))
     story.after("300m")
-    found = attempts(story.settings.llm[0], story.settings.process[0], condition, story.snapshot)
+    found = attempts(ENDPOINTS.of(story.settings)[0], story.settings.process[0], condition, story.snapshot)
     assert found == [moments[minute] for minute in charged]
 
 

@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from pulse_core.llm.conclusion import LlmHistory, LlmLook, conclude, judged
+from pulse_core.llm.endpoint import PREFIX, excuse, is_spared, name_of
+from pulse_core.llm.settings import ENDPOINTS, LlmSettings
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
@@ -12,9 +15,7 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Clock, Prober, ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections import CurrentState
-from pulse_core.rules.survival.endpoint import PREFIX, excuse, is_spared, name_of
-from pulse_core.settings import LlmSettings, Settings
-from pulse_core.watch.llm_conclusion import LlmHistory, LlmLook, conclude, judged
+from pulse_core.settings import Settings
 
 UNWATCHED_S = 3_600.0
 SOON_S = 0.05
@@ -83,7 +84,7 @@ class Llm:
     @property
     def timeout(self) -> float:
         """Seconds that `collect` may take: it returns at the next answer, or when another question is due."""
-        longest = max((llm.interval + llm.timeout for llm in self.settings().llm), default=0)
+        longest = max((llm.interval + llm.timeout for llm in ENDPOINTS.of(self.settings())), default=0)
         return longest / US_PER_SECOND + SLACK_S
 
     def should_wake(self, window: Window) -> bool:
@@ -103,7 +104,7 @@ class Llm:
         return Reading(data, tuple(drafts))
 
     def _unwatched(self) -> Iterator[Draft]:
-        watched = {name_of(llm) for llm in self.settings().llm}
+        watched = {name_of(llm) for llm in ENDPOINTS.of(self.settings())}
         for name in self.facts().conditions.raised:
             if name.startswith(PREFIX) and name not in watched:
                 yield Draft(ConditionCleared(evidence="it is not watched any more"), subject=name)
@@ -111,7 +112,7 @@ class Llm:
     def _meet(self) -> None:
         """Know exactly the endpoints in the settings."""
         known, self._endpoints = self._endpoints, {}
-        for llm in self.settings().llm:
+        for llm in ENDPOINTS.of(self.settings()):
             endpoint = known.get(llm.url) or EndpointState(llm, trail=self._left_by_another(llm))
             endpoint.llm = llm
             self._endpoints[llm.url] = endpoint

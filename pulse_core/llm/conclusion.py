@@ -2,13 +2,13 @@
 
 from typing import NamedTuple
 
+from pulse_core.llm.endpoint import DOWN, REFUSES, TLS, UNREACHABLE, name_of
+from pulse_core.llm.settings import LlmSettings
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
 from pulse_core.ports import ProbeResult, Trouble
 from pulse_core.projections import Condition
-from pulse_core.rules.survival.endpoint import DOWN, REFUSES, TLS, UNREACHABLE, name_of
-from pulse_core.settings import LlmSettings
 
 STATES = {
     Trouble.TLS_EXPIRED: TLS,

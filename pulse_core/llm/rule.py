@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pulse_core.llm.endpoint import DOWN, PREFIX, begun, excuse, name_of, process_of
+from pulse_core.llm.settings import ENDPOINTS, LlmSettings
 from pulse_core.model.actions import RESTART_PROCESS
 from pulse_core.model.durations import rough
 from pulse_core.model.kinds import Effect
@@ -11,11 +13,10 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import FOR
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.endpoint import DOWN, PREFIX, begun, excuse, name_of, process_of
 from pulse_core.rules.survival.notices import call_off, named, tell
 from pulse_core.rules.survival.outage import explained
 from pulse_core.rules.survival.process_status import exhausted, restart_key
-from pulse_core.settings import LlmSettings, ProcessSettings, RestartSettings
+from pulse_core.settings import ProcessSettings, RestartSettings
 
 KEY, PROCESSES = "llm", "process-alive"
 
@@ -33,7 +34,7 @@ class EndpointPlan(NamedTuple):
 async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Restart what serves an endpoint that gives no good answer, with patience, and tell if that does not help."""
     verdict = (await inner(prev, curr)).plus(*over(curr))
-    for llm in {llm.url: llm for llm in curr.settings.llm}.values():
+    for llm in {llm.url: llm for llm in ENDPOINTS.of(curr.settings)}.values():
         condition = curr.conditions[name_of(llm)]
         if condition is None:
             continue

@@ -1,10 +1,11 @@
 """What the sense and the rule for LLM endpoints agree on: names, states, and when silence is nobody's fault."""
 
+from pulse_core.llm.settings import LlmSettings
 from pulse_core.model.durations import rough
 from pulse_core.model.moment import Moment
 from pulse_core.projections import State
 from pulse_core.rules.survival.process_status import restart_key
-from pulse_core.settings import LlmSettings, ProcessSettings, Settings
+from pulse_core.settings import ProcessSettings, Settings
 
 PREFIX = "llm:"
 """What the names of the conditions begin with; the URL follows."""

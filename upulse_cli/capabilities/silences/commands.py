@@ -8,32 +8,38 @@ from upulse_cli.naming import completed_by
 from upulse_cli.options import AsJson, HomeDir, Why, group
 from upulse_cli.speech import console, put, put_json, say
 
-app = group("Hold effects back for a while: list, add and remove silences.")
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(silences, name="silence")
+
+
+silences = group("Hold effects back for a while: list, add and remove silences.")
 
 LONGEST_DAYS = 30
 LONGEST_MATCH = 500
 
 
-@app.command("list")
+@silences.command("list")
 def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
     """List what is held back now, and what comes again.
 
     Those of the settings, [[silence]], come again at their times, which are in UTC.
     """
-    from upulse_cli.silencing import standing
+    from upulse_cli.capabilities.silences.state import listed
     from upulse_cli.wiring.home import found_home
 
-    silences = standing(found_home(home))
+    found = listed(found_home(home))
     if as_json:
-        return put_json(silences)
-    if not any(silences.values()):
+        return put_json(found)
+    if not any(found.values()):
         return say("Nothing is held back; upulse silence add holds effects back for a while.")
-    from upulse_cli.views.silences import tables
+    from upulse_cli.capabilities.silences.views import tables
 
-    return console().print(tables(silences))
+    return console().print(tables(found))
 
 
-@app.command()
+@silences.command()
 def add(
     match: Annotated[
         str,
@@ -53,16 +59,16 @@ def add(
     back.
     """
     from pulse_core.app.append import AppendRequest, append
+    from upulse_cli.capabilities.silences.state import strange
     from upulse_cli.moments import duration, took
-    from upulse_cli.silencing import unheard_of
     from upulse_cli.speech import say_when
     from upulse_cli.views.events import short
     from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
     expires = lasts(duration(lasting, "--for"))
-    if strange := unheard_of(where, sound(match)):
-        say(strange)
+    if words := strange(where, sound(match)):
+        say(words)
     answer = append(
         home_context(where), AppendRequest("silence-added", match, {"expires_us": expires, "why": why})
     )
@@ -74,7 +80,7 @@ def add(
     say_when(answer)
 
 
-@app.command()
+@silences.command()
 def remove(
     silence: Annotated[
         str,
@@ -88,12 +94,13 @@ def remove(
 ) -> None:
     """End a silence before its time."""
     from pulse_core.app.append import AppendRequest, append
-    from upulse_cli.silencing import meant, standing
+    from pulse_core.silences.listing import the_one
+    from upulse_cli.capabilities.silences.state import listed
     from upulse_cli.speech import say_when
     from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
-    one = meant(standing(where)["silences"], silence)
+    one = the_one(listed(where)["silences"], silence)
     answer = append(home_context(where), AppendRequest("silence-removed", one["id"]))
     say(f"{one['match']} is no longer held back by this silence.")
     say_when(answer)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import SilenceAdded, SilenceRemoved
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import plain
 from pulse_core.model.stored_data import REDACTED
+from pulse_core.projections import Projection
+from pulse_core.silences.events import SilenceAdded, SilenceRemoved
 
 
 class Silence(NamedTuple):
@@ -59,3 +60,6 @@ def _added(event: Event) -> Silence:
     return Silence(
         event.subject, event.moment, int(data["expires_us"]), event.actor, str(data.get("why", ""))
     )
+
+
+SILENCES = Projection("silences", 1, Silences, KINDS, after)

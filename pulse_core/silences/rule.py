@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from pulse_core.model.durations import rough
-from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.settings import SilenceSettings
+from pulse_core.rules.survival.holds import Hold, longest_hold
+from pulse_core.silences.projection import SILENCES
+from pulse_core.silences.settings import WINDOWS, SilenceSettings
 
 MINUTE = 60_000_000
 DAY = 1_440 * MINUTE
@@ -20,20 +19,12 @@ LOOK_BACK = 7
 """Days: no window is longer."""
 
 
-class ActiveSilence(NamedTuple):
-    """A silence that holds now: which keys, for how many microseconds more, and whose it is, in words."""
-
-    match: str
-    left_us: int
-    whose: str
-
-
 async def silence(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Hold back every effect whose key matches a silence that holds, and look again when that ends."""
     verdict = await inner(prev, curr)
     if not verdict.effects or not (quiet := tuple(in_force(curr))):
         return verdict
-    held = {effect.key: by for effect in verdict.effects if (by := _by(effect, quiet))}
+    held = {effect.key: by for effect in verdict.effects if (by := longest_hold(effect.key, quiet))}
     kept = tuple(effect for effect in verdict.effects if effect.key not in held)
     for key, by in held.items():
         note = f"{key} is held back by {by.whose}, for another {rough(by.left_us)}"
@@ -41,26 +32,15 @@ async def silence(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     return replace(verdict, effects=kept) if held else verdict
 
 
-def is_silenced(effect: Effect, curr: Snapshot) -> bool:
-    """Whether a silence holds it back; for a rule outside of this one."""
-    return _by(effect, tuple(in_force(curr))) is not None
-
-
-def in_force(curr: Snapshot) -> Iterator[ActiveSilence]:
+def in_force(curr: Snapshot) -> Iterator[Hold]:
     """The silences that hold now: those that a person has added, then the recurring ones of the settings."""
-    for one in curr.silences.holding(curr.now).values():
+    for one in curr.of(SILENCES).holding(curr.now).values():
         whose = f"the silence {one.match!r} of {one.by}{f' ({one.why})' if one.why else ''}"
-        yield ActiveSilence(one.match, one.left(curr.now), whose)
-    for window in curr.settings.silence:
+        yield Hold(one.match, one.left(curr.now), whose)
+    for window in WINDOWS.of(curr.settings):
         if (left := remaining(window, curr.now.at)) > 0:
             why = f" ({window.why})" if window.why else ""
-            yield ActiveSilence(window.match, left, f"the recurring silence {window.match!r}{why}")
-
-
-def _by(effect: Effect, quiet: tuple[ActiveSilence, ...]) -> ActiveSilence | None:
-    """The silence that holds it back for longest, or None."""
-    fitting = (one for one in quiet if fnmatchcase(effect.key, one.match))
-    return max(fitting, key=lambda one: one.left_us, default=None)
+            yield Hold(window.match, left, f"the recurring silence {window.match!r}{why}")
 
 
 def remaining(window: SilenceSettings, at: int) -> int:

@@ -7,15 +7,19 @@ import pytest
 from hypothesis import given as over
 from hypothesis import strategies as st
 
-from pulse_core.model.kinds import Effect, ProcessDied, SilenceAdded, SilenceRemoved
+from pulse_core.composition import holds
+from pulse_core.model.kinds import Effect, ProcessDied
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.blast_radius import blast_radius
+from pulse_core.rules.survival.blast_radius import blast_radius_with
 from pulse_core.rules.survival.process_watchdog import process_watchdog
-from pulse_core.rules.survival.silence import DAY, next_start, remaining, silence
-from pulse_core.settings import SilenceSettings
+from pulse_core.silences.events import SilenceAdded, SilenceRemoved
+from pulse_core.silences.rule import DAY, next_start, remaining, silence
+from pulse_core.silences.settings import SilenceSettings
 from pulse_core.testing import Story, given
+
+blast_radius = blast_radius_with(holds)
 
 HOUR_US = 3_600_000_000
 KEYS = ("restart-process:gateway", "restart-process:worker", "notify:flapping:gateway")
