@@ -13,7 +13,6 @@ from pulse_core.ports import FoldResult
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import at_once
-from pulse_core.tick.rule_folds import tamed
 
 
 class RuleTrace(NamedTuple):
@@ -63,10 +62,9 @@ def explain(seen: CaveatedSnapshot, rules: Sequence[Rule], inside: FoldResult | 
     """
     trace: list[LayerOutcome] = []
     insight = inside or FoldResult()
-    inner = tamed(insight.verdict)
 
     async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
-        return inner
+        return insight.verdict
 
     folding = compose(rules, heart, trace, lambda: time.perf_counter_ns() // 1000)
     verdict = run_at_once(folding(seen.snapshot, seen.snapshot))

@@ -88,14 +88,20 @@ def encode(payload: Payload) -> str:
         raise TypeError(
             f"the kind {payload.kind!r} is not registered; name it in the kinds of its capability"
         )
+    text = written(payload)
     try:
-        text = payload.model_dump_json(exclude_defaults=True, warnings=False)
         type(payload).model_validate_json(text)
     except ValidationError as error:
         raise Refused(f"{payload.kind}: {describe(error)}") from error
+    return text
+
+
+def written(payload: Payload) -> str:
+    """The payload as JSON text, of one that was checked already; raises Refused if it can't be written."""
+    try:
+        return payload.model_dump_json(exclude_defaults=True, warnings=False)
     except ValueError as error:
         raise Refused(f"{payload.kind}: it cannot be written as JSON ({error})") from error
-    return text
 
 
 def parse(kind: str, data: dict[str, Json]) -> Payload:
