@@ -14,7 +14,6 @@ from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import one_line
 from pulse_core.ports.readers import EventQuery
-from upulse_cli.capabilities import packages
 
 NEWEST = 2_000
 """Rows at the end of the log in which effects are looked for: somebody waits at a prompt."""
@@ -90,7 +89,8 @@ def instances(_home: Home, _begun: str) -> Iterator[str]:
     return (name for path in paths if (name := instance_at(Path(path))))
 
 
-SOURCES: Mapping[str, Callable[[Home, str], Iterator[str]]] = {
+Source = Callable[[Home, str], Iterator[str]]
+SOURCES: Mapping[str, Source] = {
     "effects": effects,
     "instances": instances,
     "kinds": kinds,
@@ -100,14 +100,13 @@ SOURCES: Mapping[str, Callable[[Home, str], Iterator[str]]] = {
     "projections": projections,
     "scenes": scenes,
     "vitals": vitals,
-    **{name: source for package in packages() for name, source in getattr(package, "SOURCES", {}).items()},
 }
 
 
-def candidates(source: str, home: str | None, begun: str) -> list[str]:
+def candidates(source: str | Source, home: str | None, begun: str) -> list[str]:
     """What a home knows of this sort that begins so; nothing, if it can't be read: a prompt is no place for words."""
     try:
-        found = SOURCES[source](Home.resolve(home), begun)
+        found = (SOURCES[source] if isinstance(source, str) else source)(Home.resolve(home), begun)
         return [one_line(name) for name in dict.fromkeys(found) if name.startswith(begun)]
     except (PulseError, OSError):
         return []

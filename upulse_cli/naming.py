@@ -1,10 +1,13 @@
 """`--instance NAME` beside `--home DIR`, on every command that takes a home and before the commands."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
+
+if TYPE_CHECKING:
+    from upulse_cli.candidates import Source
 
 GIVEN = "upulse.instance"
 """Where a context, and those within it, remember the instance that was named."""
@@ -12,8 +15,8 @@ GIVEN = "upulse.instance"
 HELP = "Instance, whose home is ~/.upulse-NAME; else UPULSE_INSTANCE."
 
 
-def completed_by(source: str) -> Callable[[typer.Context, str], list[str]]:
-    """What completes a value: the names that `upulse_cli.candidates` knows; imported only when a shell asks."""
+def completed_by(source: "str | Source") -> Callable[[typer.Context, str], list[str]]:
+    """What completes a value: a source, or the name of one in `upulse_cli.candidates`, imported when a shell asks."""
 
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         from upulse_cli.candidates import candidates
