@@ -78,7 +78,7 @@ def projections(_home: Home, _begun: str) -> Iterator[str]:
 
 def scenes(_home: Home, _begun: str) -> Iterator[str]:
     """What can be played."""
-    from upulse_cli.scenes import SCENES
+    from pulse_core.app.demo import SCENES
 
     return iter(SCENES)
 

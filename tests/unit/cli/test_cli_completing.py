@@ -64,7 +64,6 @@ class Words:
         ("upulse status --instance w", ["worker"]),
         ("upulse why 'gate", ["gateway"]),
         ("upulse effect cancel g", ["gateway"]),
-        ("upulse silence remove g", ["gateway"]),
         ("upulse state g", ["gateway"]),
         ("upulse vitals g", ["gateway"]),
         ("upulse demo g", ["gateway"]),
