@@ -84,7 +84,7 @@ def projections(_home: Home, _begun: str) -> Iterator[Candidate]:
 
 def scenes(_home: Home, _begun: str) -> Iterator[Candidate]:
     """What can be played."""
-    from upulse_cli.scenes import SCENES
+    from pulse_core.app.demo import SCENES
 
     return (Candidate(name, scene.about) for name, scene in SCENES.items())
 

@@ -22,9 +22,10 @@ def demo(
 
     Plays in a home of its own with a daemon of its own, and leaves nothing behind.
     """
-    from upulse_cli.scenes import SCENES, played, scene_called, stage
+    from pulse_core.app.demo import SCENES, play, scene_called
     from upulse_cli.views.events import line
     from upulse_cli.views.incidents import tree
+    from upulse_cli.wiring.demo import demo_stage
 
     if scene is None:
         for name, one in SCENES.items():
@@ -32,8 +33,8 @@ def demo(
         return
     chosen = scene_called(scene)
     say(f"{scene}: {chosen.about}")
-    with stage(chosen) as home:
-        answer = played(chosen, home)
+    with demo_stage(chosen) as stage:
+        answer = play(chosen, stage)
     say(f"what goes wrong: {answer.broken}")
     for event in answer.events:
         put(one_line(line(event)))

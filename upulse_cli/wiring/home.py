@@ -19,6 +19,11 @@ from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
 from upulse_cli.views.fold_progress import fold_progress
 
 
+def meant_home(option: str | None) -> Home:
+    """The home that `--home` means, or the environment, whether there is one or not."""
+    return Home.resolve(option)
+
+
 def found_home(option: str | None) -> Home:
     """The home that `--home` means, or the environment; raises NoHome if there is none."""
     home = Home.resolve(option)
