@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from pulse_core.ports.user_rules import UserRules
 
 
+def meant_home(option: str | None) -> Home:
+    """The home that `--home` means, or the environment, whether there is one or not."""
+    return Home.resolve(option)
+
+
 def found_home(option: str | None) -> Home:
     """The home that `--home` means, or the environment; raises NoHome if there is none."""
     home = Home.resolve(option)
