@@ -21,7 +21,7 @@ from pulse_core.ports import (
 )
 from pulse_core.projections import Snapshot, State
 from pulse_core.rules import Rule, compose
-from pulse_core.rules.onion import Answer, Inner, Trace, name_of
+from pulse_core.rules.onion import Answer, Inner, Trace, name_of, not_survivals
 
 
 @dataclass
@@ -161,7 +161,7 @@ class MemoryRuleHost:
         seen = replace(curr, state=self.state, own=values)
         verdict = await compose(rules, trace=trace)(prev, seen)
         faults += [EngineFault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error"]
-        return FoldResult(verdict, tuple(trace), tuple(faults))
+        return FoldResult(not_survivals(verdict, curr), tuple(trace), tuple(faults))
 
     def quarantine(self, rules: Sequence[str]) -> None:
         self.passed_over = frozenset(rules)

@@ -180,7 +180,7 @@ class ChildRuleHost:
         answer = await self._child.ask({**self._news.of(curr), "do": "fold"}, self._seconds)
         if answer is None:
             return FoldResult(faults=(await self._child.epitaph(),))
-        insight = insight_of(answer)
+        insight = insight_of(answer, curr.tick, self.defined)
         if self._child.scratch.is_over():
             self._child.spoil("nothing, but filled its scratch folder")
             insight = insight._replace(faults=(*insight.faults, await self._child.epitaph()))
@@ -209,7 +209,7 @@ class ChildRuleHost:
         if answer is None:
             return Replayed({}, {}, await self._child.epitaph())
         try:
-            return replayed_of(answer, len(ticks))
+            return replayed_of(answer, len(ticks), self.defined)
         except ValueError as error:
             self._child.spoil(f"what nobody understands ({error})")
             return Replayed({}, {}, await self._child.epitaph())

@@ -32,7 +32,7 @@ class Wake(IntEnum):
 class Payload(BaseModel):
     """Base of all payloads. `kind` is kebab-case; `by` is the least role that may append it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     kind: ClassVar[str] = ""
     by: ClassVar[Role] = Role.DAEMON
@@ -63,6 +63,17 @@ def close_registry() -> None:
     _is_complete = True
 
 
+def build_models(base: type[BaseModel] = BaseModel) -> None:
+    """Build every model whose building was deferred, so that no caller waits for it at its first use.
+
+    A command needs few of them; a process that stays needs them all, and soon.
+    """
+    for model in base.__subclasses__():
+        if model.__module__.startswith("pulse_core."):
+            model.model_rebuild()
+        build_models(model)
+
+
 def decode(kind: str, data: str) -> Payload | None:
     """The payload of a stored row, or None if the kind is unknown to this version or the data was redacted."""
     model = KINDS.get(kind)
@@ -88,14 +99,20 @@ def encode(payload: Payload) -> str:
         raise TypeError(
             f"the kind {payload.kind!r} is not registered; name it in the kinds of its capability"
         )
+    text = written(payload)
     try:
-        text = payload.model_dump_json(exclude_defaults=True, warnings=False)
         type(payload).model_validate_json(text)
     except ValidationError as error:
         raise Refused(f"{payload.kind}: {describe(error)}") from error
+    return text
+
+
+def written(payload: Payload) -> str:
+    """The payload as JSON text, of one that was checked already; raises Refused if it can't be written."""
+    try:
+        return payload.model_dump_json(exclude_defaults=True, warnings=False)
     except ValueError as error:
         raise Refused(f"{payload.kind}: it cannot be written as JSON ({error})") from error
-    return text
 
 
 def parse(kind: str, data: dict[str, Json]) -> Payload:

@@ -48,6 +48,8 @@ class EngineFault(NamedTuple):
 class FoldResult(NamedTuple):
     """What came of a fold: the verdict, what each layer did (innermost first), and the faults.
 
+    Each effect of the verdict bears the rule whose it is and the tick, and none is survival's.
+
     commit: whose rules were asked; nothing if nobody's were, or nobody says.
     """
 

@@ -145,7 +145,7 @@ class Story:
         self._ticks += 1
         keys = curr.effects.keys
         self.emitted = tuple(
-            effect.model_copy(update={"tick": curr.tick})
+            effect
             for effect in self.verdict.effects
             if effect.key not in keys and (effect.survival or not is_too_soon(effect, curr))
         )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -77,7 +78,7 @@ def supervised(tmp_path: Path) -> Iterator[Callable[[Path], "subprocess.Popen[by
     begun: list[subprocess.Popen[bytes]] = []
 
     def start(script: Path) -> "subprocess.Popen[bytes]":
-        loop = f"while :; do {sys.executable} {script.name}; done"
+        loop = f"while :; do {shlex.quote(sys.executable)} {script.name}; done"
         begun.append(subprocess.Popen(["sh", "-c", loop], cwd=script.parent, start_new_session=True))
         return begun[0]
 

@@ -201,6 +201,21 @@ async def test_an_answer_that_is_no_verdict_is_a_fault(house: House) -> None:
     assert [fault.whose for fault in insight.faults] == ["rule:raises"]
 
 
+FORGES = """
+async def forges(prev, curr, inner):
+    wish = Effect(action="note", key="f", survival=True, rule="blast_radius", tick=99)
+    verdict = await inner(prev, curr)
+    return Verdict((*(one.model_copy(update={"tick": 7}) for one in verdict.effects), wish), verdict.tick_ms)
+"""
+
+
+async def test_each_effect_bears_whose_it_is_and_the_tick_and_none_is_survivals(house: House) -> None:
+    host = await house.start(FORGES + WISHES + "RULES = [forges, wishes]\n")
+    insight = await host.fold(at(1), at(2))
+    told = [(one.key, one.rule, one.tick, one.survival) for one in insight.verdict.effects]
+    assert told == [("tick-2", "wishes", 2, False), ("f", "forges", 2, False)]
+
+
 async def test_rules_see_the_events_that_a_tick_knows_of_and_no_later_ones(house: House) -> None:
     host = await house.start(COUNTS)
     events = wished(3)

@@ -15,7 +15,6 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import Snapshot
 from pulse_core.rules import compose
-from pulse_core.tick.rule_folds import tamed
 from upulse_cli.engine.past import Then
 
 
@@ -45,14 +44,12 @@ def wished(effect: Effect, then: Then) -> Wished:
 
 def through_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequence[Effect]:
     """Those of the engine's effects that the survival rules let pass."""
-    inner = tamed(verdict)
-    theirs = {id(effect) for effect in inner.effects}
 
     async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
-        return inner
+        return verdict
 
     whole = run_at_once(compose(WHOLE, heart)(prev, curr))
-    return tuple(effect for effect in whole.effects if id(effect) in theirs)
+    return tuple(effect for effect in whole.effects if not effect.survival)
 
 
 def emitted(home: Home, at: int, first: int, last: int) -> Iterator[Wished]:

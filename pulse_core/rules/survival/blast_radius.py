@@ -1,6 +1,6 @@
 """The global budget: however wrong the rules are, they act only so often."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,11 +21,11 @@ CALM = 10 * MINUTE
 
 
 class ActionBudget(NamedTuple):
-    """One of the two budgets: when of it was spent in the last minute, and the effects (their `id`) beyond it."""
+    """One of the two budgets: when of it was spent in the last minute, and the keys of the effects beyond it."""
 
     topic: str
     spent: Sequence[Moment]
-    held: frozenset[int]
+    held: frozenset[str]
 
 
 def blast_radius_with(holds: Holds) -> Rule:
@@ -43,7 +43,7 @@ def blast_radius_with(holds: Holds) -> Rule:
         )
         held = frozenset().union(*(one.held for one in both))
         if held:
-            kept = tuple(effect for effect in verdict.effects if id(effect) not in held)
+            kept = tuple(effect for effect in verdict.effects if effect.key not in held)
             verdict = replace(verdict, effects=kept)
         for one in both:
             verdict = told_of(one, verdict, curr, holds)
@@ -77,10 +77,11 @@ def recent(moments: Sequence[Moment], curr: Snapshot) -> Sequence[Moment]:
 
 def over(
     limit: int, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot, survival: bool
-) -> Iterator[int]:
-    """Which effects (their `id`) of survival's, or of the others, are too many."""
-    wanted = [one for one in verdict.effects if one.survival == survival and is_new_action(one, curr)]
-    return map(id, wanted[max(0, limit - len(spent)) :] if limit else ())
+) -> Sequence[str]:
+    """The keys of those effects of survival's, or of the others, that are too many."""
+    new = (one for one in verdict.effects if one.survival == survival and is_new_action(one, curr))
+    wanted = list(dict.fromkeys(one.key for one in new))
+    return wanted[max(0, limit - len(spent)) :] if limit else ()
 
 
 def is_new_action(effect: Effect, curr: Snapshot) -> bool:
