@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from pulse_adapters.workers.environment import HANDS_MARK
 from pulse_adapters.workers.proc import ProcStat, carries, descendants, entry, environment, pids, send
+from pulse_core.ports import ProcessId
 
 PATIENCE = 2.0
 """Seconds after which what is not dead is left: it sleeps uninterruptibly, or belongs to somebody else."""
@@ -27,11 +28,11 @@ def table() -> Table:
 def end(chosen: Chosen, patience: float = PATIENCE) -> bool:
     """Kill what is chosen, its descendants, and what those begin meanwhile; whether nothing is left."""
     until = time.monotonic() + patience
-    known: set[ProcStat] = set()
+    known: set[ProcessId] = set()
     quiet = 0
     while quiet < 2:  # what is just being executed shows no mark: only the second empty search is believed
         left = _left(chosen, known)
-        known |= left
+        known |= {one.found for one in left}
         for one in left:
             with suppress(OSError):
                 send(one.found, signal.SIGKILL)
@@ -86,10 +87,10 @@ def _answers(pid: int, theirs: Collection[int], now: Table) -> int:
     return pid
 
 
-def _left(chosen: Chosen, known: set[ProcStat]) -> set[ProcStat]:
-    now, before = table(), {one.found for one in known}
+def _left(chosen: Chosen, known: set[ProcessId]) -> set[ProcStat]:
+    now = table()
     found = {pid for pid in chosen(now) if pid in now} | {
-        one.pid for one in now.values() if one.found in before
+        one.pid for one in now.values() if one.found in known
     }
     return {now[pid] for pid in descendants(found, now) if pid != os.getpid()}
 
