@@ -5,8 +5,8 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from pulse_adapters.host.proc import TICKS_PER_SECOND, entry
 from pulse_adapters.workers.environment import passed_on
+from pulse_adapters.workers.proc import TICKS_PER_SECOND, entry
 from pulse_adapters.workers.spawn import find_program, spawn
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
