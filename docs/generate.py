@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import typer.main
+from pydantic import BaseModel
 
 import pulse_core.model.kinds  # noqa: F401  (defining the kinds is what registers them)
 from pulse_adapters.config.reference import reference
+from pulse_core.actions import BUILT_IN
 from pulse_core.model.kinds import SETTLING, Effect
 from pulse_core.model.payload import KINDS, Payload, Role, Wake
 from pulse_core.projections.effects import MOVES, OPEN, Phase
 from upulse_cli.app import app
-from upulse_cli.engine.actions import actions
 
 DOCS = Path(__file__).parent
 WIDTH = 100
@@ -70,6 +71,22 @@ def _chapters(command: Any, path: str) -> Iterator[str]:
     yield f"## `{path}`\n\n```text\n{told}\n```"
     for name, inner in getattr(command, "commands", {}).items():
         yield from _chapters(inner, f"{path} {name}")
+
+
+def actions() -> str:
+    """A table of what every daemon can carry out."""
+    head = "| action | what it does | its params |\n|---|---|---|"
+    rows = (f"| `{one.name}` | {one.summary} | {_params(one.params)} |" for one in BUILT_IN)
+    return "\n".join([head, *rows])
+
+
+def _params(model: type[BaseModel]) -> str:
+    told = (
+        f"`{name}`{'' if field.is_required() else ' (may be left out)'}"
+        + (f": {field.description}" if field.description else "")
+        for name, field in model.model_fields.items()
+    )
+    return "; ".join(told)
 
 
 PARTS: Mapping[str, Callable[[], str]] = {

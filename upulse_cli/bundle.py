@@ -25,7 +25,8 @@ from pulse_adapters.config.toml_writer import show
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core import __version__
-from upulse_cli.standing import standing
+from pulse_core.app.status import home_status
+from upulse_cli.wiring.home import home_context
 
 EVENTS, TICKS, TAIL = 2_000, 500, 256 * 1024
 HOUR_US = 3_600_000_000
@@ -81,7 +82,7 @@ def parts(home: Home, why: str) -> Iterator[tuple[str, Callable[[], str]]]:
     """Every file of the bundle, and what makes its text."""
     yield "about.json", lambda: json.dumps(about(home, why), indent=1)
     yield "config.toml", lambda: show(load(home.config))
-    yield "status.json", lambda: json.dumps(standing(home), indent=1)
+    yield "status.json", lambda: json.dumps(home_status(home_context(home)), indent=1)
     yield "events.jsonl", lambda: "\n".join(events(home))
     yield "samples.jsonl", lambda: "\n".join(samples(home))
     yield "ticks.jsonl", lambda: "\n".join(ticks(home))

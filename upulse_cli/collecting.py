@@ -12,13 +12,13 @@ from pulse_adapters.objects import FileObjects
 from pulse_adapters.sqlite.named_objects import old_vitals, unnamed_by_ticks
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core import __version__
+from pulse_core.app.append import AppendRequest, append
 from pulse_core.app.gc import collect_garbage
+from pulse_core.app.state import current_state, usable_settings
 from pulse_core.model.errors import PulseError
 from pulse_core.model.kinds import GcDone
-from upulse_cli.access import Wish, append
-from upulse_cli.facts import facts_of
-from upulse_cli.quiet import settings_if_sound
 from upulse_cli.wiring.gc import sweeper_of
+from upulse_cli.wiring.home import home_context
 
 PATIENCE = 600.0
 """Seconds without a sign of life after which a daemon that tidies is given up."""
@@ -34,7 +34,7 @@ def collected(home: Home, by_daemon: bool) -> Told:
 
 def asked(home: Home) -> Told:
     """What the daemon answers to the request."""
-    request = append(home, Wish("gc-requested"))
+    request = append(home_context(home), AppendRequest("gc-requested"))
     with Client(home.socket, PATIENCE) as client:
         asked = {"since": request.event["seq"], "kinds": ["gc-done"], "brief": True}
         for item in client.stream("follow", **asked):
@@ -46,7 +46,7 @@ def asked(home: Home) -> Told:
 
 async def alone(home: Home) -> GcDone:
     """Do what the daemon would do, while none runs; raises HomeBusy if one does."""
-    settings = settings_if_sound(home)
+    settings = usable_settings(home_context(home))
     with HomeLock(home.lock, __version__, wait=2.0):
         async with SqliteVitals.open(home.vitals) as vitals:
             sweeper = sweeper_of(
@@ -54,14 +54,14 @@ async def alone(home: Home) -> GcDone:
                 FileObjects(home.objects),
                 vitals.unnamed,
                 lambda: settings,
-                lambda: facts_of(home).control.damage,
+                lambda: current_state(home_context(home)).control.damage,
             )
             return await collect_garbage(vitals, sweeper, SystemClock().now().at, settings.watch)
 
 
 def foreseen(home: Home) -> Told:
     """What would go; nothing is changed."""
-    settings, now = settings_if_sound(home), SystemClock().now().at
+    settings, now = usable_settings(home_context(home)), SystemClock().now().at
     before, minutes_before = now - settings.watch.keep, now - settings.watch.keep_minutes
 
     async def unnamed(names: Sequence[str]) -> Sequence[str]:
@@ -72,7 +72,7 @@ def foreseen(home: Home) -> Told:
         FileObjects(home.objects),
         unnamed,
         lambda: settings,
-        lambda: facts_of(home).control.damage,
+        lambda: current_state(home_context(home)).control.damage,
     )
     samples, ticks, minutes = old_vitals(home.vitals, before, minutes_before)
     swept = asyncio.run(sweeper.forecast())

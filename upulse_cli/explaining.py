@@ -4,6 +4,7 @@ import time
 from collections.abc import Awaitable, Sequence
 from typing import Any, NamedTuple
 
+from pulse_core.app.snapshots import CaveatedSnapshot
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import iso
 from pulse_core.model.tick import LayerOutcome
@@ -13,13 +14,12 @@ from pulse_core.projections import Snapshot
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import at_once
 from pulse_core.tick.rule_folds import tamed
-from upulse_cli.recorded import Seen
 
 
 class Explained(NamedTuple):
     """What was folded, what each layer did (outermost first), and the verdict."""
 
-    seen: Seen
+    seen: CaveatedSnapshot
     layers: Sequence[LayerOutcome]
     verdict: Verdict
 
@@ -56,7 +56,7 @@ class Explained(NamedTuple):
         }
 
 
-def explained(seen: Seen, rules: Sequence[Rule], inside: FoldResult | None = None) -> Explained:
+def explained(seen: CaveatedSnapshot, rules: Sequence[Rule], inside: FoldResult | None = None) -> Explained:
     """Fold the snapshot; `prev` is the same one, so that only what stands is answered, not what has changed.
 
     inside: what those said that are inside these rules, the user's own.

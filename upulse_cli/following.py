@@ -6,8 +6,8 @@ from typing import Any
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.ipc.protocol import NotAnswering
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.model.errors import NotAnswering
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import SETTLING
 from pulse_core.ports.readers import EventQuery

@@ -9,7 +9,8 @@ from typing import Any
 from pulse_adapters.config.home import Home, NotUsable
 from pulse_adapters.config.instances import BASE, instance_at
 from pulse_adapters.systemd.manager import Unit, units
-from upulse_cli.standing import standing_of_daemon
+from pulse_core.app.status import daemon_status
+from upulse_cli.wiring.home import home_context
 
 
 def known(option: str | None) -> list[Mapping[str, Any]]:
@@ -42,7 +43,7 @@ def _told(home: Home, unit: Unit | None) -> Mapping[str, Any] | None:
     try:
         if not home.exists():
             return {**about, **_nobody("missing")} if unit else None
-        return {**about, **standing_of_daemon(home)}
+        return {**about, **daemon_status(home_context(home))}
     except (NotUsable, PermissionError):
         return {**about, **_nobody("not-readable")}
 

@@ -4,9 +4,8 @@ from pulse_adapters.config.file import load
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.ipc.protocol import NotAnswering
 from pulse_adapters.systemd import Unit, manager
-from pulse_core.model.errors import PulseError, SettingsRefused
+from pulse_core.model.errors import NotAnswering, PulseError, SettingsRefused
 from pulse_core.settings import Settings
 from upulse_cli import running
 from upulse_cli.speech import say

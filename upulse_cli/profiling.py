@@ -7,8 +7,8 @@ from typing import Any
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.ipc.protocol import NotAnswering
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.model.errors import NotAnswering
 from pulse_core.model.moment import iso
 from pulse_core.model.tick import LayerOutcome
 

@@ -12,8 +12,7 @@ from typing import Any
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.ipc.protocol import NotAnswering
-from pulse_core.model.errors import HomeBusy, PulseError
+from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
 from upulse_cli.tail import last_lines
 
 READY = 10.0

@@ -16,14 +16,15 @@ from typing import Any, NamedTuple
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.proc import PROCESS
-from pulse_adapters.host.search import marked
+from pulse_adapters.host.process_search import marked
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.app.status import home_status
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.ports.readers import EventQuery
 from upulse_cli import running
 from upulse_cli.incidents import incidents
-from upulse_cli.standing import standing
+from upulse_cli.wiring.home import home_context
 
 PATIENCE = 30.0
 LOOK = 0.02
@@ -58,8 +59,8 @@ def kinds(*wanted: str) -> Seen:
 
 def pid_of(home: Home, name: str = "demo") -> int:
     """The pid of a guarded process that is up."""
-    found = next(one for one in standing(home)["processes"] if one["name"] == name)
-    return int(found["pid"])
+    found = next(one for one in home_status(home_context(home))["processes"] if one["name"] == name)
+    return int(found["pid"] or 0)
 
 
 def kill(home: Home) -> str:
@@ -83,7 +84,7 @@ def die_again(home: Home) -> str:
 
 def kill_daemon(home: Home) -> str:
     """SIGKILL to the daemon, then to what it guards, then the daemon is started again."""
-    daemon, guarded = int(standing(home)["daemon"]["pid"]), pid_of(home)
+    daemon, guarded = int(home_status(home_context(home))["daemon"]["pid"] or 0), pid_of(home)
     os.kill(daemon, signal.SIGKILL)
     until(lambda: holder(home.lock) is None, "the daemon's death")
     os.kill(guarded, signal.SIGKILL)
@@ -208,7 +209,7 @@ def ready(home: Home) -> bool:
     with SqliteEventReader(home.path) as log:
         if not any(log.events(EventQuery(kinds=("process-up",)), limit=1)):
             return False
-    return all(one["state"] == "up" for one in standing(home)["processes"])
+    return all(one["state"] == "up" for one in home_status(home_context(home))["processes"])
 
 
 def head(home: Home) -> int:

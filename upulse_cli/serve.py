@@ -20,12 +20,13 @@ from pathlib import Path
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable
+from pulse_adapters.objects import FileObjects
+from pulse_adapters.sqlite.damage import accept_damage
 from pulse_adapters.sqlite.opening import Opening
 from pulse_core import __version__
 from pulse_core.model.errors import NoHome, PulseError
 from pulse_core.model.event import Draft
-from upulse_cli.damage import accepting
-from upulse_cli.logs import speak
+from upulse_cli.views.narrator import speak
 from upulse_cli.wiring.daemon import real_daemon
 
 LOG = logging.getLogger("pulse.daemon")
@@ -107,7 +108,7 @@ async def live(home: Home, options: argparse.Namespace) -> None:
         how = Opening(rebooted)
         news: tuple[Draft, ...] = ()
         if options.accept_damage:
-            how, news = await accepting(home, how)
+            how, news = await accept_damage(home, how, SystemClock(), FileObjects(home.objects))
         async with real_daemon(home, how, news, lock) as daemon:
             stop = asyncio.Event()
             loop = asyncio.get_running_loop()

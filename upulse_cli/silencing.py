@@ -22,11 +22,11 @@ OF_A_PROCESS = ("restart-process:{}", "stop-process:{}", "notify:flapping:{}", "
 def standing(home: Home) -> Mapping[str, Any]:
     """`silences`: those that a person added and that hold, oldest first; `recurring`: those of the settings."""
     from pulse_adapters.host.clock import SystemClock
-    from upulse_cli.facts import facts_of
-    from upulse_cli.standing import decided
+    from pulse_core.app.state import current_state, settings_for
+    from upulse_cli.wiring.home import home_context
 
-    facts, now = facts_of(home), SystemClock().now()
-    settings, _ = decided(home, facts)
+    facts, now = current_state(home_context(home)), SystemClock().now()
+    settings, _ = settings_for(home_context(home), facts)
     return {
         "silences": [told(id_, silence, now) for id_, silence in facts.silences.holding(now).items()],
         "recurring": [recurring(window, now.at) for window in settings.silence],
@@ -80,11 +80,11 @@ def _ends(id_: str, name: str) -> bool:
 
 def unheard_of(home: Home, pattern: str) -> str:
     """What is to be said of a pattern that fits nothing that is known; nothing if it fits something."""
-    from upulse_cli.facts import facts_of
-    from upulse_cli.standing import decided
+    from pulse_core.app.state import current_state, settings_for
+    from upulse_cli.wiring.home import home_context
 
-    facts = facts_of(home)
-    settings, _ = decided(home, facts)
+    facts = current_state(home_context(home))
+    settings, _ = settings_for(home_context(home), facts)
     known = set(known_keys(facts, settings))
     if any(fnmatchcase(key, pattern) for key in known):
         return ""

@@ -9,6 +9,8 @@ from pulse_core.model.text import clean
 if TYPE_CHECKING:  # rich costs 40 ms: imported where something is drawn
     from rich.console import Console
 
+    from pulse_core.app.append import Appended
+
 
 def put(text: str) -> None:
     """Data for whoever reads stdout, at once."""
@@ -35,3 +37,9 @@ def console() -> "Console":
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 160)
+
+
+def say_when(answer: "Appended") -> None:
+    """Say that it will take effect later, if no daemon runs."""
+    if not answer.by_daemon:
+        say("no daemon runs; this takes effect when one starts (upulse daemon start)")

@@ -13,11 +13,12 @@ from typing import Any
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.app.status import home_status
 from upulse_cli.lives import life
 from upulse_cli.reading import last_effects
 from upulse_cli.speech import console
-from upulse_cli.standing import standing
 from upulse_cli.views.watch import screen
+from upulse_cli.wiring.home import home_context
 
 EVERY = 0.5
 SHOWN = 8
@@ -47,7 +48,7 @@ def gathered(home: Home) -> dict[str, Any]:
         ticks = [tick.spelled() for tick in vitals.ticks(SHOWN)]
         now = time.time_ns() // 1000
         samples = [sample.data for sample in vitals.between(now - COURSE_US, now, "system-resource")]
-    return {**standing(home), "recent": effects, "ticks": ticks, "courses": courses(samples)}
+    return {**home_status(home_context(home)), "recent": effects, "ticks": ticks, "courses": courses(samples)}
 
 
 def courses(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:

@@ -23,6 +23,11 @@ OWNER_ALONE = "until that is mended and the daemon restarted, the socket is for 
 NO_ENGINE = "until that is mended, the engine is not run by a daemon that runs as root"
 """What it means that the engine's user is gone."""
 
+NO_PATTERN = (
+    "until that is mended, nothing is searched with it: no process is found by it, and no line of a log"
+)
+"""What it means that RE2 does not support a pattern, with which an earlier version searched."""
+
 _SAID_AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _PLAINLY = {
     "Cannot overwrite a value": "this key is there twice",
@@ -35,7 +40,7 @@ def load(path: Path) -> Settings:
     text = _read(path)
     data = _parse(path, text)
     try:
-        return validate(data, home=path.parent if path.name == NAME else None)
+        return _validated(path, data)
     except ValidationError as error:
         raise SettingsRefused(
             [f"{path}:{line}: {words}" for line, words in faults(text, data, error)]
@@ -43,7 +48,9 @@ def load(path: Path) -> Settings:
 
 
 def load_to_start(path: Path) -> tuple[Settings, tuple[str, ...]]:
-    """The settings to start with, and the faults that must keep no daemon from starting: a group or user that is gone.
+    """The settings to start with, and the faults that must keep no daemon from starting.
+
+    These are a group or user that is gone, and a pattern that RE2 does not support but an earlier version did.
 
     Raises SettingsRefused, as `load` does, if there is any other fault; then with all of them.
     """
@@ -51,7 +58,7 @@ def load_to_start(path: Path) -> tuple[Settings, tuple[str, ...]]:
         return load(path), ()
     except SettingsRefused as refused:
         try:
-            settings = validate(_parse(path, _read(path)), demand_groups=False)
+            settings = _validated(path, _parse(path, _read(path)), to_start=True)
         except ValidationError:
             raise refused from None
         return settings, tuple(f"{fault}; {_until(fault)}" for fault in refused.faults)
@@ -59,7 +66,13 @@ def load_to_start(path: Path) -> tuple[Settings, tuple[str, ...]]:
 
 def _until(fault: str) -> str:
     """What it means, until it is mended."""
-    return NO_ENGINE if ": engine.user: " in fault else OWNER_ALONE
+    if ": engine.user: " in fault:
+        return NO_ENGINE
+    return OWNER_ALONE if ": socket.group: " in fault else NO_PATTERN
+
+
+def _validated(path: Path, data: dict[str, Any], *, to_start: bool = False) -> Settings:
+    return validate(data, to_start=to_start, home=path.parent if path.name == NAME else None)
 
 
 def _read(path: Path) -> str:

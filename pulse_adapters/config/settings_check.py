@@ -4,6 +4,7 @@ import grp
 import json
 import os
 import pwd
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,22 +14,23 @@ from pulse_core.model.errors import hint
 from pulse_core.settings import Settings
 from pulse_core.settings.durations import AS_WRITTEN
 from pulse_core.settings.engine import USER_CHECK
+from pulse_core.settings.groups import PATTERN_CHECK
 from pulse_core.settings.resources import TREE_CHECK
 from pulse_core.settings.settings import GROUP_CHECK
 
 
-def validate(data: dict[str, Any], *, demand_groups: bool = True, home: Path | None = None) -> Settings:
+def validate(data: dict[str, Any], *, to_start: bool = False, home: Path | None = None) -> Settings:
     """Check as JSON, where a list may become a tuple but no text a number; raises pydantic's ValidationError.
 
-    demand_groups: whether the groups and users that are named must be there on this machine; home: Pulse's own directory, in
-    which nothing may be deleted, if it is known.
+    to_start: let pass what must keep no daemon from starting: a group or user that is not on this machine, and a pattern
+    that Python's `re` has and RE2 has not; home: Pulse's own directory, in which nothing may be deleted, if it is known.
     """
     text = json.dumps(data, default=lambda _: [None])  # a date or time, which no setting takes
-    context = {
-        **AS_WRITTEN,
-        GROUP_CHECK: demand_group if demand_groups else None,
-        USER_CHECK: demand_user if demand_groups else None,
-    }
+    context = {**AS_WRITTEN}
+    if to_start:
+        context[PATTERN_CHECK] = demand_python_pattern
+    else:
+        context |= {GROUP_CHECK: demand_group, USER_CHECK: demand_user}
     if home is not None:
         context[TREE_CHECK] = partial(demand_elsewhere, os.path.realpath(home))
     return Settings.model_validate_json(text, strict=True, context=context)
@@ -39,6 +41,14 @@ def demand_elsewhere(home: str, tree: str) -> None:
     place = os.path.normpath(expanded(tree))
     if f"{place}/".startswith(f"{home}/") or f"{home}/".startswith(f"{place}/"):
         raise ValueError(f"{tree!r} holds Pulse's own files ({home}); name another directory")
+
+
+def demand_python_pattern(text: str) -> None:
+    """Raise ValueError for what is no regular expression of Python either, which once searched for all of them."""
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from error
 
 
 def demand_group(name: str) -> None:

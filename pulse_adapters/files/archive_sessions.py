@@ -4,30 +4,17 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from pulse_adapters.files.child import Runner, ask
+from pulse_core.actions.files import ARCHIVE_SESSIONS, ArchiveParams
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.ports import Policy, Result, Safety
 from pulse_core.settings import SessionsSettings, Settings
-from pulse_core.settings.groups import AbsolutePath
 
 _TIMEOUT = 3_600.0
 _FINISH = 600.0
-
-
-class ArchiveParams(BaseModel):
-    """Which sessions, and where to, is in the settings alone."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    near: AbsolutePath | None = Field(
-        None, description="only if the sessions lie on the file system of this path, where room is short"
-    )
-    for_condition: str = Field("", description="the condition that this is an answer to")
 
 
 class ArchiveSessions:
@@ -36,8 +23,7 @@ class ArchiveSessions:
     archive: the directory for archives where the settings name none; home: Pulse's own.
     """
 
-    action = "archive-sessions"
-    params = ArchiveParams
+    action, params = ARCHIVE_SESSIONS.name, ArchiveParams
 
     def __init__(self, settings: Callable[[], Settings], runner: Runner, archive: Path, home: Path) -> None:
         self._settings, self._runner, self._archive, self._home = settings, runner, archive, home

@@ -4,37 +4,16 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from pulse_adapters.files.child import Runner, ask
+from pulse_core.actions.files import CLEAN_PATHS, CleanParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.ports import Policy, Result, Safety
 from pulse_core.settings import Settings
-from pulse_core.settings.groups import AbsolutePath, RootedPath
 
 _TIMEOUT = 600.0
-
-
-class CleanParams(BaseModel):
-    """What to clean; all that the settings allow if nothing else is said."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    roots: tuple[RootedPath, ...] = Field(
-        (), description="directories; every one that is allowed if not given"
-    )
-    older_than_us: int | None = Field(
-        None, ge=0, description="how long a file must be untouched, microseconds; the setting's if not given"
-    )
-    dry_run: bool = Field(False, description="only tell what would be deleted")
-    limit_bytes: int | None = Field(None, gt=0, description="delete no more than this")
-    near: AbsolutePath | None = Field(
-        None, description="only what lies on the file system of this path, where room is short"
-    )
-    for_condition: str = Field("", description="the condition that this is an answer to")
 
 
 class CleanPaths:
@@ -43,8 +22,7 @@ class CleanPaths:
     ledger: the file that is told of each deletion; home: Pulse's own, which is never cleaned.
     """
 
-    action = "clean-paths"
-    params = CleanParams
+    action, params = CLEAN_PATHS.name, CleanParams
 
     def __init__(self, settings: Callable[[], Settings], runner: Runner, ledger: Path, home: Path) -> None:
         self._settings, self._runner, self._ledger, self._home = settings, runner, ledger, home

@@ -3,7 +3,7 @@
 import asyncio
 
 from pulse_adapters.host.proc import entry
-from pulse_adapters.host.search import marked
+from pulse_adapters.host.process_search import marked
 from pulse_adapters.host.spawn import ProcessEnded, Spawner
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import ProcessId

@@ -3,10 +3,9 @@
 import json
 from collections.abc import Callable, Sequence
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from pulse_adapters.host.outputs import last_words
 from pulse_adapters.host.spawn import Spawner
+from pulse_core.actions.commands import COLLECT, CollectParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
@@ -15,23 +14,13 @@ from pulse_core.ports import Policy, Result, Safety
 TIMEOUT_S = 120.0
 
 
-class CollectParams(BaseModel):
-    """What for; it stands in the bundle."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    why: str = Field("", max_length=2_000, description="what the bundle is for")
-    for_condition: str = Field("", description="the condition that it answers")
-
-
 class Collect:
     """Has a child process write the bundle, since reading everything takes its time.
 
     command: from the effect's id and the reason to the argv of that child, which prints what it wrote as JSON.
     """
 
-    action = "collect"
-    params = CollectParams
+    action, params = COLLECT.name, CollectParams
 
     def __init__(self, spawner: Spawner, command: Callable[[str, str], Sequence[str]]) -> None:
         self._spawner, self._command = spawner, command

@@ -1,12 +1,13 @@
 """Who may be stopped when memory is short: what the settings' patterns match, and never what Pulse must keep alive."""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pulse_adapters.host.proc import ProcStat, command_line, content, entry, living
-from pulse_adapters.host.search import Hits, Search
+from pulse_adapters.host.process_search import ProcessSearch
 from pulse_core.model.json_types import Json
+from pulse_core.model.pattern import search_pattern
 from pulse_core.ports import ProcessId
 from pulse_core.settings import ProcessSettings, Settings
 
@@ -37,7 +38,7 @@ class Consumers:
         running: Callable[[], Collection[int]],
     ) -> None:
         self._settings, self._known, self._running = settings, known, running
-        self._search: Search | None = None
+        self._search: ProcessSearch | None = None
 
     async def largest(self) -> list[Mapping[str, Json]]:
         """Those that hold most: pid, started, rss and swap (bytes), name, and the pattern that they match."""
@@ -60,26 +61,34 @@ class Consumers:
                 self.rest()
 
     async def _allowed(self, *patterns: str) -> Mapping[ProcessId, str]:
-        """The processes that may be stopped, each with the first pattern that it matches."""
-        self._search = self._search or Search()
+        """The processes that may be stopped, each with the first pattern that it matches.
+
+        Nobody, if a guarded one can't be searched for: then it is not known who has to be kept.
+        """
+        self._search = self._search or ProcessSearch()
         settings = self._settings()
-        wanted = {pattern: pattern for pattern in patterns or settings.resources.stop}
-        kept = {f"{_GUARDED}{one.name}": one.match for one in settings.process if one.match}
-        hits = await self._search.find(wanted | kept, self._running())
-        guarded = self._guarded(settings.process, [hits[name] for name in kept])
+        wanted = {text: one for text in patterns or settings.resources.stop if (one := search_pattern(text))}
+        kept = {f"{_GUARDED}{one.name}": search_pattern(one.match) for one in settings.process if one.match}
+        known = {name: pattern for name, pattern in kept.items() if pattern}
+        if len(known) < len(kept):
+            return {}
+        hits = await self._search.find(wanted | known, self._running())
+        guarded = self._guarded(settings.process, [hits[name] for name in known])
         spared = untouchable(guarded, living())
         return {
             found: pattern
             for pattern in reversed(wanted)
-            for found in hits[pattern].found
+            for found in hits[pattern]
             if found.pid not in spared
         }
 
-    def _guarded(self, processes: Iterable[ProcessSettings], matching: Iterable[Hits]) -> set[int]:
+    def _guarded(
+        self, processes: Iterable[ProcessSettings], matching: Iterable[Sequence[ProcessId]]
+    ) -> set[int]:
         known = self._known()
         names = {process.name for process in processes}
         found = {one.pid for name, one in known.items() if name in names}
-        return found | {one.pid for hits in matching for one in (*hits.found, *hits.unsure)}
+        return found | {one.pid for some in matching for one in some}
 
     def rest(self) -> None:
         """Let go of what is held between two looks."""

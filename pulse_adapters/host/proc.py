@@ -8,8 +8,6 @@ from typing import NamedTuple
 from pulse_core.ports import ProcessId
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-SEARCHED = 4_096
-"""How much of a command line is searched, in characters: any user may start one of 2 MiB."""
 MARKER = "PULSE_EFFECT"
 PROCESS = "PULSE_PROCESS"
 """The variable that says which guarded process of which home this is: `NAME@HOME`."""

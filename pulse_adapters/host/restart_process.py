@@ -4,18 +4,17 @@ import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from pulse_adapters.host.background import left_by, short
 from pulse_adapters.host.boot import boot_id
 from pulse_adapters.host.clock import boot_us
 from pulse_adapters.host.guarded import end_all, guarded, present
 from pulse_adapters.host.outputs import last_words
 from pulse_adapters.host.proc import MARKER, PROCESS, TICKS_PER_SECOND, is_alive
-from pulse_adapters.host.search import marked
+from pulse_adapters.host.process_search import marked
 from pulse_adapters.host.spawn import ProcessEnded, Spawner
 from pulse_adapters.host.systemctl import Systemctl
 from pulse_adapters.host.table import LinuxProcessTable
+from pulse_core.actions.processes import RESTART_PROCESS, RestartParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
@@ -26,40 +25,13 @@ _FRESH_US = 1_000_000
 _SOFT_S = 10.0
 
 
-class InsteadOf(BaseModel):
-    """The dead process that the new one is to replace."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    pid: int
-    started: int
-
-    @property
-    def found(self) -> ProcessId:
-        """As an identity."""
-        return ProcessId(self.pid, self.started)
-
-
-class RestartParams(BaseModel):
-    """Which process; with `instead_of` or `if_dead`, nothing that lives and answers is taken for dead."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    process: str = Field(description="its name in the settings")
-    instead_of: InsteadOf | None = Field(None, description="the one seen dying, which alone may be replaced")
-    if_dead: bool = Field(False, description="do nothing if another one is up by now")
-    fresh: bool = Field(False, description="the death was seen a moment before this was wished")
-    for_condition: str = Field("", description="the condition that this answers, as `llm:http://…`")
-
-
 class RestartProcess:
     """Ends what is left of a process and starts it again; does nothing if another one is up by now.
 
     The watchdog retries, with a budget; so this doesn't.
     """
 
-    action = "restart-process"
-    params = RestartParams
+    action, params = RESTART_PROCESS.name, RestartParams
 
     def __init__(
         self,
@@ -73,7 +45,6 @@ class RestartProcess:
         self._spawner, self._outputs = spawner, outputs
         self._systemctl = Systemctl(spawner)
         self._boot = boot_id()
-        self._turns: dict[str, asyncio.Lock] = {}
         self._begun_last: dict[str, ProcessId] = {}
         """By name, what was started last: nobody may have recorded yet that it is up."""
 
@@ -87,11 +58,6 @@ class RestartProcess:
 
     async def execute(self, effect: Effect, params: RestartParams, event: Event) -> Result:
         """Restart it; the result has the new process where Pulse itself has started it."""
-        # One at a time: two that restart the same process together would leave two of it.
-        async with self._turns.setdefault(params.process, asyncio.Lock()):
-            return await self._restarted(params, event)
-
-    async def _restarted(self, params: RestartParams, event: Event) -> Result:
         process = guarded(self._settings(), params.process)
         start = self._start_before(process, params)
         if not start and self._just_seen_dead(params, event):
@@ -115,7 +81,6 @@ class RestartProcess:
     def _just_seen_dead(self, params: RestartParams, event: Event) -> bool:
         """Whether the watcher has looked a moment ago, so that looking again would only cost time."""
         fresh = event.boot == self._boot and 0 <= boot_us() - event.mono < _FRESH_US
-        fresh = fresh and not self._table.in_doubt(params.process)
         return params.fresh and params.instead_of is not None and fresh and not self._alive(params)
 
     def _alive(self, params: RestartParams) -> set[ProcessId]:

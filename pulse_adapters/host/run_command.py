@@ -3,12 +3,10 @@
 import os
 import shutil
 from collections.abc import Callable
-from typing import Annotated
-
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from pulse_adapters.host.outputs import last_words
 from pulse_adapters.host.spawn import Spawner
+from pulse_core.actions.commands import RUN_COMMAND, CommandParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
@@ -16,25 +14,12 @@ from pulse_core.ports import Policy, Result, Safety
 from pulse_core.settings import Settings
 
 _TO_END_IT_S = 10.0
-Word = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
-
-
-class CommandParams(BaseModel):
-    """What to run; `idempotent` says that running it twice does no harm, and is believed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    argv: tuple[Word, ...] = Field(min_length=1, description="program and arguments")
-    idempotent: bool = Field(False, description="may be run again after a failure or a crash")
-    cwd: str | None = Field(None, pattern=r"^/[^\x00]*$", description="working directory, an absolute path")
-    timeout_s: float | None = Field(None, gt=0, le=86_400, description="seconds; the setting's if not given")
 
 
 class RunCommand:
     """Runs a program if its real path is one of the allowed; a whole process tree ends with its timeout."""
 
-    action = "run-command"
-    params = CommandParams
+    action, params = RUN_COMMAND.name, CommandParams
 
     def __init__(self, settings: Callable[[], Settings], spawner: Spawner) -> None:
         self._settings, self._spawner = settings, spawner

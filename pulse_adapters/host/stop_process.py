@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
 from pulse_adapters.host.consumers import Consumers
 from pulse_adapters.host.guarded import end_all, guarded, present
 from pulse_adapters.host.proc import is_alive
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.systemctl import Systemctl
+from pulse_core.actions.processes import STOP_PROCESS, Consumer, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
@@ -18,37 +17,10 @@ from pulse_core.settings import Settings
 _SOFT_S = 10.0
 
 
-class Consumer(BaseModel):
-    """One process and no other, and the pattern that allows to stop it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    pid: int = Field(gt=1)
-    started: int = Field(description="its start time, clock ticks after boot")
-    pattern: str = Field(description="one of `stop` under [resources]")
-
-
-class StopParams(BaseModel):
-    """Which process: a guarded one, or one that the settings allow to stop when memory is short."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    process: str | None = Field(None, description="a guarded one's name in the settings")
-    consumer: Consumer | None = None
-    for_condition: str = Field("", description="the condition that this is an answer to")
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> "StopParams":
-        if (self.process is None) == (self.consumer is None):
-            raise ValueError("give either process, a name in the settings, or consumer")
-        return self
-
-
 class StopProcess:
     """SIGTERM, ten seconds of patience, then the whole tree; a unit is stopped by systemd."""
 
-    action = "stop-process"
-    params = StopParams
+    action, params = STOP_PROCESS.name, StopParams
 
     def __init__(
         self,

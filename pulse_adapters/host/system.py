@@ -12,10 +12,10 @@ from pulse_adapters.host.disks import Disks
 from pulse_adapters.host.pressure import PsiTriggers, pressure
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.usage import CpuMeter, SelfMeter, load, memory
+from pulse_core.model.condition_names import OF_MEMORY, SYSTEM_RESOURCE
 from pulse_core.model.json_types import Json
 from pulse_core.model.vitals import WINDOW_US, Reading, Window
 from pulse_core.projections import CurrentState
-from pulse_core.rules.survival.shortage import OF_MEMORY, SENSE
 from pulse_core.settings import Settings
 from pulse_core.watch.evaluate_resources import OVER, History, conclude, spelled, streaks
 
@@ -37,7 +37,7 @@ class SystemResource:
     in `trigger` and is worth a tick. While memory is short it also tells who may be stopped, in `consumers`.
     """
 
-    name = key = SENSE
+    name = key = SYSTEM_RESOURCE
     timeout = 5.0
 
     def __init__(

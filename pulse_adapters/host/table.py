@@ -1,7 +1,6 @@
 """The processes of this machine as the core asks for them."""
 
 import asyncio
-import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -10,23 +9,17 @@ from pathlib import Path
 from pulse_adapters.host import listening, pid_files
 from pulse_adapters.host.background import left_by, short
 from pulse_adapters.host.boot import require_linux
-from pulse_adapters.host.doubt import Doubts
 from pulse_adapters.host.pidfd_watch import PidfdWatch
 from pulse_adapters.host.proc import PROCESS, is_alive, started
-from pulse_adapters.host.search import Search, marked
+from pulse_adapters.host.process_search import ProcessSearch, marked
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.systemctl import Systemctl, UnitState
 from pulse_core.model.errors import PulseError
+from pulse_core.model.pattern import search_pattern
 from pulse_core.ports import ProcessId, ProcessObservation
 from pulse_core.settings import ProcessSettings
 
-LOG = logging.getLogger("pulse.host")
-
 _CATCH_UP = (0.01, 0.02, 0.05, 0.1)  # seconds systemd is given to notice a death that we saw before it did
-
-
-def _log(whose: str, message: str) -> None:
-    LOG.error("%s: %s", whose, message)
 
 
 class LinuxProcessTable:
@@ -37,7 +30,6 @@ class LinuxProcessTable:
         spawner: Spawner,
         systemctl: Systemctl | None = None,
         home: Path | None = None,
-        failed: Callable[[str, str], None] = _log,
     ) -> None:
         require_linux()
         self._home = home
@@ -46,8 +38,7 @@ class LinuxProcessTable:
         self._spawner = spawner
         self._systemctl = systemctl or Systemctl(spawner)
         self._held = PidfdWatch(self._reap)
-        self._by_line = Search()
-        self._doubts = Doubts(failed)
+        self._by_line = ProcessSearch()
 
     async def look(
         self, processes: Sequence[ProcessSettings], known: Mapping[str, ProcessId]
@@ -98,18 +89,15 @@ class LinuxProcessTable:
             return ProcessObservation(
                 detail=f"process {known.pid} is gone", ended=self._spawner.end_of(known)
             )
-        if not await self._still_is(process, known):
+        if not self._still_is(process, known):
             return ProcessObservation(known=True, detail=f"process {known.pid} lives but is no longer it")
         return ProcessObservation((known,), known=True, detail=f"process {known.pid} is alive")
 
-    async def _still_is(self, process: ProcessSettings, known: ProcessId) -> bool:
+    def _still_is(self, process: ProcessSettings, known: ProcessId) -> bool:
         if process.match:
-            return await self._by_line.still_matches(known, process.match)
+            pattern = search_pattern(process.match)
+            return pattern is None or self._by_line.still_matches(known, pattern)
         return pid_files.still_names(process.pid_file, known) if process.pid_file else True
-
-    def in_doubt(self, name: str) -> bool:
-        """Whether the last look could not tell if some process is this one."""
-        return name in self._doubts
 
     async def _search(self, ahead: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
         """Everything that waits or scans, at the same time."""
@@ -127,9 +115,17 @@ class LinuxProcessTable:
                     seen = pid_files.sight_of(process.pid_file)
                     believed = sights[process.name]
                     sights[process.name] = seen._replace(known=believed.known, ended=believed.ended)
-            if patterns := {process.name: process.match for process in ahead if process.match}:
-                for name, hits in (await self._by_line.find(patterns, self._spawner.running)).items():
-                    sights[name] = self._doubts.sight_of(name, patterns[name], hits, sights[name])
+            await self._search_lines({one.name: one.match for one in ahead if one.match}, sights)
+
+    async def _search_lines(self, matches: Mapping[str, str], sights: dict[str, ProcessObservation]) -> None:
+        patterns = {name: pattern for name, text in matches.items() if (pattern := search_pattern(text))}
+        hits = await self._by_line.find(patterns, self._spawner.running) if patterns else {}
+        for name, text in matches.items():
+            if name in hits:
+                sights[name] = sights[name]._replace(found=hits[name], detail=_matching(hits[name]))
+            else:  # of a home that an earlier version has searched for; nobody may be started beside who is there
+                words = f"nobody is searched for: RE2 does not support {text!r} (upulse config check)"
+                sights[name] = sights[name]._replace(busy=True, detail=words)
 
     async def _port(self, address: str, sight: ProcessObservation) -> ProcessObservation:
         try:
@@ -173,6 +169,10 @@ class LinuxProcessTable:
 
 def _has_no_way(process: ProcessSettings) -> bool:
     return not (process.match or process.pid_file or process.systemd_unit or process.tcp)
+
+
+def _matching(found: Sequence[ProcessId]) -> str:
+    return f"process {found[0].pid} matches, of {len(found)}" if found else "no process matches"
 
 
 def _unit_sight(unit: UnitState) -> ProcessObservation:

@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import Any
 
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.ipc.protocol import VERSION, NotAnswering, NotWelcome, error_from, reachable
+from pulse_adapters.ipc.protocol import VERSION, NotWelcome, error_from, reachable
+from pulse_core.model.errors import NotAnswering
 
 _PIECE = 1 << 18
 

@@ -11,11 +11,12 @@ import os
 import struct
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 
 from pulse_core.model.errors import HomeBusy, NoHome, PulseError
+from pulse_core.ports.daemon_client import LockHolder
 
 _WHOLE = "hhqqi4x"
 _STEP = 0.005
@@ -23,16 +24,6 @@ _STEP = 0.005
 
 class LockUnusable(PulseError):
     """The lock's file can't be opened or written."""
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Who holds the lock, or did last. since_at: UTC microseconds; boot: the kernel's boot id."""
-
-    pid: int
-    boot: str
-    since_at: int
-    version: str
 
 
 class HomeLock:
@@ -44,7 +35,7 @@ class HomeLock:
     def __init__(self, path: Path, version: str, wait: float = 0.0) -> None:
         self._path, self._version, self._wait = path, version, wait
         self._held: int | None = None
-        self.previous: Holder | None = None
+        self.previous: LockHolder | None = None
 
     def __enter__(self) -> "HomeLock":
         try:
@@ -102,7 +93,7 @@ class HomeLock:
 
     def _written(self) -> int:
         """A new file with our words, locked and then given the name, while the old one is still locked."""
-        ours = Holder(os.getpid(), _boot(), time.time_ns() // 1000, self._version)
+        ours = LockHolder(os.getpid(), _boot(), time.time_ns() // 1000, self._version)
         new = self._path.with_name(self._path.name + ".new")
         file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
@@ -118,7 +109,7 @@ class HomeLock:
         return file
 
 
-def holder(path: Path) -> Holder | None:
+def holder(path: Path) -> LockHolder | None:
     """Who holds the lock now, None if nobody does; asking disturbs nobody. pid 0: its words can't be read."""
     for _ in range(20):
         try:
@@ -132,7 +123,7 @@ def holder(path: Path) -> Holder | None:
         finally:
             os.close(file)
         time.sleep(_STEP)  # somebody is taking it at this moment
-    return Holder(0, "", 0, "")
+    return LockHolder(0, "", 0, "")
 
 
 def _is_held(file: int) -> bool:
@@ -151,9 +142,9 @@ def _still_named(file: int, path: Path) -> bool:
     return False
 
 
-def _parse(words: bytes) -> Holder | None:
+def _parse(words: bytes) -> LockHolder | None:
     try:
-        return Holder(**json.loads(words))
+        return LockHolder(**json.loads(words))
     except (ValueError, TypeError):
         return None
 

@@ -39,10 +39,6 @@ class InternalError(PulseError):
     """The daemon failed at a request; the fault is its own."""
 
 
-class NotAnswering(PulseError):
-    """No daemon answers at the socket."""
-
-
 @contextmanager
 def reachable(path: Path) -> Iterator[str]:
     """A short name for a socket's path, valid inside: the kernel takes 107 bytes, and homes can lie deep."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pulse_adapters.logs.patience import Expression, Patience
+from pulse_core.model.pattern import SearchPattern, search_pattern
 
 TOLD = 2_000
 """Characters of a line that are told."""
@@ -17,16 +17,16 @@ class LinePattern(NamedTuple):
     """What one `[[log]]` looks for; limit: lines a minute that are told."""
 
     words: tuple[bytes, ...]
-    expressions: tuple[Expression, ...]
+    patterns: tuple[SearchPattern, ...]
     ignored: tuple[bytes, ...]
     limit: int
 
 
-def rule_of(spelled: Mapping[str, Any], patience: Patience) -> LinePattern:
-    """A rule from JSON."""
-    expressions = tuple(Expression(text, patience) for text in spelled["match"])
+def rule_of(spelled: Mapping[str, Any]) -> LinePattern:
+    """A rule from JSON; a pattern that RE2 does not support is left out, as the settings' fault says."""
+    patterns = tuple(pattern for text in spelled["match"] if (pattern := search_pattern(text)))
     return LinePattern(
-        _bytes(spelled["keywords"]), expressions, _bytes(spelled["ignore"]), int(spelled["limit"])
+        _bytes(spelled["keywords"]), patterns, _bytes(spelled["ignore"]), int(spelled["limit"])
     )
 
 
@@ -37,7 +37,7 @@ def _bytes(texts: list[str]) -> tuple[bytes, ...]:
 
 def sift(rule: LinePattern, block: bytes) -> list[bytes]:
     """The lines of a block (whole lines, each with its newline) that the rule looks for, in their order."""
-    lines = _searched(rule, block) if rule.expressions else _spotted(rule.words, block)
+    lines = _searched(rule, block) if rule.patterns else _spotted(rule.words, block)
     if not rule.ignored:
         return list(lines)
     return [line for line in lines if not any(text in line for text in rule.ignored)]
@@ -58,13 +58,13 @@ def _spotted(words: tuple[bytes, ...], block: bytes) -> Iterator[bytes]:
 
 
 def _searched(rule: LinePattern, block: bytes) -> Iterator[bytes]:
-    """Lines with one of the words, or in which an expression is found: each line is decoded and searched."""
+    """Lines with one of the words, or in which a pattern is found: each line is searched by itself."""
     for line in block.split(b"\n")[:-1]:
         if any(word in line for word in rule.words):
             yield line
         else:
-            text = line.decode("utf-8", "replace").rstrip("\r")
-            if any(expression.search(text) for expression in rule.expressions):
+            text = line.rstrip(b"\r")
+            if any(pattern.finds(text) for pattern in rule.patterns):
                 yield line
 
 

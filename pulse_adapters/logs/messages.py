@@ -1,7 +1,7 @@
 """What the reader's process says, as values: one JSON object a line.
 
 `{"source", "place", "hits": [[rule, [line…], count]…]}`, `{"error": [whose, message]}`, or progress:
-`{"sources", "places", "behind", "polled", "dropped", "unjudged"}`.
+`{"sources", "places", "behind", "polled", "dropped"}`.
 """
 
 import json

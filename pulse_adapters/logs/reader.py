@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from pulse_adapters.logs.messages import Complaint, message_of, task
@@ -22,6 +23,8 @@ QUEUE = 500
 """Messages that wait to be taken before no more are read: then the child waits, and the lines stay where they are."""
 _ROOM = 256 * 1024
 _ROOT = str(Path(__file__).parents[2])
+_RE2 = find_spec("re2")
+_PATHS = (_ROOT, *(str(Path(one).parent) for one in (_RE2 and _RE2.submodule_search_locations) or ()))
 _ARGV = (sys.executable, "-S", "-P", "-m", "pulse_adapters.logs.tail")
 
 
@@ -115,7 +118,7 @@ class FollowedLogs:
             os.lseek(given, 0, os.SEEK_SET)
             child = subprocess.Popen(
                 _ARGV, stdin=given, stdout=subprocess.PIPE, stderr=said, cwd="/", start_new_session=True,
-                env={**os.environ, "PYTHONPATH": _ROOT},
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(_PATHS)},
             )  # fmt: skip
             assert child.stdout is not None
             os.set_blocking(child.stdout.fileno(), False)

@@ -19,7 +19,6 @@ from pulse_adapters.logs.journal import JournalUnit, Tell
 from pulse_adapters.logs.line_filter import rule_of
 from pulse_adapters.logs.open_file import CHUNK
 from pulse_adapters.logs.outbox import Outbox
-from pulse_adapters.logs.patience import Patience
 
 BREATH = 0.005
 """Seconds between two reads while lines come: each read costs the same, be it one line or a thousand."""
@@ -40,11 +39,7 @@ class TailReader:
 
     def __init__(self, task: Mapping[str, Any]) -> None:
         logs, places = task["logs"], task["places"]
-        self._patience = Patience()
-        self._patience.arm()
-        rules = [rule_of(log, self._patience) for log in logs]
-        self._expressions = [expression for rule in rules for expression in rule.expressions]
-        self.outbox = Outbox(rules, send)
+        self.outbox = Outbox([rule_of(log) for log in logs], send)
         self._said: set[tuple[str, str]] = set()
         patterns = {number: log["path"] for number, log in enumerate(logs) if log["path"]}
         self.files = Files(patterns, task["patterns"], places, self.tell)
@@ -94,19 +89,9 @@ class TailReader:
             self._look(now)
         most = max(self._read_files(now), self._read_units(now))
         self.outbox.flush(now)
-        if self._patience.given_up:
-            self._complain()
         if now - self._told >= PROGRESS:
             self._progress(now)
         return most
-
-    def _complain(self) -> None:
-        """Say which expressions take too long."""
-        self._patience.given_up = False
-        for expression in self._expressions:
-            if expression.unjudged:
-                words = "it takes too long; lines that it was not tried on don't count"
-                self.tell(f"match = {expression.text!r}", words)
 
     def _scan(self, now: float) -> None:
         self.files.scan()
@@ -160,7 +145,6 @@ class TailReader:
                 "behind": self.files.behind(),
                 "polled": self.files.polled,
                 "dropped": {unit.name: unit.dropped for unit in self.units if unit.dropped},
-                "unjudged": sum(expression.unjudged for expression in self._expressions),
             }
         )
 

@@ -26,7 +26,7 @@ class MemoryLog:
         self.clock, self.host, self.commit = clock, host, commit
         self.committed: Callable[[], Awaitable[None]] | None = None
         self.events: list[Event] = []
-        self._chain = [NO_CHAIN]
+        self.chains = [NO_CHAIN]
         self._ids: dict[str, int] = {}
         self._listeners: list[Listener] = []
         self._made = 0
@@ -36,7 +36,7 @@ class MemoryLog:
 
     @property
     def head(self) -> Head:
-        return Head(len(self.events), self._chain[-1])
+        return Head(len(self.events), self.chains[-1])
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -99,7 +99,7 @@ class MemoryLog:
         )  # fmt: skip
         self.events.append(event)
         self._ids[id_] = event.seq
-        self._chain.append(sha256(self._chain[-1] + repr(event).encode()).digest())
+        self.chains.append(sha256(self.chains[-1] + repr(event).encode()).digest())
         return event
 
     async def since(
@@ -112,7 +112,7 @@ class MemoryLog:
                 yield wanted
 
     async def chain_at(self, seq: int) -> bytes | None:
-        return self._chain[seq] if 0 <= seq < len(self._chain) else None
+        return self.chains[seq] if 0 <= seq < len(self.chains) else None
 
 
 def _written(draft: Draft) -> str:

@@ -15,25 +15,25 @@ class MemoryVitals:
 
     def __init__(self, kept: int = 10_000) -> None:
         self.kept = kept
-        self._samples: dict[int, Sample] = {}
-        self._ticks: dict[int, TickRecord] = {}
+        self.kept_samples: dict[int, Sample] = {}
+        self.kept_ticks: dict[int, TickRecord] = {}
         self._queued: tuple[set[int], set[int]] = set(), set()
-        self._minutes: dict[tuple[str, int, str], Minute] = {}
+        self.kept_minutes: dict[tuple[str, int, str], Minute] = {}
         self._next = 1
 
     def sample(self, key: str, moment: Moment, data: Mapping[str, Json]) -> Sample:
-        sample = self._samples[self._next] = Sample(self._next, key, moment, dict(data))
+        sample = self.kept_samples[self._next] = Sample(self._next, key, moment, dict(data))
         self._queued[0].add(self._next)
         self._next += 1
-        if len(self._samples) > self.kept:
-            del self._samples[next(iter(self._samples))]
+        if len(self.kept_samples) > self.kept:
+            del self.kept_samples[next(iter(self.kept_samples))]
         return sample
 
     def record(self, tick: TickRecord) -> None:
-        self._ticks[tick.tick] = tick
+        self.kept_ticks[tick.tick] = tick
         self._queued[1].add(tick.tick)
-        if len(self._ticks) > self.kept:
-            del self._ticks[next(iter(self._ticks))]
+        if len(self.kept_ticks) > self.kept:
+            del self.kept_ticks[next(iter(self.kept_ticks))]
 
     async def flush(self) -> None:
         self._queued = set(), set()
@@ -41,43 +41,43 @@ class MemoryVitals:
     def forget(self) -> None:
         (samples, ticks), self._queued = self._queued, (set(), set())
         for id_ in samples:
-            self._samples.pop(id_, None)
+            self.kept_samples.pop(id_, None)
         for number in ticks:
-            self._ticks.pop(number, None)
+            self.kept_ticks.pop(number, None)
 
     async def trim(self, before_at: int, minutes_before: int = 0) -> Trimmed:
         whole = before_at // MINUTE_US * MINUTE_US
-        old = [id_ for id_, sample in self._samples.items() if sample.moment.at < whole]
-        old_ticks = [tick for tick in self._ticks.values() if tick.moment.at < before_at]
+        old = [id_ for id_, sample in self.kept_samples.items() if sample.moment.at < whole]
+        old_ticks = [tick for tick in self.kept_ticks.values() if tick.moment.at < before_at]
         kept = [tick.tick for tick in old_ticks if tick.snapshot and tick.moment.at >= minutes_before][
             -1_000:
         ]
         ticks = [tick.tick for tick in old_ticks if tick.tick not in kept]
-        for minute in rolled_up([self._samples.pop(id_) for id_ in old]):
-            self._minutes.setdefault((minute.key, minute.at, minute.field), minute)
+        for minute in rolled_up([self.kept_samples.pop(id_) for id_ in old]):
+            self.kept_minutes.setdefault((minute.key, minute.at, minute.field), minute)
         for number in ticks:
-            del self._ticks[number]
-        over = [place for place in self._minutes if place[1] < minutes_before // MINUTE_US * MINUTE_US]
+            del self.kept_ticks[number]
+        over = [place for place in self.kept_minutes if place[1] < minutes_before // MINUTE_US * MINUTE_US]
         for place in over:
-            del self._minutes[place]
+            del self.kept_minutes[place]
         return Trimmed(len(old), len(ticks), len(over))
 
     async def minutes(self, key: str, after: int) -> Sequence[Minute]:
-        wanted = sorted(place for place in self._minutes if place[0] == key and place[1] > after)
-        return [self._minutes[place] for place in wanted]
+        wanted = sorted(place for place in self.kept_minutes if place[0] == key and place[1] > after)
+        return [self.kept_minutes[place] for place in wanted]
 
     async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:
-        return [self._samples[id_] for id_ in sorted(set(ids)) if id_ in self._samples]
+        return [self.kept_samples[id_] for id_ in sorted(set(ids)) if id_ in self.kept_samples]
 
     async def recent(self, after: int) -> Sequence[Sample]:
-        return [sample for sample in self._samples.values() if sample.moment.at > after]
+        return [sample for sample in self.kept_samples.values() if sample.moment.at > after]
 
     async def newest(self, key: str, field: str) -> Sample | None:
-        samples = reversed(self._samples.values())
+        samples = reversed(self.kept_samples.values())
         return next((one for one in samples if one.key == key and field in one.data), None)
 
     async def ticks(self, last: int) -> Sequence[TickRecord]:
-        return [self._ticks[tick] for tick in sorted(self._ticks)[-last:]] if last > 0 else []
+        return [self.kept_ticks[tick] for tick in sorted(self.kept_ticks)[-last:]] if last > 0 else []
 
 
 def rolled_up(samples: Sequence[Sample]) -> Iterator[Minute]:
@@ -95,15 +95,15 @@ class MemoryObjects:
     """Implements `pulse_core.ports.Objects`."""
 
     def __init__(self) -> None:
-        self._blobs: dict[str, bytes] = {}
+        self.blobs: dict[str, bytes] = {}
 
     async def put(self, blob: bytes) -> str:
         name = sha256(blob).hexdigest()
-        self._blobs[name] = blob
+        self.blobs[name] = blob
         return name
 
     async def get(self, name: str) -> bytes | None:
-        return self._blobs.get(name)
+        return self.blobs.get(name)
 
 
 class MemoryCheckpoints:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 Standing = Mapping[str, Any]
-"""What `upulse status --json` prints: the value of `pulse_core.daemon.status`."""
+"""What `upulse status --json` prints: the value of `pulse_core.app.compute_status`."""
 
 
 class MetricsInput(NamedTuple):

@@ -10,7 +10,8 @@ from pulse_adapters.notify.addresses import faults, resolved
 from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
 from pulse_adapters.notify.message import Message
 from pulse_adapters.notify.message_text import letter
-from pulse_adapters.notify.notice import NoticeParams, RecordedNotice, line
+from pulse_adapters.notify.notice import RecordedNotice, line
+from pulse_core.actions.notices import NOTIFY, NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, SettingsLoaded
@@ -40,8 +41,7 @@ class Notify:
     sent. failed(whose, message) hears of settings that let nothing be sent, and of notices that are given up.
     """
 
-    action = "notify"
-    params = NoticeParams
+    action, params = NOTIFY.name, NoticeParams
 
     def __init__(
         self,

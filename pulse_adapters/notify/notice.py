@@ -2,19 +2,8 @@
 
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from pulse_core.actions.notices import NoticeParams
 from pulse_core.model.event import Event
-
-
-class NoticeParams(BaseModel):
-    """What to say."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    title: str = Field(min_length=1, max_length=500, description="the notice in a few words")
-    text: str = Field("", max_length=10_000, description="what is wrong, what was tried, what comes next")
-    over: bool = Field(False, description="it is over: what the notices of this key told before")
 
 
 class RecordedNotice(NamedTuple):

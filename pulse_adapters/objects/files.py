@@ -20,7 +20,7 @@ LATEST = 1_000
 
 
 class FileObjects:
-    """`Objects` in a directory; the same blob is stored once."""
+    """`Objects` and `ObjectReader` in a directory; the same blob is stored once."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -42,9 +42,15 @@ class FileObjects:
 
     async def get(self, name: str) -> bytes | None:
         """The blob of this name, or None; raises Damaged if the file is not what was stored."""
+        return await _to_the_end(lambda: self.read(name))
+
+    def exists(self, name: str) -> bool:
+        return bool(_NAME.fullmatch(name)) and self.path(name).exists()
+
+    def read(self, name: str) -> bytes | None:
         if not _NAME.fullmatch(name):
             return None
-        blob = await _to_the_end(lambda: _read(self.path(name)))
+        blob = _read(self.path(name))
         if blob is not None and hashlib.sha256(blob).hexdigest() != name:
             raise Damaged(
                 f"the object {self.path(name)} is not what was stored under its name; restore it from a backup"

@@ -12,7 +12,7 @@ from pulse_adapters.rule_host.replies import insight_of, kept_of, replayed_of
 from pulse_adapters.rule_host.snapshot_delta import SnapshotDelta
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_core.model.event import Event
-from pulse_core.ports import RecordedInput, Replayed, EngineFault, FoldResult, Loaded, UserProjectionState
+from pulse_core.ports import EngineFault, FoldResult, Loaded, RecordedInput, Replayed, UserProjectionState
 from pulse_core.projections import Snapshot
 
 US = 1_000_000

@@ -6,7 +6,7 @@ from typing import Any
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import NEVER_MS, Verdict
-from pulse_core.ports import Replayed, EngineFault, FoldResult, Loaded, UserProjectionState
+from pulse_core.ports import EngineFault, FoldResult, Loaded, Replayed, UserProjectionState
 
 MOST_EFFECTS = 1_000
 _MOST, _WORDS = 2_000, 2_000

@@ -7,15 +7,5 @@ from pulse_core.daemon.current_settings import CurrentSettings
 from pulse_core.daemon.daemon import Daemon
 from pulse_core.daemon.parts import Parts, Service
 from pulse_core.daemon.request_handler import Caller, RequestHandler
-from pulse_core.daemon.status import TickCounts, status
 
-__all__ = [
-    "Caller",
-    "CurrentSettings",
-    "Daemon",
-    "Parts",
-    "RequestHandler",
-    "Service",
-    "TickCounts",
-    "status",
-]
+__all__ = ["Caller", "CurrentSettings", "Daemon", "Parts", "RequestHandler", "Service"]

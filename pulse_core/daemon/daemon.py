@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 
+from pulse_core.app.compute_status import Beat, compute_status, watcher_status
 from pulse_core.daemon.effect_submitter import EffectSubmitter
 from pulse_core.daemon.gc import GarbageCollection
 from pulse_core.daemon.housekeeping import Housekeeping, heartbeat, turning
@@ -11,7 +12,6 @@ from pulse_core.daemon.reporter import Reporter
 from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.daemon.restore_state import recall
 from pulse_core.daemon.self_monitor import SENSE, SelfMonitor
-from pulse_core.daemon.status import TickCounts, status, watcher_status
 from pulse_core.engine.engine_context import EngineContext, EngineParts
 from pulse_core.engine.engine_controller import EngineController
 from pulse_core.engine.rollback_engine import RollbackEngine
@@ -19,6 +19,7 @@ from pulse_core.execute import ExecutorLoop
 from pulse_core.execute.executor_registry import ExecutorRegistry
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
+from pulse_core.model.home_status import DaemonStatus, HomeStatus
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import DaemonStarted, DaemonStopped, ReloadRequested
 from pulse_core.model.moment import US_PER_SECOND, iso
@@ -264,16 +265,23 @@ class Daemon:
         except PulseError as error:
             self.reporter("daemon", f"{draft.payload.kind} could not be recorded: {error}")
 
-    def report(self) -> Mapping[str, Json]:
+    def report(self) -> HomeStatus:
         """How everything stands at this moment."""
         p = self.parts
-        daemon = {"state": self._state, "pid": p.pid, "since": self._since, "version": p.version}
-        beat = TickCounts(self.ticker.number, tuple(self.ticker.took_us))
+        daemon: DaemonStatus = {
+            "state": self._state,
+            "pid": p.pid,
+            "since": self._since,
+            "version": p.version,
+        }
+        beat = Beat(self.ticker.number, tuple(self.ticker.took_us))
         newest = {key: window.last for key, window in self.watch.windows.items()}
         vitals = {key: sample.data for key, sample in newest.items() if sample}
-        whole = status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, vitals)
-        engine = self.engine_controller.report() if self.engine_controller else None
-        return {**whole, "engine": engine, "shed": self.budget.report(), "watchers": self._watchers()}
+        whole = compute_status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, vitals)
+        whole["engine"] = self.engine_controller.report() if self.engine_controller else None
+        whole["shed"] = self.budget.report()
+        whole["watchers"] = self._watchers()
+        return whole
 
     def _watchers(self) -> list[Mapping[str, Json]]:
         now, costs = asyncio.get_running_loop().time(), self.watch.costs.of

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from pulse_core.actions.engine import ROLLBACK_ENGINE, RollbackParams
 from pulse_core.engine.engine_controller import EngineController
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -11,21 +10,10 @@ from pulse_core.model.kinds import Effect
 from pulse_core.ports import GivenUp, Policy, Result, Safety
 
 
-class RollbackParams(BaseModel):
-    """Params of `rollback-engine`: the commit to go back to, the one that is rejected, and why."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    to: str = Field(min_length=1, description="the commit to go back to")
-    reject: str = Field(min_length=1, description="the commit that must be in force, and is rejected")
-    why: str = ""
-
-
 class RollbackEngine:
     """Has the keeper go back; done already if the rejected commit is not in force any more."""
 
-    action = "rollback-engine"
-    params = RollbackParams
+    action, params = ROLLBACK_ENGINE.name, RollbackParams
 
     def __init__(self, engine_controller: EngineController) -> None:
         self.engine_controller = engine_controller

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pulse_core.execute.objection import due
+from pulse_core.model.actions import OUTWARD
+from pulse_core.model.condition_names import DOWN, NETWORK
+from pulse_core.model.durations import rough
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.urls import host_of, is_address, is_here
 from pulse_core.projections import Notices, OpenEffect, Phase, State
-from pulse_core.projections.notices import ACTION, HOUR
-from pulse_core.rules.survival.endpoint import host_of, is_address, is_here
-from pulse_core.rules.survival.outage import DOWN, NAME
-from pulse_core.rules.survival.process_state import rough
+from pulse_core.projections.notices import HOUR
 from pulse_core.settings import Settings
 
 MOST = 30
@@ -31,8 +32,8 @@ class NoticeBatch(NamedTuple):
 
 
 def goes_out(effect: Effect | OpenEffect, settings: Settings) -> bool:
-    """Whether it is a notice, and there is somewhere to send it."""
-    return bool(settings.notify.urls) and effect.action == ACTION
+    """Whether it tells people something, and there is somewhere to send it."""
+    return bool(settings.notify.urls) and effect.action in OUTWARD
 
 
 def gathered(waiting: Sequence[OpenEffect], facts: State, settings: Settings, now: Moment) -> NoticeBatch:
@@ -63,7 +64,7 @@ def may_join(effect: OpenEffect, full_us: int, now: Moment) -> bool:
 
 def held_back(facts: State, settings: Settings, now: Moment) -> str:
     """Why no new notice goes out at this moment, in words; nothing if one may."""
-    if is_away(facts, settings) and (condition := facts.conditions[NAME]):
+    if is_away(facts, settings) and (condition := facts.conditions[NETWORK]):
         return f"waits for the network, which is {condition.state} for {rough(now.since(condition.since))}"
     if full := crowded(facts.notices, settings.notify.per_hour, now):
         return f"waits for {rough(full)}: the messages of this hour are used up ([notify] per_hour)"
@@ -75,7 +76,7 @@ def is_away(facts: State, settings: Settings) -> bool:
 
     If anything answers, so may the address; and a condition that nobody watches any more says nothing.
     """
-    condition = facts.conditions[NAME]
+    condition = facts.conditions[NETWORK]
     watched = settings.network.dns or settings.network.http
     down = bool(watched) and condition is not None and condition.state == DOWN
     return down and not any(_may_be_near(url) for url in settings.notify.urls)

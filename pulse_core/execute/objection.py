@@ -1,5 +1,6 @@
 """Whether a pending effect should still be done, looked at again just before it is."""
 
+from pulse_core.actions import declared
 from pulse_core.model.moment import Moment
 from pulse_core.projections import OpenEffect, State
 from pulse_core.projections.conditions import FOR
@@ -12,7 +13,9 @@ def objection(effect: OpenEffect, facts: State, now: Moment) -> str | None:
     wish, wished = effect.wish, effect.event
     if wish.not_after is not None and now.since(wished.moment) > wish.not_after - wished.at:
         return "its time was over before it could be begun"
-    return (_over(effect, facts) or _against_intent(effect, facts, now)) if wish.survival else None
+    if not wish.survival:
+        return None
+    return _over(effect, facts) or declared(wish.action).objection(wish, facts, now) or None
 
 
 def _over(effect: OpenEffect, facts: State) -> str | None:
@@ -20,18 +23,6 @@ def _over(effect: OpenEffect, facts: State) -> str | None:
     condition = effect.wish.params.get(FOR)
     if condition and facts.conditions[str(condition)] is None:
         return f"{condition} is over in the meantime"
-    return None
-
-
-def _against_intent(effect: OpenEffect, facts: State, now: Moment) -> str | None:
-    if not (name := effect.wish.params.get("process")):
-        return None
-    history = facts.processes[str(name)]
-    stopped = history.stop is not None and history.stop.holds(now)
-    if effect.wish.action == "restart-process" and stopped and history.stop:
-        return f"stopped by {history.stop.by} in the meantime"
-    if effect.wish.action == "stop-process" and not stopped:
-        return "the stop was taken back in the meantime"
     return None
 
 

@@ -56,6 +56,10 @@ class HomeBusy(PulseError):
         self.pid = pid
 
 
+class NotAnswering(PulseError):
+    """No daemon answers."""
+
+
 class NoHome(PulseError):
     """There is no Pulse home at this path."""
 

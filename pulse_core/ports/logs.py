@@ -32,7 +32,7 @@ class ReadProgress(NamedTuple):
     """How far a reader is: all its sources, and the places of those that went on without saying anything.
 
     behind: bytes that are written and not read; polled: whether files are looked at now and then, since the kernel
-    does not tell; dropped: messages that journald suppressed, by unit; unjudged: lines that were too hard to judge.
+    does not tell; dropped: messages that journald suppressed, by unit.
     """
 
     sources: tuple[str, ...]
@@ -40,7 +40,6 @@ class ReadProgress(NamedTuple):
     behind: int = 0
     polled: bool = False
     dropped: Mapping[str, int] = {}
-    unjudged: int = 0
 
 
 class LogFollower(Protocol):

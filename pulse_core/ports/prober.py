@@ -1,8 +1,10 @@
 """Whoever asks names and pages of the network, and tells what came back."""
 
-import asyncio
 from enum import StrEnum
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from asyncio import Future
 
 
 class Trouble(StrEnum):
@@ -61,6 +63,6 @@ class ProbeResult(NamedTuple):
 class Prober(Protocol):
     """Asks. Many questions may be under way at the same time."""
 
-    def ask(self, question: ProbeRequest) -> "asyncio.Future[ProbeResult]":
+    def ask(self, question: ProbeRequest) -> "Future[ProbeResult]":
         """The answer to come, soon after the question's timeout at the latest. It never holds an exception."""
         ...

@@ -1,9 +1,8 @@
 """Reading what a home has recorded, while its daemon runs or without one: synchronous, and it changes nothing."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.event import Event, Head
 from pulse_core.model.tick import LayerOutcome, TickRecord
 from pulse_core.model.vitals import MinuteRange, Sample
@@ -104,14 +103,6 @@ class VitalsReader(Protocol):
 
     def tick_count(self) -> int:
         """The last tick's number."""
-        ...
-
-
-class CheckpointReader(Protocol):
-    """Reads the checkpoints of projections."""
-
-    def read(self) -> Mapping[str, Checkpoint]:
-        """All that are whole, by the projection's name; none if the cache is missing or unreadable."""
         ...
 
 

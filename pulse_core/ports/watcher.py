@@ -1,9 +1,11 @@
 """The shape of every sense."""
 
-import asyncio
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pulse_core.model.vitals import Reading, Window
+
+if TYPE_CHECKING:
+    from asyncio import Event as Nudge
 
 
 class Watcher(Protocol):
@@ -26,7 +28,7 @@ class Watcher(Protocol):
     def timeout(self) -> float: ...
 
     @property
-    def nudge(self) -> asyncio.Event: ...
+    def nudge(self) -> "Nudge": ...
 
     async def collect(self) -> Reading:
         """Sense once: the data of a sample, and the conclusions that are events."""

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from pulse_core.model.actions import OUTWARD
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
@@ -110,7 +111,7 @@ class Effects:
     """Open effects in the order of the log, the index of their keys, and counts of the settled ones.
 
     settled_at: when a key was last settled (the last 1,000 keys); acted: when rules emitted effects in the
-    last minute before the newest one (at most 1,000): `acted` those of survival that are no notices, `wished` those of
+    last minute before the newest one (at most 1,000): `acted` those of survival that are not outward, `wished` those of
     all others; last_tick: the highest tick that emitted one.
     """
 
@@ -187,7 +188,7 @@ class _EffectTable:
     def _acted(self, event: Event, wish: Mapping[str, Json]) -> None:
         if not wish.get("survival"):
             _note(self.wished, event.moment)
-        elif wish["action"] != "notify":
+        elif wish["action"] not in OUTWARD:
             _note(self.acted, event.moment)
 
     def moved(self, effect: OpenEffect, event: Event) -> None:

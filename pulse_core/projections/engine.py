@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from pulse_core.model.actions import OUTWARD, ROLLBACK_ENGINE
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     SETTLING,
@@ -24,7 +25,6 @@ from pulse_core.model.stored_data import REDACTED
 from pulse_core.projections.effects import plain_wish
 
 FAILURES = EARLIER = 100
-ROLLBACK = "rollback-engine"
 RULE, PROJECTION = "rule:", "projection:"
 """How the subject of an error begins that a rule or a projection has raised."""
 PARTS = (RULE, PROJECTION, "watcher:", "executor:")
@@ -116,9 +116,9 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
 
 def _wished(state: Engine, trying: dict[str, str], event: Event) -> Engine:
     action = str(plain_wish(event.data).get("action", ""))
-    if action == ROLLBACK:
+    if action == ROLLBACK_ENGINE:
         return replace(state, asked=event.moment)
-    if action != "notify":
+    if action not in OUTWARD:
         trying[event.id] = action
     return state
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pulse_core.model.actions import NOTIFY
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import SETTLING, Effect, EffectAcked, EffectAttemptFailed, EffectExecuting
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.projections.effects import plain_wish
 
 PREFIX = "notify:"
-ACTION = "notify"
 TOPICS = 1_000
 HOUR = 3_600 * US_PER_SECOND
 MESSAGES = 10_000
@@ -71,7 +71,7 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
 
 def _is_wish(event: Event) -> bool:
     """Whether it wishes for a notice."""
-    return event.kind == Effect.kind and plain_wish(event.data).get("action") == ACTION
+    return event.kind == Effect.kind and plain_wish(event.data).get("action") == NOTIFY
 
 
 def _wished(of: dict[str, Notice], open_: dict[str, str], event: Event) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
+from pulse_core.model.actions import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
@@ -23,7 +24,6 @@ from pulse_core.model.payload import plain
 from pulse_core.projections.effects import plain_wish
 
 ATTEMPTS = 1_000
-RESTART, STOP = "restart-process", "stop-process"
 SYSTEMD = "systemd"
 STAYED_US = 60 * US_PER_SECOND
 """How long it must stay down after a stop before its coming up again is no longer that stop's failure."""
@@ -125,11 +125,11 @@ def _wished(
 ) -> None:
     wish = plain_wish(event.data)
     action = wish.get("action")
-    if action != RESTART and action != STOP:
+    if action != RESTART_PROCESS and action != STOP_PROCESS:
         return  # most effects are about something else
     name = str(wish.get("params", {}).get("process", ""))
     history = of.get(name, NOBODY_KNOWS)
-    if action == RESTART:
+    if action == RESTART_PROCESS:
         restarting[event.id] = name
         of[name] = _restart_wished(history, event)
     else:

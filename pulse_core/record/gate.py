@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ValidationError
-
+from pulse_core.actions import declared
+from pulse_core.actions.declaration import parsed_params
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
@@ -14,10 +14,9 @@ from pulse_core.model.kinds import (
     ProcessStartRequested,
     ProcessStopRequested,
 )
-from pulse_core.model.payload import Role, describe
+from pulse_core.model.payload import Role
 from pulse_core.ports import EventLog, Executor
-from pulse_core.projections import CurrentState
-from pulse_core.projections.processes import RESTART
+from pulse_core.projections import CurrentState, OpenEffect
 from pulse_core.settings import Settings
 
 ONLY_RULES = ("rule", "tick", "samples", "survival")
@@ -30,8 +29,34 @@ class RecordedDraft(NamedTuple):
     existing: bool = False
 
 
+class Claim(NamedTuple):
+    """What only one open effect may have at a time: a key, or the value of a param that its action declares."""
+
+    value: str
+    action: str = ""
+    exclusive_by: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.action} of {self.value!r}" if self.action else f"the key {self.value!r}"
+
+
+def claims_of(effect: Effect) -> Sequence[Claim]:
+    """What this effect claims."""
+    key, name = Claim(effect.key), declared(effect.action).exclusive_by
+    return (key, Claim(str(effect.params.get(name, "")), effect.action, name)) if name else (key,)
+
+
+def claims(drafts: Iterable[Draft]) -> Sequence[Claim]:
+    """What all effects among these claim."""
+    return [one for draft in drafts if isinstance(draft.payload, Effect) for one in claims_of(draft.payload)]
+
+
 class Gate:
-    """The one way into the log. Keys stay unique even among effects whose commit is still under way."""
+    """The one way into the log, and the one place where effects exclude each other.
+
+    What an effect claims is its key, and what its action declares as exclusive (`restart-process` the process): no
+    other one may have it while that is open, or its commit still under way.
+    """
 
     def __init__(
         self,
@@ -41,7 +66,7 @@ class Gate:
         executors: Mapping[str, Executor],
     ) -> None:
         self.log, self.facts, self.settings, self.executors = log, facts, settings, executors
-        self._under_way: dict[str, asyncio.Event] = {}
+        self._under_way: dict[Claim, asyncio.Event] = {}
         self._commits: set[asyncio.Future[Sequence[Event]]] = set()
 
     async def append(self, role: Role, actor: str, drafts: Sequence[Draft]) -> Sequence[RecordedDraft]:
@@ -52,33 +77,52 @@ class Gate:
         open_ = [self._open(draft) for draft in drafts]
         if len(drafts) == 1 and open_[0] is not None:
             return [RecordedDraft(open_[0], existing=True)]
-        keys = [draft.payload.key for draft in drafts if isinstance(draft.payload, Effect)]
-        if doubled := {key for key in keys if keys.count(key) > 1}:
-            raise Refused(f"the key {doubled.pop()!r} is wished twice at once; a key has one open effect")
         if taken := [event.subject for event in open_ if event]:
             raise Refused(f"the key {taken[0]!r} is open already; add its effect by itself to be told its id")
+        self._check_alone(drafts)
         signed = [self._signed(draft, actor) for draft in drafts]
         return [RecordedDraft(event) for event in await self.record(signed)]
 
     def news(self, drafts: Iterable[Draft]) -> Sequence[Draft]:
-        """Of a rule's effects, those whose key is neither open nor on its way to be."""
-        keys = self.facts().effects.keys
-        fresh = {draft.subject: draft for draft in reversed(tuple(drafts)) if draft.subject not in keys}
-        return [draft for key, draft in reversed(fresh.items()) if key not in self._under_way]
+        """Of a rule's effects, those that claim nothing which another one has: an open one, or one before it here."""
+        fresh, claimed = [], set(self._under_way)
+        for draft in drafts:
+            mine = claims((draft,))
+            if claimed.isdisjoint(mine) and not any(map(self._holder, mine)):
+                claimed.update(mine)
+                fresh.append(draft)
+        return fresh
+
+    def _holder(self, claim: Claim) -> OpenEffect | None:
+        """The open effect that has it."""
+        effects = self.facts().effects
+        if not claim.exclusive_by:
+            return effects.by_key(claim.value)
+        others = (one for one in effects.open.values() if one.action == claim.action)
+        return next((one for one in others if claim in claims_of(one.wish)), None)
+
+    def _check_alone(self, drafts: Sequence[Draft]) -> None:
+        """Refuse what is claimed twice at once, or by an effect that is open."""
+        wanted = claims(drafts)
+        for claim in wanted:
+            if wanted.count(claim) > 1:
+                raise Refused(f"{claim} is wished twice at once; one effect may have it at a time")
+            if holder := self._holder(claim):
+                raise Refused(f"{claim} is under way already: effect {holder.id}")
 
     async def record(self, drafts: Sequence[Draft]) -> Sequence[Event]:
-        """Record together what the daemon itself has to say, keeping keys unique meanwhile."""
+        """Record together what the daemon itself has to say, keeping its claims meanwhile."""
         done = asyncio.Event()
-        keys = [draft.subject for draft in drafts if isinstance(draft.payload, Effect)]
-        self._under_way.update(dict.fromkeys(keys, done))
-        # A caller that hangs up does not undo its commit, so the keys are held until that has ended.
+        claimed = claims(drafts)
+        self._under_way.update(dict.fromkeys(claimed, done))
+        # A caller that hangs up does not undo its commit, so what it claims is held until that has ended.
         commit = asyncio.ensure_future(self.log.append(*drafts))
         self._commits.add(commit)
 
         def ended(commit: "asyncio.Future[Sequence[Event]]") -> None:
             self._commits.discard(commit)
-            for key in keys:
-                self._under_way.pop(key, None)
+            for claim in claimed:
+                self._under_way.pop(claim, None)
             done.set()
             if not commit.cancelled():
                 commit.exception()  # seen, even if nobody waits for it any more
@@ -87,9 +131,9 @@ class Gate:
         return await asyncio.shield(commit)
 
     async def _others(self, drafts: Sequence[Draft]) -> None:
-        """Wait until nobody else is having one of these keys recorded, so that what is open can be told."""
-        keys = [draft.payload.key for draft in drafts if isinstance(draft.payload, Effect)]
-        while under_way := [self._under_way[key] for key in keys if key in self._under_way]:
+        """Wait until nobody else is having recorded what these claim, too, so that what is open can be told."""
+        wanted = claims(drafts)
+        while under_way := [self._under_way[claim] for claim in wanted if claim in self._under_way]:
             await under_way[0].wait()
 
     def _signed(self, draft: Draft, actor: str) -> Draft:
@@ -127,15 +171,6 @@ class Gate:
         if executor is None:
             raise UnknownName("executor", effect.action, self.executors)
         executor.check(parsed(executor, effect))
-        self._check_alone(effect)
-
-    def _check_alone(self, effect: Effect) -> None:
-        """Two restarts of one process at a time would leave two of it."""
-        if effect.action != RESTART or self.facts().effects.by_key(effect.key):
-            return
-        for id_, name in self.facts().processes.restarting.items():
-            if name == effect.params.get("process"):
-                raise Refused(f"a restart of {name!r} is under way already: effect {id_}")
 
     def _open(self, draft: Draft) -> Event | None:
         if not isinstance(draft.payload, Effect):
@@ -150,15 +185,7 @@ class Gate:
 
 def parsed(executor: Executor, effect: Effect) -> Any:
     """The effect's params as its executor's model; raises Refused with what is wrong in them."""
-    return held_against(executor.params, effect)
-
-
-def held_against(model: type[BaseModel], effect: Effect) -> Any:
-    """The effect's params as this model; raises Refused with what is wrong in them."""
-    try:
-        return model.model_validate(effect.params)
-    except ValidationError as error:
-        raise Refused(f"params of {effect.action}: {describe(error)}") from error
+    return parsed_params(executor.params, effect)
 
 
 def sound(executors: Mapping[str, Executor], effect: Effect) -> str | None:

@@ -5,9 +5,13 @@ from collections.abc import Sequence
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
+from pulse_core.model.pattern import SearchPattern
 from pulse_core.settings.durations import Duration
+
+PATTERN_CHECK = "pattern_check"
+"""In a validation's context: a function that raises ValueError for what is no pattern; None if they are checked already."""
 
 
 class Group(BaseModel):
@@ -42,11 +46,9 @@ def _unit(text: str) -> str:
     return text
 
 
-def _regex(text: str) -> str:
-    try:
-        re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+def _regex(text: str, info: ValidationInfo) -> str:
+    if check := (info.context or {}).get(PATTERN_CHECK, SearchPattern):
+        check(text)
     return text
 
 
@@ -92,7 +94,7 @@ UnitName = Annotated[str, AfterValidator(_unit)]
 """The full name of a unit of systemd."""
 
 Regex = Annotated[str, Field(min_length=1), AfterValidator(_regex)]
-"""A regular expression as Python's `re` has it; an empty one would be found everywhere."""
+"""A regular expression as RE2 has it; an empty one would be found everywhere."""
 
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 """An http or https URL in full, without user or password: it names its target in the log."""

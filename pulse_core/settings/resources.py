@@ -1,12 +1,12 @@
 """The machine's resources: when they are short, and what may be done about it, mildest first."""
 
-import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
+from pulse_core.model.pattern import search_pattern
 from pulse_core.settings.durations import UNITS, Duration
-from pulse_core.settings.groups import AbsolutePath, Bound, Group, Regex, RootedPath, distinct
+from pulse_core.settings.groups import PATTERN_CHECK, AbsolutePath, Bound, Group, Regex, RootedPath, distinct
 
 SECOND, MINUTE, DAY = UNITS["s"], UNITS["m"], UNITS["d"]
 SHARED = {
@@ -37,9 +37,11 @@ def _tree(text: str, info: ValidationInfo) -> str:
     return text
 
 
-def _choosy(text: str) -> str:
+def _choosy(text: str, info: ValidationInfo) -> str:
+    checked = (info.context or {}).get(PATTERN_CHECK, search_pattern) is None
+    pattern = None if checked else search_pattern(text)
     for strangers in STRANGERS:
-        if all(re.search(text, line) for line in strangers):
+        if pattern and all(pattern.finds(line.encode()) for line in strangers):
             found = ", ".join(repr(line) for line in strangers)
             raise ValueError(f"{text!r} is found in {found}: that is no choice; name what may be stopped")
     return text

@@ -3,16 +3,15 @@
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from pulse_core.actions.reserved_keys import ABOUT_RULES
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import NOBODY, LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports import EngineFault, FoldResult
 from pulse_core.projections import Snapshot
-from pulse_core.projections.notices import PREFIX
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import Stopwatch, Trace
-from pulse_core.rules.survival.blast_radius import INSIDE
 
 Submit = Callable[[Sequence[Effect]], Awaitable[Collection[str]]]
 """Gets effects recorded; returns the keys of those that were, when they are on disk. Raises LogUnavailable if they are
@@ -20,9 +19,6 @@ not. Left out are those that nobody could carry out, or whose key is on its way 
 
 Inside = Callable[[Snapshot, Snapshot], Awaitable[FoldResult]]
 """Folds what is inside the survival rules: plugins' rules and the engine's. Never raises; reports its own faults."""
-
-ABOUT_INSIDE = frozenset({PREFIX + INSIDE})
-"""Keys of notices that only a fold with the rules inside can judge: a quiet heart would take it for over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +49,7 @@ class RuleFolds:
         """Fold the survival rules around a quiet heart, and record what they wish."""
         trace: Trace = []
         verdict = await compose(self.survival, trace=trace, clock=self.stopwatch)(prev, curr)
-        wished = [effect for effect in verdict.effects if effect.key not in ABOUT_INSIDE]
+        wished = [effect for effect in verdict.effects if effect.key not in ABOUT_RULES]
         return FoldOutcome(verdict, await self._submitted(wished, curr), tuple(trace), faults_in(trace))
 
     async def whole(self, prev: Snapshot, curr: Snapshot) -> FoldOutcome:
@@ -77,7 +73,7 @@ class RuleFolds:
             return verdict
 
         verdict = await compose(self.survival, heart, trace, self.stopwatch)(prev, curr)
-        passed = [effect for effect in verdict.effects if id(effect) in theirs or effect.key in ABOUT_INSIDE]
+        passed = [effect for effect in verdict.effects if id(effect) in theirs or effect.key in ABOUT_RULES]
         self._emitted = {key: at for key, at in self._emitted.items() if is_news(key, at, curr)}
         emitted = await self._submitted([one for one in passed if one.key not in self._emitted], curr)
         self._emitted.update((one.key, curr.effects.settled_at.get(one.key)) for one in emitted)

@@ -177,7 +177,6 @@ class ErrorLog:
         data: dict[str, Json] = {"sources": len(progress.sources), "lines": lines, "behind": progress.behind}
         data |= {"polled": True} if progress.polled else {}
         data |= {"dropped": dict(progress.dropped)} if progress.dropped else {}
-        data |= {"unjudged": progress.unjudged} if progress.unjudged else {}
         if (places := self._places.kept(now)) is not None:
             known = [where(log) for log in self._logs]
             # As text: of numbers in samples the minutes are kept, and nobody asks how an inode went.

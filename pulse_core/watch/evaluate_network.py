@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pulse_core.model.condition_names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections import Condition
-from pulse_core.rules.survival.outage import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NAME, SLOW, WELL
 from pulse_core.settings import NetworkSettings, spell_duration
 from pulse_core.watch.dns_plausibility import lie
 
@@ -79,9 +79,9 @@ def conclude(look: NetworkRound) -> tuple[Draft, ...]:
     rounds = look.settings.evidence
     times = "1 round" if rounds == 1 else f"{rounds} rounds in a row"
     if agreed == WELL:
-        return (Draft(ConditionCleared(evidence=f"every target answers, {times}"), subject=NAME),)
+        return (Draft(ConditionCleared(evidence=f"every target answers, {times}"), subject=NETWORK),)
     words = f"{_head(agreed, look.settings)}, {times}: {evidence(look.seen)}"
-    return (Draft(ConditionRaised(evidence=words, state=agreed), subject=NAME),)
+    return (Draft(ConditionRaised(evidence=words, state=agreed), subject=NETWORK),)
 
 
 def agreement(rounds: Sequence[str], needed: int, stands: str) -> str | None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from pulse_core.model.condition_names import NETWORK, WELL
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
@@ -11,7 +12,6 @@ from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Prober, ProbeRequest, Trouble
 from pulse_core.projections import CurrentState
-from pulse_core.rules.survival.outage import NAME, WELL
 from pulse_core.settings import NetworkSettings, Settings
 from pulse_core.watch.dns_plausibility import is_local
 from pulse_core.watch.evaluate_network import NetworkRound, TargetAnswer, conclude, judged, state_of
@@ -30,7 +30,7 @@ class Network:
     window: this sense's last minute, with samples that an earlier daemon took: streaks go on from there.
     """
 
-    name = key = NAME
+    name = key = NETWORK
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Network:
         drafts: tuple[Draft, ...] = ()
         if state is not None:
             self._rounds = (*self._rounds[-max(network.evidence, 60) :], state)
-            drafts = conclude(NetworkRound(seen, self._rounds, self.facts().conditions[NAME], network))
+            drafts = conclude(NetworkRound(seen, self._rounds, self.facts().conditions[NETWORK], network))
         return Reading(self._data(seen), drafts)
 
     def _remember(self, seen: Sequence[TargetAnswer]) -> None:
@@ -128,9 +128,9 @@ class Network:
         }
 
     def _unwatched(self) -> tuple[Draft, ...]:
-        if self.facts().conditions[NAME] is None:
+        if self.facts().conditions[NETWORK] is None:
             return ()
-        return (Draft(ConditionCleared(evidence="the network is not watched any more"), subject=NAME),)
+        return (Draft(ConditionCleared(evidence="the network is not watched any more"), subject=NETWORK),)
 
 
 def questions(network: NetworkSettings) -> Sequence[ProbeRequest]:

@@ -1,4 +1,4 @@
-"""A neighbour whose command line is made for a careless pattern: the daemon goes on, and takes nobody for dead."""
+"""Patterns of command lines that a neighbour would make take for ever, and such as an earlier version searched with."""
 
 import json
 import os
@@ -47,39 +47,26 @@ def guarded(name: str, *words: str, match: str) -> str:
     return f'[[process]]\nname = "{name}"\nstart = {start}\nmatch = {json.dumps(match)}\n{NO_LIMITS}\n'
 
 
-def said(served: Served) -> bool:
-    """Whether the daemon has told that the pattern takes too long."""
-    return f"{PATTERN!r} takes too long" in (served.home.path / "daemon.out").read_text()
-
-
 CARELESS = guarded("careless", "careless9031", "aaaa", match=PATTERN)
 OFTEN = '[watch]\nprocess_interval = "100ms"\n'
 
 
-def test_others_are_healed_while_a_search_takes_too_long(served: Served, neighbours: Neighbours) -> None:
+def test_deaths_are_healed_at_once_beside_neighbours_with_a_command_line_made_for_the_pattern(
+    served: Served, neighbours: Neighbours
+) -> None:
     neighbours.come()
     served.configure(guarded("good", "good9031", match="good9031") + CARELESS + OFTEN)
     served.start()
-    served.eventually(lambda: said(served), "the pattern is told")
-    for _ in range(5):
-        pid = served.pid_when_up("good")
+    for name in ("good", "careless") * 3:
+        pid = served.pid_when_up(name)
         os.kill(pid, signal.SIGKILL)
-        assert served.pid_when_up("good", other_than=pid) != pid
-    assert served.process("careless")["pid"] is None
+        assert served.pid_when_up(name, other_than=pid) != pid
     assert neighbours.live()
 
 
-def test_a_proven_death_starts_nothing_until_it_is_known_that_no_other_one_is_there(
-    served: Served, neighbours: Neighbours
-) -> None:
-    served.configure(CARELESS + OFTEN)
+def test_a_home_with_a_pattern_that_is_not_supported_any_more_starts_and_says_so(served: Served) -> None:
+    served.configure(guarded("good", "good9032", match="good9032") + guarded("old", "old", match="old(?!er)"))
     served.start()
-    first = served.pid_when_up("careless")
-    before = served.process("careless")["restarts"]
-    neighbours.come()
-    os.kill(first, signal.SIGKILL)
-    served.eventually(lambda: served.status()["effects"]["failed"], "a restart is refused")
-    assert served.process("careless")["restarts"] == before
-    assert neighbours.live()
-    neighbours.go()
-    assert served.pid_when_up("careless", other_than=first)
+    served.pid_when_up("good")
+    served.eventually(lambda: served.process("old")["pid"] is None, "nobody is started in doubt")
+    assert "'old(?!er)' uses a lookahead" in str(served.status()["settings_faults"])

@@ -32,8 +32,7 @@ def notices(world: World) -> list[Any]:
 
 def process(world: World) -> dict[str, Any]:
     assert world.daemon is not None
-    found: dict[str, Any] = world.daemon.report()["processes"][0]
-    return found
+    return dict(world.daemon.report()["processes"][0])
 
 
 async def up(world: World) -> None:

@@ -36,7 +36,7 @@ class ThinLog(MemoryLog):
         self.counts[event.kind] = self.counts.get(event.kind, 0) + 1
         for grows in (self.events, self._ids):
             grows.clear()
-        del self._chain[1:]
+        del self.chains[1:]
         return event
 
     async def since(
@@ -59,8 +59,8 @@ class ThinObjects(MemoryObjects):
 
     async def put(self, blob: bytes) -> str:
         name = await super().put(blob)
-        while len(self._blobs) > 20:
-            del self._blobs[next(iter(self._blobs))]
+        while len(self.blobs) > 20:
+            del self.blobs[next(iter(self.blobs))]
         return name
 
 

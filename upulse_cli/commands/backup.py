@@ -35,8 +35,8 @@ def backup(
     """
     from pulse_core.app.backup import back_up
     from pulse_core.model.sizes import spell_size
-    from upulse_cli.access import found_home
     from upulse_cli.wiring.backup import backups_of
+    from upulse_cli.wiring.home import found_home
 
     with progress_line() as progress:
         made = back_up(backups_of(found_home(home)), destination, progress)

@@ -71,7 +71,7 @@ def show(as_json: AsJson = False, home: HomeDir = None) -> None:
     """Print the settings, defaults filled in."""
     from pulse_adapters.config.file import load
     from pulse_adapters.config.toml_writer import show as written
-    from upulse_cli.access import found_home
+    from upulse_cli.wiring.home import found_home
 
     settings = load(found_home(home).config)
     if as_json:

@@ -24,9 +24,11 @@ def resume(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None
 
 def turn(option: str | None, kind: str, why: str, as_json: bool, words: str) -> None:
     """Record the turn and say it."""
-    from upulse_cli.access import Wish, append, found_home, say_when
+    from pulse_core.app.append import AppendRequest, append
+    from upulse_cli.speech import say_when
+    from upulse_cli.wiring.home import found_home, home_context
 
-    answer = append(found_home(option), Wish(kind, data={"why": why}))
+    answer = append(home_context(found_home(option)), AppendRequest(kind, data={"why": why}))
     if as_json:
         put_json(answer.event)
     else:

@@ -30,7 +30,7 @@ def start(
     Returns when it is ready. Where its unit is installed, this goes through systemctl, as stop and restart do.
     """
     from upulse_cli import managing, running
-    from upulse_cli.access import found_home
+    from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     demand_settings(where)
@@ -45,7 +45,7 @@ def start(
 def stop(home: HomeDir = None) -> None:
     """Stop the daemon, not what it guards."""
     from upulse_cli import managing
-    from upulse_cli.access import found_home
+    from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     guarded = managing.up_now(where)
@@ -59,7 +59,7 @@ def stop(home: HomeDir = None) -> None:
 def restart(home: HomeDir = None) -> None:
     """Stop the daemon if it runs, and start it."""
     from upulse_cli import managing
-    from upulse_cli.access import found_home
+    from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     demand_settings(where)
@@ -73,27 +73,28 @@ def reload(home: HomeDir = None) -> None:
     The daemon reads them again without missing a tick; with a fault they are refused and the old ones stay.
     """
     from pulse_adapters.config.file import load
+    from pulse_core.app.append import AppendRequest, append
+    from pulse_core.app.status import why_unheard
     from pulse_core.model.errors import PulseError
-    from upulse_cli.access import Wish, append, found_home
-    from upulse_cli.standing import unheard
+    from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
-    if why := unheard(where):
+    if why := why_unheard(home_context(where)):
         load(where.config)
         raise PulseError(why)
-    answered(where, append(where, Wish("reload-requested")).event)
+    answered(where, append(home_context(where), AppendRequest("reload-requested")).event)
 
 
 @app.command()
 def status(as_json: AsJson = False, home: HomeDir = None) -> None:
     """Show whether it runs, and since when."""
     from pulse_adapters.systemd import manager
-    from upulse_cli.access import found_home
-    from upulse_cli.standing import standing_of_daemon
+    from pulse_core.app.status import daemon_status
+    from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
     unit = manager.installed(where.path)
-    daemon = {**standing_of_daemon(where), "unit": str(unit.path) if unit else None}
+    daemon = {**daemon_status(home_context(where)), "unit": str(unit.path) if unit else None}
     if as_json:
         return put_json(daemon)
     from upulse_cli.speech import console
@@ -115,7 +116,7 @@ def install(
     from pulse_adapters.config.file import load
     from pulse_adapters.systemd import lingers
     from upulse_cli import managing
-    from upulse_cli.access import found_home
+    from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     load(where.config)
@@ -133,8 +134,8 @@ def uninstall(home: HomeDir = None) -> None:
     own, and other homes may need it.
     """
     from pulse_adapters.systemd import manager
-    from upulse_cli.access import found_home
     from upulse_cli.managing import up_now
+    from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     guarded = up_now(where)
@@ -159,7 +160,7 @@ def logs(
     from pulse_adapters.systemd import manager
     from pulse_core.model.errors import PulseError
     from upulse_cli import tail
-    from upulse_cli.access import found_home
+    from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     unit = manager.installed(where.path)
@@ -197,7 +198,7 @@ def left_running(guarded: list[str]) -> str:
 def shadow_left(home: "Home") -> str:
     """That a shadow goes on, if one does."""
     from pulse_adapters.ipc.lock import holder
-    from upulse_cli.engine.diary import LOCK
+    from upulse_cli.shadow_process import LOCK
 
     if (found := holder(home.run / LOCK)) is None:
         return ""

@@ -33,8 +33,8 @@ def doctor(
     """
     from pulse_core.app.doctor import FAIL, examine
     from pulse_core.app.doctor import repair as repair_all
-    from upulse_cli.access import found_home
     from upulse_cli.wiring.doctor import checks_of
+    from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     findings = examine(checks_of(where, deep))

@@ -35,17 +35,17 @@ def list_(
 ) -> None:
     """List open effects, or the newest of all."""
     from pulse_adapters.sqlite.event_reader import SqliteEventReader
-    from upulse_cli.access import found_home
-    from upulse_cli.facts import facts_of
+    from pulse_core.app.state import current_state
     from upulse_cli.lives import life
     from upulse_cli.reading import last_effects
+    from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
     with SqliteEventReader(where.path) as log:
         if everything:
             wishes = list(reversed(last_effects(log, last)))
         else:
-            wishes = [effect.event for effect in facts_of(where).effects.open.values()]
+            wishes = [effect.event for effect in current_state(home_context(where)).effects.open.values()]
         effects = [life(log, wish).told() for wish in wishes]
     if as_json:
         return put_json(effects)
@@ -93,7 +93,7 @@ def add(
 
     If an effect with this key is open already, its id is printed instead.
     """
-    from upulse_cli.access import found_home
+    from upulse_cli.wiring.home import found_home
 
     wish: dict[str, Any] = {"action": action, "key": key, "params": parameters(param or ()), "reason": reason}
     if idempotent:
@@ -106,13 +106,17 @@ def add(
 @app.command()
 def cancel(effect: EffectId, why: Why = "", home: HomeDir = None) -> None:
     """Cancel one that is pending, stop one that runs."""
+    from pulse_core.app.append import AppendRequest, append
     from pulse_core.model.errors import PulseError
-    from upulse_cli.access import Wish, append, found_home, say_when
+    from upulse_cli.speech import say_when
+    from upulse_cli.wiring.home import found_home, home_context
 
     one = find(home, effect)
     if not one.is_open:
         raise PulseError(f"effect {one.wish.id} is {one.phase.value} already; there is nothing to cancel")
-    answer = append(found_home(home), Wish("effect-cancel-requested", one.wish.id, {"why": why}))
+    answer = append(
+        home_context(found_home(home)), AppendRequest("effect-cancel-requested", one.wish.id, {"why": why})
+    )
     say(f"Asked to cancel {one.wish.subject}.")
     say_when(answer)
 
@@ -131,7 +135,7 @@ def retry(
     That is: what failed, is unknown or was cancelled. Prints the new effect's id.
     """
     from pulse_core.model.errors import PulseError
-    from upulse_cli.access import found_home
+    from upulse_cli.wiring.home import found_home
 
     one = find(home, effect)
     if one.is_open:
@@ -145,9 +149,9 @@ def retry(
 def find(option: str | None, name: str) -> "Life":
     """The effect of this id in the home that is meant."""
     from pulse_adapters.sqlite.event_reader import SqliteEventReader
-    from upulse_cli.access import found_home
     from upulse_cli.lives import life
     from upulse_cli.reading import effect_meant
+    from upulse_cli.wiring.home import found_home
 
     with SqliteEventReader(found_home(option).path) as log:
         return life(log, effect_meant(log, name))
@@ -158,14 +162,13 @@ def held_back(option: str | None, one: "Life") -> str:
     if not one.is_open or one.data.get("action") != "notify":
         return ""
     from pulse_adapters.host.clock import SystemClock
+    from pulse_core.app.state import current_state, settings_for
     from pulse_core.execute import notice_batching
-    from upulse_cli.access import found_home
-    from upulse_cli.facts import facts_of
-    from upulse_cli.standing import decided
+    from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(option)
-    facts = facts_of(where)
-    settings, _ = decided(where, facts)
+    facts = current_state(home_context(where))
+    settings, _ = settings_for(home_context(where), facts)
     is_new = one.phase.value == "pending"
     if not settings.notify.urls or not (is_new or notice_batching.is_away(facts, settings)):
         return ""
@@ -174,13 +177,15 @@ def held_back(option: str | None, one: "Life") -> str:
 
 def record(home: "Home", data: Mapping[str, Any], cause: str | None, wait: bool) -> None:
     """Have the effect recorded, print its id, and wait for its end if asked to."""
+    from pulse_core.app.append import AppendRequest, append
+    from pulse_core.app.status import why_unheard
     from pulse_core.model.errors import PulseError
-    from upulse_cli.access import Wish, append, say_when
-    from upulse_cli.standing import unheard
+    from upulse_cli.speech import say_when
+    from upulse_cli.wiring.home import home_context
 
-    if wait and (why := unheard(home)):
+    if wait and (why := why_unheard(home_context(home))):
         raise PulseError(f"{why}; or leave out --wait, since nobody would do it now")
-    answer = append(home, Wish("effect", str(data["key"]), data, cause))
+    answer = append(home_context(home), AppendRequest("effect", str(data["key"]), data, cause))
     put(str(answer.event["id"]))
     if answer.existing:
         say(f"The key {data['key']!r} is open already: this is the id of that effect.")

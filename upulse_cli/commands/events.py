@@ -49,9 +49,9 @@ def events(
     """
     import sys
 
-    from upulse_cli.access import found_home
     from upulse_cli.choosing import Choice
     from upulse_cli.moments import since as parsed
+    from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     if last is None and since is None and sys.stdout.isatty():

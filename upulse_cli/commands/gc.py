@@ -26,12 +26,12 @@ def gc(
     Old samples go after being rolled up to minutes, and old ticks, objects that nothing names, old logs and
     archives. A running daemon does this by itself every hour; here it is asked to do it now. No event ever goes.
     """
-    from upulse_cli.access import found_home
+    from pulse_core.app.status import daemon_status
     from upulse_cli.collecting import collected, foreseen
-    from upulse_cli.standing import standing_of_daemon
+    from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
-    runs = standing_of_daemon(where)["state"] != "stopped"
+    runs = daemon_status(home_context(where))["state"] != "stopped"
     told = foreseen(where) if dry_run else collected(where, by_daemon=runs)
     if as_json:
         put_json(told)

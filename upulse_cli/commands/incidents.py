@@ -27,8 +27,8 @@ def incidents(
     from pulse_adapters.host.clock import SystemClock
     from pulse_adapters.sqlite.event_reader import SqliteEventReader
     from upulse_cli import incidents as chronicle
-    from upulse_cli.access import found_home
     from upulse_cli.moments import moment
+    from upulse_cli.wiring.home import found_home
 
     with SqliteEventReader(found_home(home).path) as log:
         wanted = chronicle.rows_since(log, moment(since, "--since"))

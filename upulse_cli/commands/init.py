@@ -88,11 +88,12 @@ def make_log(home: "Home") -> None:
 
     from pulse_adapters.ipc.lock import HomeLock
     from pulse_core import __version__
-    from upulse_cli.quiet import quiet_gate
+    from pulse_core.app.offline_append import offline_gate
+    from upulse_cli.wiring.home import home_context
 
     async def opened() -> None:
         with HomeLock(home.lock, __version__, wait=2.0):
-            async with quiet_gate(home):
+            async with offline_gate(home_context(home)):
                 pass
 
     asyncio.run(opened())

@@ -24,7 +24,7 @@ def new(
     """
     from pulse_adapters.git.repository import Repository
     from pulse_adapters.git.scaffold import scaffold
-    from upulse_cli.access import found_home
+    from upulse_cli.wiring.home import found_home
 
     repository = Repository(found_home(home).path)
     repository.mend()

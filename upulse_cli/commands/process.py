@@ -15,10 +15,10 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name in the setti
 @app.command("list")
 def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
     """List what is guarded, and how it stands."""
-    from upulse_cli.access import found_home
-    from upulse_cli.standing import standing
+    from pulse_core.app.status import home_status
+    from upulse_cli.wiring.home import found_home, home_context
 
-    stands = standing(found_home(home))
+    stands = home_status(home_context(found_home(home)))
     processes = stands["processes"]
     if damage := stands["log"]["damage"]:
         say(f"DAMAGED LOG {damage}")
@@ -45,15 +45,20 @@ def stop(
 
     The watchdog doesn't fight it until the time is over, or `upulse process start`.
     """
+    from pulse_core.app.append import AppendRequest, append
     from pulse_core.model.durations import spell_duration
-    from upulse_cli.access import Wish, append, found_home, say_when
     from upulse_cli.moments import duration
+    from upulse_cli.speech import say_when
+    from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
     expires = duration(lasting, "--for") if lasting is not None else None
     if expires is not None and expires <= 0:
         raise typer.BadParameter("give a duration longer than 0", param_hint="--for")
-    answer = append(where, Wish("process-stop-requested", name, {"expires_us": expires, "why": why}))
+    answer = append(
+        home_context(where),
+        AppendRequest("process-stop-requested", name, {"expires_us": expires, "why": why}),
+    )
     held = spell_duration(answer.event["data"]["expires_us"])
     say(f"{name} is to stay down for {held}; end that with: upulse process start {name}")
     say_when(answer)
@@ -65,8 +70,12 @@ def start(name: Name, why: Why = "", home: HomeDir = None) -> None:
 
     Ends `upulse process stop`, and gives it a fresh budget of restarts.
     """
-    from upulse_cli.access import Wish, append, found_home, say_when
+    from pulse_core.app.append import AppendRequest, append
+    from upulse_cli.speech import say_when
+    from upulse_cli.wiring.home import found_home, home_context
 
-    answer = append(found_home(home), Wish("process-start-requested", name, {"why": why}))
+    answer = append(
+        home_context(found_home(home)), AppendRequest("process-start-requested", name, {"why": why})
+    )
     say(f"{name} is to be up.")
     say_when(answer)

@@ -29,9 +29,9 @@ def profile(
     Of each watcher its newest looks, as the running daemon has measured them; of each rule its part of the
     recorded ticks.
     """
-    from upulse_cli.access import found_home
     from upulse_cli.moments import moment
     from upulse_cli.profiling import profile as measured
+    from upulse_cli.wiring.home import found_home
 
     told = measured(found_home(home), moment(since, "--since") or 0)
     if as_json:

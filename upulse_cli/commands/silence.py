@@ -19,8 +19,8 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
 
     Those of the settings, [[silence]], come again at their times, which are in UTC.
     """
-    from upulse_cli.access import found_home
     from upulse_cli.silencing import standing
+    from upulse_cli.wiring.home import found_home
 
     silences = standing(found_home(home))
     if as_json:
@@ -51,16 +51,20 @@ def add(
     Those of rules whose key fits. It ends by itself, also while no daemon runs; what you add by hand is not held
     back.
     """
-    from upulse_cli.access import Wish, append, found_home, say_when
+    from pulse_core.app.append import AppendRequest, append
     from upulse_cli.moments import duration, took
     from upulse_cli.silencing import unheard_of
+    from upulse_cli.speech import say_when
     from upulse_cli.views.events import short
+    from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
     expires = lasts(duration(lasting, "--for"))
     if strange := unheard_of(where, sound(match)):
         say(strange)
-    answer = append(where, Wish("silence-added", match, {"expires_us": expires, "why": why}))
+    answer = append(
+        home_context(where), AppendRequest("silence-added", match, {"expires_us": expires, "why": why})
+    )
     id_ = str(answer.event["id"])
     put(id_)
     say(
@@ -77,12 +81,14 @@ def remove(
     home: HomeDir = None,
 ) -> None:
     """End a silence before its time."""
-    from upulse_cli.access import Wish, append, found_home, say_when
+    from pulse_core.app.append import AppendRequest, append
     from upulse_cli.silencing import meant, standing
+    from upulse_cli.speech import say_when
+    from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
     one = meant(standing(where)["silences"], silence)
-    answer = append(where, Wish("silence-removed", one["id"]))
+    answer = append(home_context(where), AppendRequest("silence-removed", one["id"]))
     say(f"{one['match']} is no longer held back by this silence.")
     say_when(answer)
 

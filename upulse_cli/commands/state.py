@@ -28,17 +28,17 @@ def state(
 
     Every projection as JSON: the log folded up to the last event before that moment.
     """
+    from pulse_core.app.snapshots import snapshot as snapshot_at
     from pulse_core.capabilities import FOLD
     from pulse_core.model.errors import UnknownName
     from pulse_core.model.moment import iso
-    from upulse_cli.access import found_home
     from upulse_cli.moments import moment
-    from upulse_cli.recorded import seen
     from upulse_cli.speech import say
+    from upulse_cli.wiring.home import found_home, home_context
 
     if part is not None and part not in FOLD.projections:
         raise UnknownName("projection", part, FOLD.projections)
-    found = seen(found_home(home), moment(at, "--at"))
+    found = snapshot_at(home_context(found_home(home)), moment(at, "--at"))
     snapshot = found.snapshot
     parts = {name: spelled(snapshot.state.of(one)) for name, one in FOLD.projections.items()}
     for words in found.caveats:

@@ -27,12 +27,12 @@ def status(
 
     The daemon, the guarded processes with why they stand so, the effects and the ticks.
     """
-    from upulse_cli.access import found_home
-    from upulse_cli.standing import standing
+    from pulse_core.app.status import home_status
+    from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
     if as_json:
-        put_json(standing(where))
+        put_json(home_status(home_context(where)))
     elif watch:
         from upulse_cli.watching import show
 
@@ -40,14 +40,18 @@ def status(
     else:
         from upulse_cli.views.status import overview
 
-        console().print(overview(now := standing(where)))
+        console().print(overview(now := home_status(home_context(where))))
         tell_of_main(where, now)
 
 
 def tell_of_main(home: "Home", now: Mapping[str, Any]) -> None:
     """Say it if somebody moved main by hand."""
     if commit := (now.get("engine") or {}).get("commit"):
-        from upulse_cli.engine.mainline import glanced
+        from pulse_adapters.git.head_file import main_of
 
-        if words := glanced(home, commit):
-            say(words)
+        if main_of(home.path) not in ("", commit):  # git is slow to import, and asked only then
+            from pulse_core.app.engine.promote import main_moved_by_hand
+            from upulse_cli.wiring.engine import workflow_context
+
+            if words := main_moved_by_hand(workflow_context(home), commit):
+                say(words)

@@ -24,7 +24,7 @@ def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
 
     Names the first row that was altered or is missing, and exits 1 if there is one.
     """
-    from upulse_cli.access import found_home
+    from upulse_cli.wiring.home import found_home
 
     verdict = watched(found_home(home))
     if as_json:

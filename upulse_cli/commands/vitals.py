@@ -34,9 +34,9 @@ def vitals(
 
     Every number with its course; or, if one is named, a plot of it.
     """
-    from upulse_cli.access import found_home
     from upulse_cli.moments import moment
     from upulse_cli.series import all_series, series
+    from upulse_cli.wiring.home import found_home
 
     where, now = found_home(home), time.time_ns() // 1000
     after = moment(since, "--since") or 0

@@ -27,8 +27,8 @@ def why(
 
     What was sensed, in which tick, which rule wished it and why, what was done, and what followed.
     """
-    from upulse_cli.access import found_home
     from upulse_cli.story import story
+    from upulse_cli.wiring.home import found_home
 
     told = story(found_home(home), effect).told()
     if as_json:

@@ -1,10 +1,9 @@
 """What acts on this machine: the executors, and the processes that they hold."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pulse_adapters.config.home import Home
 from pulse_adapters.files.archive_sessions import ArchiveSessions
 from pulse_adapters.files.clean_paths import CleanPaths
 from pulse_adapters.host.clock import SystemClock
@@ -17,9 +16,10 @@ from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.host.table import LinuxProcessTable
 from pulse_adapters.notify.executor import Notify
 from pulse_adapters.notify.transport import ChildTransport
-from pulse_core.daemon import CurrentSettings
+from pulse_core.home import HomeLayout
 from pulse_core.ports import Executor, ProcessId
-from pulse_core.record.view import View
+from pulse_core.projections import State
+from pulse_core.settings import Settings
 from upulse_cli.wiring.ground import Failed
 
 
@@ -40,11 +40,14 @@ class Hands:
 
 
 def hands(
-    home: Home, current_settings: CurrentSettings, view: View, failed: Failed = lambda whose, words: None
+    home: HomeLayout,
+    current_settings: Callable[[], Settings],
+    view: Callable[[], State],
+    failed: Failed = lambda whose, words: None,
 ) -> Hands:
     """Everything that can act on the processes of this machine, and tell its people."""
     spawner, notify = Spawner(), Notify(current_settings, ChildTransport(), SystemClock(), failed)
-    table = LinuxProcessTable(spawner, home=home.path, failed=failed)
+    table = LinuxProcessTable(spawner, home=home.path)
     boot = SystemClock().now().boot
 
     def known() -> Mapping[str, ProcessId]:
@@ -67,7 +70,7 @@ def hands(
     return Hands(spawner, table, consumers, notify, {executor.action: executor for executor in made})
 
 
-def bundling(home: Home, name: str, why: str) -> Sequence[str]:
+def bundling(home: HomeLayout, name: str, why: str) -> Sequence[str]:
     """The argv of the child that writes a diagnostic bundle."""
     return (
         sys.executable,

@@ -14,18 +14,20 @@ from pulse_adapters.git.checks import RepositoryChecks
 from pulse_adapters.host.checks import HostChecks
 from pulse_adapters.ipc.checks import LockChecks
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.ipc.lock import Holder, HomeLock, holder
+from pulse_adapters.ipc.lock import HomeLock, holder
 from pulse_adapters.notify.addresses import resolved
 from pulse_adapters.notify.services import strange
 from pulse_adapters.sqlite.checks import StoreChecks, newest_event
 from pulse_adapters.systemd.checks import UnitChecks
 from pulse_core import __version__
 from pulse_core.app.doctor import Check, DaemonChecks
+from pulse_core.app.state import current_state
 from pulse_core.model.errors import PulseError, SettingsRefused
 from pulse_core.model.moment import Moment, iso
+from pulse_core.ports.daemon_client import LockHolder
 from pulse_core.settings import Settings
-from upulse_cli.facts import facts_of
 from upulse_cli.moments import local
+from upulse_cli.wiring.home import home_context
 
 PATIENCE = 3.0
 
@@ -37,7 +39,7 @@ class HomeFacts:
     home: Home
 
     @cached_property
-    def holder(self) -> Holder | None:
+    def holder(self) -> LockHolder | None:
         """Who holds the home's lock: the daemon, for a moment a command, or nobody."""
         return holder(self.home.lock)
 
@@ -103,7 +105,7 @@ def checks_of(home: Home, deep: bool) -> Sequence[Check]:
         str(home.config),
         facts.loaded_digest,
     )
-    repository = RepositoryChecks(home.path, lambda: facts_of(home).engine.commit)
+    repository = RepositoryChecks(home.path, lambda: current_state(home_context(home)).engine.commit)
     account = AccountChecks(
         home.path, lambda: load_to_start(home.config)[0].engine.user, daemon.lacks_engine_user
     )

@@ -1,22 +1,28 @@
 """What runs beside the loops of a daemon: the socket, the lock, the check of the log, its voice, the followed logs."""
 
 import asyncio
+import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
+from pulse_adapters.config.file import OWNER_ALONE
+from pulse_adapters.config.home import Home
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.ipc.socket_service import SocketService
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_adapters.sqlite.events import SqliteEventLog
-from pulse_core.daemon import RequestHandler, Service
-from upulse_cli.answering import Served, answer, with_faults
-from upulse_cli.deep_check import deep_check
-from upulse_cli.logs import sense_aloud
+from pulse_core.daemon import Service
+from pulse_core.daemon.log_check import check_log
+from pulse_core.model.kinds import LogVerified
+from upulse_cli.views.narrator import sense_aloud
 from upulse_cli.wiring.ground import Failed, Ground
 
 LOOK = 3.0
 """Seconds between two looks at whether the lock's file is still there."""
 
+LONGEST_CHECK = 6 * 3600.0
 FIRST_LOOK = 2.0
 """Seconds for which a start waits until it is known what the followed logs hold: what is written later is news."""
 
@@ -25,26 +31,17 @@ def services_of(
     ground: Ground, log: SqliteEventLog, spawner: Spawner, lock: HomeLock | None, failed: Failed
 ) -> Mapping[str, Service]:
     """What runs beside the loops: the socket, the hold on the lock, the check of the whole log, the voice."""
-    made: dict[str, Service] = {"socket": socket_service(ground, failed)}
+    made: dict[str, Service] = {
+        "socket": SocketService(ground.home, ground.current_settings, ground.faults, OWNER_ALONE, failed)
+    }
     if lock:
         made["lock"] = lambda request_handler, begun: later(begun, keep_place(lock))
-    made["deep check"] = lambda request_handler, begun: later(begun, deep_check(ground.home, log, spawner))
+    made["deep check"] = lambda request_handler, begun: later(
+        begun, check_log(log, partial(read_log, ground.home, spawner))
+    )
     if sys.stderr.isatty():
         made["voice"] = lambda request_handler, begun: later(begun, sense_aloud(request_handler))
     return made
-
-
-def socket_service(ground: Ground, failed: Failed) -> Service:
-    """The socket, where and to whom the settings open it; its status tells the faults that they had."""
-
-    async def serving(request_handler: RequestHandler, begun: Callable[[], None]) -> None:
-        await answer(
-            ground.home,
-            ground.current_settings,
-            Served(with_faults(request_handler, ground.faults), begun, failed),
-        )
-
-    return serving
 
 
 def knowing(ground: Ground, logs: FollowedLogs) -> Mapping[str, Service]:
@@ -52,6 +49,15 @@ def knowing(ground: Ground, logs: FollowedLogs) -> Mapping[str, Service]:
     if not ground.current_settings().log:
         return {}
     return {"logs": lambda request_handler, begun: after(logs.standing(FIRST_LOOK), begun)}
+
+
+async def read_log(home: Home, spawner: Spawner) -> LogVerified:
+    """Read the whole log in a child of low priority; what it found."""
+    verify = (sys.executable, "-m", "upulse_cli", "verify", "--json", "--home", str(home.path))
+    argv = ("nice", "-n", "19", *verify)
+    outcome = await spawner.run(argv, cwd=None, env={}, timeout=LONGEST_CHECK, marker="deep-check")
+    found = json.loads(outcome.output)
+    return LogVerified(rows=found["rows"], took_ms=found["took_ms"], fault=found["fault"])
 
 
 async def keep_place(lock: HomeLock) -> None:

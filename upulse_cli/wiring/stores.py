@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from random import Random
 
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
+from pulse_adapters.sqlite.damage import refuse_lost_rows
 from pulse_adapters.sqlite.events import SqliteEventLog, new_id
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.vitals import SqliteVitals
@@ -14,8 +15,7 @@ from pulse_core import __version__
 from pulse_core.daemon import Parts
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
-from upulse_cli.damage import refuse_lost_rows
-from upulse_cli.logs import Narrator
+from upulse_cli.views.narrator import Narrator
 from upulse_cli.wiring.acting import Hands
 from upulse_cli.wiring.gc import sweeper_of
 from upulse_cli.wiring.ground import Ground

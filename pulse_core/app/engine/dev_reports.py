@@ -1,19 +1,18 @@
 """What `upulse dev` tells an author: what was loaded or refused, what each tick and each watcher brought."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pydantic import BaseModel
 
+from pulse_core.actions import complaint
 from pulse_core.app.engine.effect_diff import through_survival
-from pulse_core.model.errors import Refused as EffectRefused
-from pulse_core.model.errors import UnknownName
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.vitals import Sample
 from pulse_core.ports import EngineFault, FoldResult, Loaded
 from pulse_core.projections import Snapshot
-from pulse_core.record.gate import held_against
 
 DETERMINISM = "determinism"
 """Whose a fault is that only makes a replay differ."""
@@ -89,14 +88,14 @@ def seen_by(
     curr: Snapshot,
     took: float,
     is_again: bool,
-    params: Mapping[str, type[BaseModel]],
+    own: Mapping[str, type[BaseModel]] = MappingProxyType({}),
 ) -> TickSeen:
-    """What rules said, as it is told. params: what an effect of each action that can be carried out must say."""
+    """What rules said, as it is told. own: params of the tree's own executors."""
     effects, open_ = insight.verdict.effects, curr.effects.keys
     passed = {effect.key for effect in through_survival(prev, curr, insight.verdict)} if effects else ()
 
     def wish(effect: Effect) -> TriedEffect:
-        if why := why_refused(effect, params):
+        if why := complaint(effect, own):
             return TriedEffect(effect, "refused", why)
         return TriedEffect(
             effect, "held" if effect.key not in passed else "open" if effect.key in open_ else "new"
@@ -111,14 +110,3 @@ def seen_by(
         took,
         is_again,
     )
-
-
-def why_refused(effect: Effect, params: Mapping[str, type[BaseModel]]) -> str:
-    """Why nobody would carry this out, or nothing."""
-    if effect.action not in params:
-        return str(UnknownName("executor", effect.action, params))
-    try:
-        held_against(params[effect.action], effect)
-    except EffectRefused as error:
-        return str(error)
-    return ""

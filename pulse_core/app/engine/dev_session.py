@@ -7,11 +7,9 @@ without waiting for the next tick. Nothing that staging wishes is done, unless s
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
-
-from pydantic import BaseModel
 
 from pulse_core.app.engine.context import STAGING, WorkflowContext
 from pulse_core.app.engine.dev_reports import (
@@ -44,13 +42,11 @@ class DevTools:
     """What a session needs of the machine.
 
     saves: the files that were saved beneath a folder, each time that some were; machine: the sense of this machine's
-    vital signs, for when no daemon runs; params: what an effect of each action that a daemon knows must say;
-    code_warnings: places in the code that would make a replay differ.
+    vital signs, for when no daemon runs; code_warnings: places in the code that would make a replay differ.
     """
 
     saves: Callable[[str], AsyncIterator[Collection[str]]]
     machine: Callable[[], AbstractContextManager[Watcher]]
-    params: Mapping[str, type[BaseModel]]
     code_warnings: Callable[[str], Sequence[str]]
 
 
@@ -205,8 +201,8 @@ class DevSession:
             return
         began, curr = time.monotonic(), course.curr
         insight = apart(await self._host.fold(course.prev, curr), curr)
-        params = {**self.tools.params, **(self.actions.params if self.actions else {})}
-        seen = seen_by(insight, course.prev, curr, time.monotonic() - began, is_again, params)
+        own = self.actions.params if self.actions else {}
+        seen = seen_by(insight, course.prev, curr, time.monotonic() - began, is_again, own)
         self.tell(seen)
         await self._execute(seen)
 

@@ -215,11 +215,8 @@ def at_rest(engine: WorkflowContext, note: Callable[[str], None]) -> tuple[Engin
     repository = engine.repository
     began, told, waited = time.monotonic(), "", dict[str, int]()
     while True:
-        now, runs, waits = (
-            current_state(engine.home).engine,
-            engine.home.daemon.lock_holder() is not None,
-            time.monotonic() - began,
-        )
+        now, waits = current_state(engine.home).engine, time.monotonic() - began
+        runs = engine.home.daemon.lock_holder() is not None
         waited |= {id_: event.seq for id_, event in now.requests.items()}
         if words := under_way(now, runs, engine.home.clock.now()):
             if not runs:

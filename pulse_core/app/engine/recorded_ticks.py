@@ -148,7 +148,7 @@ class RecordedTicks:
     def _kept(self, row: TickRecord) -> dict[str, Window]:
         return kept_windows(self.home.objects(), row.snapshot) or {}
 
-    def _sample_windows(self) -> SampleWindows:
+    def _sample_windows(self) -> "SampleWindows":
         """The samples from the first tick on of which there are any left."""
         first = next((row for row in self.rows if not self._is_coarse(row)), self.rows[-1])
         begin = first.moment.at - WINDOW_US

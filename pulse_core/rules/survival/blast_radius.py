@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from pulse_core.actions.reserved_keys import BUDGET, RULES_BUDGET
+from pulse_core.model.actions import OUTWARD
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.verdict import Verdict
@@ -13,9 +15,7 @@ from pulse_core.rules.survival.notices import call_off, is_told, tell
 from pulse_core.rules.survival.silence import is_silenced
 
 MINUTE = 60 * US_PER_SECOND
-TOPIC, INSIDE = "blast-radius", "blast-radius:engine"
-"""Of what people are told: actions of survival's that are held back, and those of the rules inside of it."""
-TITLES = {TOPIC: "Pulse holds back actions", INSIDE: "Pulse holds back what your rules wish for"}
+TITLES = {BUDGET: "Pulse holds back actions", RULES_BUDGET: "Pulse holds back what your rules wish for"}
 CALM = 10 * MINUTE
 """How long after it was last told of, at least, a spell of held-back actions is over: one may come in bursts."""
 
@@ -35,8 +35,8 @@ async def blast_radius(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """
     verdict = await inner(prev, curr)
     both = (
-        share(TOPIC, recent(curr.effects.acted, curr), verdict, curr),
-        share(INSIDE, recent(curr.effects.wished, curr), verdict, curr),
+        share(BUDGET, recent(curr.effects.acted, curr), verdict, curr),
+        share(RULES_BUDGET, recent(curr.effects.wished, curr), verdict, curr),
     )
     held = frozenset().union(*(one.held for one in both))
     if held:
@@ -50,7 +50,7 @@ async def blast_radius(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
 def share(topic: str, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot) -> ActionBudget:
     """How one of the budgets stands."""
     limit = curr.settings.budget.actions_per_minute
-    return ActionBudget(topic, spent, frozenset(over(limit, spent, verdict, curr, topic == TOPIC)))
+    return ActionBudget(topic, spent, frozenset(over(limit, spent, verdict, curr, topic == BUDGET)))
 
 
 def told_of(one: ActionBudget, verdict: Verdict, curr: Snapshot) -> Verdict:
@@ -59,7 +59,7 @@ def told_of(one: ActionBudget, verdict: Verdict, curr: Snapshot) -> Verdict:
         return calmed(verdict, one, curr) if is_told(one.topic, curr) else verdict
     limit = curr.settings.budget.actions_per_minute
     frees = MINUTE - curr.now.since(one.spent[0]) if one.spent else MINUTE
-    whose = "actions" if one.topic == TOPIC else "effects of your rules"
+    whose = "actions" if one.topic == BUDGET else "effects of your rules"
     note = f"{len(one.held)} {whose} held back: {limit} a minute over all targets are spent"
     notices = tell(one.topic, TITLES[one.topic], note, curr)
     return verdict.plus(*audible(notices, curr)).noting(note).within(frees // 1000 + 1)
@@ -80,7 +80,7 @@ def over(
 
 def is_new_action(effect: Effect, curr: Snapshot) -> bool:
     """Whether it would act: not a notice of survival's, and not the repetition of an effect that is open."""
-    is_free = effect.survival and effect.action == "notify"
+    is_free = effect.survival and effect.action in OUTWARD
     return not is_free and curr.effects.by_key(effect.key) is None
 
 

@@ -1,11 +1,8 @@
 """What the sense and the rule for LLM endpoints agree on: names, states, and when silence is nobody's fault."""
 
-from ipaddress import ip_address
-from urllib.parse import urlsplit
-
+from pulse_core.model.durations import rough
 from pulse_core.model.moment import Moment
 from pulse_core.projections import State
-from pulse_core.rules.survival.process_state import rough
 from pulse_core.rules.survival.process_status import restart_key
 from pulse_core.settings import LlmSettings, ProcessSettings, Settings
 
@@ -56,26 +53,3 @@ def is_spared(moment: Moment, llm: LlmSettings, facts: State, now: Moment) -> bo
     """Whether a failure at this moment does not count, since its process was started later, or not long before."""
     start = begun(llm, facts, now)
     return start is not None and now.since(moment) > now.since(start) - llm.grace
-
-
-def host_of(url: str) -> str:
-    """The host of a URL; nothing if that cannot be told."""
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
-
-
-def is_address(host: str) -> bool:
-    """Whether this is an IP address, and no name."""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def is_here(url: str) -> bool:
-    """Whether it is on this machine's loopback, which no outage of a network reaches."""
-    host = host_of(url)
-    return host == "localhost" or (is_address(host) and ip_address(host).is_loopback)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from pulse_core.model.durations import rough
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.verdict import Verdict
@@ -11,7 +12,6 @@ from pulse_core.projections.logs import NOWHERE, QUIET, LogSource, SimilarLines,
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.log_causes import cause_of
 from pulse_core.rules.survival.notices import call_off, is_told, named, tell
-from pulse_core.rules.survival.process_state import rough
 
 TOPIC = STORM = "log:"
 """What topics, and the conditions of storms, begin with; the source follows."""

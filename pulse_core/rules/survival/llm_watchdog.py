@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pulse_core.model.actions import RESTART_PROCESS
+from pulse_core.model.durations import rough
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import FOR
-from pulse_core.projections.processes import RESTART
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.endpoint import DOWN, PREFIX, begun, excuse, name_of, process_of
 from pulse_core.rules.survival.notices import call_off, named, tell
 from pulse_core.rules.survival.outage import explained
-from pulse_core.rules.survival.process_state import rough
 from pulse_core.rules.survival.process_status import exhausted, restart_key
 from pulse_core.settings import LlmSettings, ProcessSettings, RestartSettings
 
@@ -100,7 +100,7 @@ def is_proven(llm: LlmSettings, curr: Snapshot) -> bool:
 
 def restarts(condition: Condition) -> tuple[Measure, ...]:
     """The restarts that were tried since the condition stands, oldest first."""
-    return tuple(measure for measure in condition.measures if measure.action == RESTART)
+    return tuple(measure for measure in condition.measures if measure.action == RESTART_PROCESS)
 
 
 def attempts(
@@ -130,7 +130,7 @@ def answers(llm: LlmSettings, condition: Condition, plight: EndpointPlan, curr: 
     if plight.restart:
         name = plight.restart.name
         yield Effect(
-            action=RESTART,
+            action=RESTART_PROCESS,
             key=restart_key(name),
             params={"process": name, FOR: name_of(llm)},
             reason=f"{llm.url} gives no good answer: {condition.evidence}",
@@ -156,7 +156,7 @@ def over(curr: Snapshot) -> Iterator[Effect]:
     wrong = {named(name) for name in curr.conditions.raised}
     for topic, notice in curr.notices.of.items():
         if topic.startswith(PREFIX) and not notice.over and topic not in wrong:
-            tried = sum(one.action == RESTART for one in curr.conditions.last.get(topic, ()))
+            tried = sum(one.action == RESTART_PROCESS for one in curr.conditions.last.get(topic, ()))
             after = f", after {tried} restart{'s' * (tried > 1)}" if tried else ""
             words = f"it answers, or is not watched any more{after}"
             yield from call_off(topic, topic.removeprefix(PREFIX), words, curr, KEY)

@@ -7,11 +7,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pulse_core.model.condition_names import DEGRADED, NETWORK, SLOW
+from pulse_core.model.durations import rough
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.projections import ProcessHistory, Snapshot
 from pulse_core.projections.logs import SimilarLines
-from pulse_core.rules.survival.outage import DEGRADED, NAME, SLOW
-from pulse_core.rules.survival.process_state import rough
 from pulse_core.settings import ProcessSettings
 
 SETTLE = 1 * US_PER_SECOND
@@ -21,7 +21,7 @@ AFTERMATH = 30 * US_PER_SECOND
 
 _ABOUT: Sequence[tuple[tuple[str, ...], re.Pattern[str]]] = (
     (
-        (NAME,),
+        (NETWORK,),
         re.compile(
             r"connect|timed? ?out|timeout|unreachable|no route|resolv|\bdns\b|getaddrinfo|name or service|network",
             re.IGNORECASE,
@@ -51,7 +51,7 @@ def cause_of(source: str, lines: SimilarLines, curr: Snapshot) -> Cause | None:
 
 
 def writer(source: str, processes: Sequence[ProcessSettings]) -> ProcessSettings | None:
-    """The guarded process whose log this is: its unit's journal, or `logs/NAME.log` as Pulse itself has it written."""
+    """The guarded process whose log this is: its unit's journal, or `logs/NETWORK.log` as Pulse itself has it written."""
     for process in processes:
         unit = process.systemd_unit and _whole(
             f"{'user:' if process.systemd_user else ''}{process.systemd_unit}"

@@ -1,9 +1,11 @@
 """How every survival rule tells people: once, again after a while, and when it is over."""
 
+from pulse_core.actions.notices import is_known
+from pulse_core.model.actions import NOTIFY
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Snapshot
-from pulse_core.projections.notices import ACTION, PREFIX
+from pulse_core.projections.notices import PREFIX
 
 TOPIC, TITLE, TEXT = 400, 450, 10_000
 """Characters; what is longer is cut, since a notice that is refused tells nobody anything."""
@@ -33,14 +35,6 @@ def call_off(topic: str, title: str, text: str, curr: Snapshot, *keys: str) -> t
     return (_notice(topic, f"resolved: {title}", text, curr, keys, over=True),)
 
 
-def is_known(topic: str, curr: Snapshot, is_over: bool = False) -> bool:
-    """Whether there is nothing to tell: people know that it is, and no reminder is due; or that it is not, if so."""
-    told, remind = curr.notices[topic], curr.settings.notify.remind
-    if told is None or told.over:
-        return is_over
-    return not is_over and (not remind or curr.now.since(told.last) < remind)
-
-
 def is_told(topic: str, curr: Snapshot) -> bool:
     """Whether people were told of it, and not yet that it is over."""
     told = curr.notices[named(topic)]
@@ -57,7 +51,7 @@ def _notice(
 ) -> Effect:
     params = {"title": _whole(title)[:TITLE], "text": _whole(text)[:TEXT], **({"over": True} if over else {})}
     return Effect(
-        action=ACTION,
+        action=NOTIFY,
         key=PREFIX + named(topic),
         params=params,
         reason=text,

@@ -1,14 +1,9 @@
 """What an outage of the network explains: then nothing is restarted for it, and nobody told of it twice."""
 
+from pulse_core.model.condition_names import DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, WELL
+from pulse_core.model.durations import rough
+from pulse_core.model.urls import host_of, is_address, is_here
 from pulse_core.projections import Condition, Snapshot
-from pulse_core.rules.survival.endpoint import host_of, is_address, is_here
-from pulse_core.rules.survival.process_state import rough
-
-NAME = "network"
-"""The name of the condition and of the sense."""
-
-WELL, DOWN, DNS_ONLY, HTTP_ONLY, SLOW, DEGRADED = "", "down", "dns-only", "http-only", "slow", "degraded"
-"""States: everything answers; nothing does; only DNS fails; only HTTP fails; every answer is slow; some targets fail."""
 
 
 def explained(url: str, wrong: Condition, curr: Snapshot) -> str:
@@ -20,12 +15,12 @@ def explained(url: str, wrong: Condition, curr: Snapshot) -> str:
     network = curr.settings.network
     if is_here(url) or not (network.dns or network.http):
         return ""
-    if condition := curr.conditions[NAME]:
+    if condition := curr.conditions[NETWORK]:
         outage = covers(condition.state, url)
         return (
             f"the network is {condition.state} for {rough(curr.now.since(condition.since))}" if outage else ""
         )
-    newest = curr.window(NAME).last
+    newest = curr.window(NETWORK).last
     age = curr.now.since(newest.moment) if newest else 0
     if newest is None or age > 2 * (network.interval + network.timeout):
         return ""  # nobody looks at it

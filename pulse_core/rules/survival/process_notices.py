@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
+from pulse_core.model.durations import rough
 from pulse_core.model.kinds import Effect
 from pulse_core.projections import Snapshot
 from pulse_core.projections.processes import STAYED_US
 from pulse_core.rules.survival.notices import call_off, is_told, tell
-from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus, rough
+from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus
 from pulse_core.settings import ProcessSettings
 
 SENSE = "process-alive"

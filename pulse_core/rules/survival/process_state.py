@@ -3,8 +3,6 @@
 from enum import Enum
 from typing import NamedTuple
 
-from pulse_core.settings import spell_duration
-
 
 class ProcessState(Enum):
     """The state of a guarded process."""
@@ -34,11 +32,3 @@ class ProcessStatus(NamedTuple):
     why: str = ""
     tell: bool = False
     stop: bool = False
-
-
-def rough(microseconds: int) -> str:
-    """A duration for people, rounded to what they would say."""
-    for unit in (3_600_000_000, 60_000_000, 1_000_000, 100_000):
-        if microseconds >= unit:
-            return spell_duration(round(microseconds / unit) * unit)
-    return "a moment"

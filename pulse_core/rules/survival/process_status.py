@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from pulse_core.model.actions import RESTART_PROCESS
+from pulse_core.model.durations import rough
 from pulse_core.model.moment import Moment
 from pulse_core.projections import ProcessHistory, Snapshot, Stage
-from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus, rough
+from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus
 from pulse_core.rules.survival.process_stop import unwanted
 from pulse_core.settings import ProcessSettings, RestartSettings
 
@@ -81,7 +83,7 @@ def exhausted(restart: RestartSettings, attempts: Sequence[Moment]) -> int | Non
 
 def restart_key(name: str) -> str:
     """The key that makes a process's restart unique among open effects."""
-    return f"restart-process:{name}"
+    return f"{RESTART_PROCESS}:{name}"
 
 
 def _story(history: ProcessHistory) -> str:

@@ -1,9 +1,10 @@
 """How a process stands that somebody wants down: stopped, looked at again, stopped once more, told of."""
 
 from pulse_core.model.backoff import Backoff
+from pulse_core.model.durations import rough
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.projections import Intent, ProcessHistory, Snapshot
-from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus, rough
+from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus
 from pulse_core.settings import ProcessSettings
 
 STOP_TRIES = 5

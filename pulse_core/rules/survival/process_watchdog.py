@@ -1,5 +1,6 @@
 """A critical process is dead: bring it back, with patience, and tell a person only if that does not help."""
 
+from pulse_core.model.actions import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import ProcessHistory, Snapshot
@@ -43,7 +44,7 @@ def restart(process: ProcessSettings, why: str, curr: Snapshot) -> Effect:
     history = curr.process(process.name)
     dead = {"pid": history.pid, "started": history.started} if history.pid is not None else None
     return Effect(
-        action="restart-process",
+        action=RESTART_PROCESS,
         key=restart_key(process.name),
         params={
             "process": process.name,
@@ -66,8 +67,8 @@ def stop(process: ProcessSettings, curr: Snapshot) -> Effect:
     """The wish to end it because a person said so."""
     intent = curr.process(process.name).stop
     return Effect(
-        action="stop-process",
-        key=f"stop-process:{process.name}",
+        action=STOP_PROCESS,
+        key=f"{STOP_PROCESS}:{process.name}",
         params={"process": process.name},
         reason=f"{intent.by if intent else 'somebody'} wants {process.name} down",
         survival=True,

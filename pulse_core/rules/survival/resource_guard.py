@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
+from pulse_core.model.actions import ARCHIVE_SESSIONS, CLEAN_PATHS
+from pulse_core.model.condition_names import OF_MEMORY, SYSTEM_RESOURCE
+from pulse_core.model.durations import rough
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
@@ -9,12 +12,7 @@ from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import UNWRITTEN
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import call_off, is_told, named, tell
-from pulse_core.rules.survival.process_state import rough
 from pulse_core.rules.survival.shortage import (
-    ARCHIVE,
-    CLEAN,
-    OF_MEMORY,
-    SENSE,
     ShortageStep,
     plan,
     step,
@@ -74,12 +72,14 @@ def _told(name: str, condition: Condition, due: ShortageStep, curr: Snapshot) ->
     """The warning, and later, once, that nothing has helped."""
     title = title_of(name)
     if due.vain is None:
-        return tell(TOPIC + name, title, f"{condition.evidence}. {intentions(name, curr)}", curr, SENSE)
+        return tell(
+            TOPIC + name, title, f"{condition.evidence}. {intentions(name, curr)}", curr, SYSTEM_RESOURCE
+        )
     tried = tried_against(name, curr)
     what = f"Tried: {story(tried)}" if tried else f"Nothing could be tried: {due.why}"
     text = f"{what}. It lasts for {rough(curr.now.since(condition.since))}{course(name, condition, curr)}."
     vain = "what was tried did not help enough" if is_better(name, condition, curr) else "nothing helped"
-    return tell(TOPIC + name, f"{title}, and {vain}", text, curr, SENSE, news=due.vain)
+    return tell(TOPIC + name, f"{title}, and {vain}", text, curr, SYSTEM_RESOURCE, news=due.vain)
 
 
 def intentions(name: str, curr: Snapshot) -> str:
@@ -89,11 +89,11 @@ def intentions(name: str, curr: Snapshot) -> str:
     resources = curr.settings.resources
     planned = plan(name, curr)
     steps = []
-    if CLEAN in planned:
+    if CLEAN_PATHS in planned:
         steps.append(
             f"deletes what nobody touched for {rough(resources.clean_age)} in {', '.join(resources.clean)}"
         )
-    if ARCHIVE in planned and resources.sessions:
+    if ARCHIVE_SESSIONS in planned and resources.sessions:
         steps.append(
             f"archives what nobody touched for {rough(resources.sessions.keep)} in {resources.sessions.root}"
         )
@@ -122,7 +122,7 @@ def outcome(measure: Measure) -> str:
 
 def course(name: str, condition: Condition, curr: Snapshot) -> str:
     """How it went on since it was raised, where that can be measured."""
-    sample = curr.window(SENSE).last
+    sample = curr.window(SYSTEM_RESOURCE).last
     now = share(name, sample.data) if sample else None
     if now is None or condition.value is None:
         return ""
@@ -131,7 +131,7 @@ def course(name: str, condition: Condition, curr: Snapshot) -> str:
 
 def is_better(name: str, condition: Condition, curr: Snapshot) -> bool:
     """Whether it is clearly better than when it was raised, though not well."""
-    sample = curr.window(SENSE).last
+    sample = curr.window(SYSTEM_RESOURCE).last
     now = share(name, sample.data) if sample else None
     return now is not None and condition.value is not None and condition.value - now >= BETTER
 
@@ -155,7 +155,9 @@ def _called_off(curr: Snapshot) -> Iterable[Effect]:
             name = topic.removeprefix(TOPIC)
             measures = curr.conditions.last.get(name, ())
             done = f" after {story(measures)}" if measures else ""
-            sample = curr.window(SENSE).last
+            sample = curr.window(SYSTEM_RESOURCE).last
             now = share(name, sample.data) if sample else None
             stands = f"; it is {now:.1%} now" if now is not None else ""
-            yield from call_off(topic, title_of(name) or name, f"It is over{done}{stands}.", curr, SENSE)
+            yield from call_off(
+                topic, title_of(name) or name, f"It is over{done}{stands}.", curr, SYSTEM_RESOURCE
+            )

@@ -1,8 +1,8 @@
 """Taking back the engine's newest commit: when it may be wished, and what is said if it does not help."""
 
+from pulse_core.model.actions import ROLLBACK_ENGINE
 from pulse_core.model.kinds import Effect
 from pulse_core.projections import Engine, Snapshot
-from pulse_core.projections.engine import ROLLBACK
 from pulse_core.rules.survival.notices import call_off, tell
 
 TOPIC = "engine:rollback"
@@ -17,8 +17,8 @@ def rollback(why: str, curr: Snapshot) -> Effect:
     """The wish for the commit before the one in force."""
     engine = curr.engine
     return Effect(
-        action=ROLLBACK,
-        key=ROLLBACK,
+        action=ROLLBACK_ENGINE,
+        key=ROLLBACK_ENGINE,
         params={"to": engine.previous, "reject": engine.commit, "why": why},
         reason=f"{engine.commit[:12]} is taken back: {why}",
         survival=True,

@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from pulse_core.model.actions import ARCHIVE_SESSIONS, CLEAN_PATHS, STOP_PROCESS
+from pulse_core.model.condition_names import OF_MEMORY, SYSTEM_RESOURCE
+from pulse_core.model.durations import rough
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
@@ -10,12 +13,6 @@ from pulse_core.model.sizes import spell_size
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import FOR
 from pulse_core.rules.survival.notices import named
-from pulse_core.rules.survival.process_state import rough
-
-SENSE = "system-resource"
-CLEAN, ARCHIVE, STOP = "clean-paths", "archive-sessions", "stop-process"
-OF_MEMORY = ("memory", "pressure:memory", "swap")
-"""What is answered by stopping somebody; an earlier one explains those behind it."""
 
 MINUTE = 60 * US_PER_SECOND
 REST, LONGEST, NEVER = 10 * MINUTE, 360 * MINUTE, 1 << 62
@@ -47,9 +44,9 @@ def plan(name: str, curr: Snapshot) -> tuple[str, ...]:
     """The actions that may be taken against a condition, in their order; a round of them, that is."""
     resources = curr.settings.resources
     if name in OF_MEMORY:
-        return (STOP,) * STOPS if resources.stop else ()
+        return (STOP_PROCESS,) * STOPS if resources.stop else ()
     if name.startswith(("disk:", "inodes:")):
-        return (CLEAN,) * bool(resources.clean) + (ARCHIVE,) * bool(resources.sessions)
+        return (CLEAN_PATHS,) * bool(resources.clean) + (ARCHIVE_SESSIONS,) * bool(resources.sessions)
     return ()
 
 
@@ -69,7 +66,7 @@ def step(name: str, condition: Condition, curr: Snapshot) -> ShortageStep:
     if (wait := _pause(tried, len(actions), patience) - _idle(tried, keys, condition, curr)) > 0:
         last = f"{tried[-1].action} is given" if tried else f"{action} is due in"
         return ShortageStep(None, wait, f"{last} {rough(wait)}{' to help' if tried else ''}", vain)
-    if action == STOP:
+    if action == STOP_PROCESS:
         return _stop(name, condition, tried, vain, curr)
     return ShortageStep(_mild(action, name, condition, curr), why=f"{action} is due", vain=vain)
 
@@ -91,16 +88,16 @@ def tried_against(name: str, curr: Snapshot) -> list[Measure]:
 
 def keys_of(action: str, name: str) -> Iterator[str]:
     """The keys that this action may have: whoever cleans one file system, archives, or stops, is alone with that."""
-    if action == STOP:
-        yield from (f"{STOP}:worst:{slot}" for slot in range(1, STOPS + 1))
+    if action == STOP_PROCESS:
+        yield from (f"{STOP_PROCESS}:worst:{slot}" for slot in range(1, STOPS + 1))
     else:
-        yield named(f"{CLEAN}:{name.partition(':')[2]}") if action == CLEAN else ARCHIVE
+        yield named(f"{CLEAN_PATHS}:{name.partition(':')[2]}") if action == CLEAN_PATHS else ARCHIVE_SESSIONS
 
 
 def _pause(tried: Sequence[Measure], length: int, patience: int) -> int:
     """How long to wait after the last measure: for it to help, or longer once a whole round has not."""
     if not tried or len(tried) % length:
-        return patience if not tried or tried[-1].worked or tried[-1].action == STOP else 0
+        return patience if not tried or tried[-1].worked or tried[-1].action == STOP_PROCESS else 0
     return max(patience, min(REST << min(len(tried) // length - 1, 20), LONGEST))
 
 
@@ -126,7 +123,7 @@ def _mild(action: str, name: str, condition: Condition, curr: Snapshot) -> Effec
     """Cleaning, or archiving, on the file system that is short of room."""
     resources = curr.settings.resources
     params: dict[str, Json] = {"near": name.partition(":")[2], FOR: name}
-    if action == CLEAN:
+    if action == CLEAN_PATHS:
         params |= {"roots": list(resources.clean), "older_than_us": resources.clean_age}
     return _effect(action, next(keys_of(action, name)), params, condition.evidence, curr)
 
@@ -134,7 +131,7 @@ def _mild(action: str, name: str, condition: Condition, curr: Snapshot) -> Effec
 def _stop(
     name: str, condition: Condition, tried: Sequence[Measure], vain: Moment | None, curr: Snapshot
 ) -> ShortageStep:
-    settled = {key: curr.effects.settled_at.get(key) for key in keys_of(STOP, name)}
+    settled = {key: curr.effects.settled_at.get(key) for key in keys_of(STOP_PROCESS, name)}
     waits = {key: BUDGET - curr.now.since(then) if then else 0 for key, then in settled.items()}
     slot = min(waits, key=lambda key: waits[key])
     if waits[slot] > 0:
@@ -142,7 +139,7 @@ def _stop(
         return ShortageStep(None, waits[slot], words, vain)
     since = min((then for then in (*settled.values(), condition.since) if then), key=curr.now.since)
     look = curr.settings.watch.system_interval
-    sample = curr.window(SENSE).last
+    sample = curr.window(SYSTEM_RESOURCE).last
     if sample is None or curr.now.since(sample.moment) > min(FRESH * look, curr.now.since(since)):
         return ShortageStep(None, look, "waits for a fresh look at who uses memory", vain)
     worst = consumers(name, sample.data)
@@ -151,7 +148,7 @@ def _stop(
         return ShortageStep(None, look, "nobody who may be stopped holds much", vain or nobody)
     failed = sum(1 for one in tried if not one.worked)
     return ShortageStep(
-        _stopping(name, worst[failed % len(worst)], slot, curr), why=f"{STOP} is due", vain=vain
+        _stopping(name, worst[failed % len(worst)], slot, curr), why=f"{STOP_PROCESS} is due", vain=vain
     )
 
 
@@ -167,10 +164,10 @@ def _stopping(name: str, worst: Mapping[str, Json], slot: str, curr: Snapshot) -
     who = {field: worst[field] for field in ("pid", "started", "pattern")}
     holds = f"process {worst['pid']} ({worst['name']}) holds {spell_size(worst['rss'])} of memory"
     reason = f"{name}: {holds} and {spell_size(worst['swap'])} of swap, the most of what may be stopped"
-    effect = _effect(STOP, slot, {"consumer": who, FOR: name}, reason, curr)
+    effect = _effect(STOP_PROCESS, slot, {"consumer": who, FOR: name}, reason, curr)
     return effect.model_copy(update={"not_after": curr.now.at + curr.settings.resources.patience})
 
 
 def _effect(action: str, key: str, params: dict[str, Json], reason: str, curr: Snapshot) -> Effect:
-    samples = curr.samples(SENSE)
+    samples = curr.samples(SYSTEM_RESOURCE)
     return Effect(action=action, key=key, params=params, reason=reason, survival=True, samples=samples)

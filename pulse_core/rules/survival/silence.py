@@ -5,11 +5,11 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from pulse_core.model.durations import rough
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.process_state import rough
 from pulse_core.settings import SilenceSettings
 
 MINUTE = 60_000_000

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.ipc.lock import HomeLock
+from pulse_core.app import append
 from tests.integration.cli.cli_home import Inside, is_id
-from upulse_cli import access
 from upulse_cli.__main__ import main
 
 
@@ -193,7 +193,7 @@ def test_a_home_that_is_held_by_somebody_silent_is_not_answering(quiet: Inside) 
 def test_nothing_is_appended_past_a_holder_that_does_not_answer(
     quiet: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(access, "PATIENCE", 0.1)
+    monkeypatch.setattr(append, "PATIENCE", 0.1)
     with HomeLock(quiet.path / "run" / "lock", "0.1.0"):
         assert "no daemon answers" in quiet.upulse("pause", code=1).err
     assert events(quiet) == []

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.files.shadow_log import FileShadowLog, older, shadow_lines
+from pulse_core.app.engine.shadow import shadow_differences, shadow_report
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import CALM, PATIENT, WISHING, new_home, save, spoil
 from tests.integration.rule_host.rule_host_engines import rule
-from upulse_cli.engine import shadow
-from upulse_cli.engine.diary import Diary, lines, older
+from upulse_cli import shadow_process
+from upulse_cli.wiring.home import home_context
 
 OFTEN = f'[daemon]\ntick_ms = 200\n{PATIENT}repeat = "1s"\n{ALLOW}'
 LEAVING = rule(
@@ -45,14 +47,20 @@ class Homes:
         return self.home
 
     def end(self) -> None:
-        if found := shadow.running(Home(self.home.path)):
+        if found := shadow_process.running(Home(self.home.path)):
             with suppress(ProcessLookupError):
                 os.kill(found.pid, signal.SIGKILL)
         self.home.end_everything()
 
 
 def reported(home: CliHome) -> dict[str, Any]:
-    return dict(shadow.report(Home(home.path)))
+    return dict(
+        shadow_report(
+            home_context(Home(home.path)),
+            list(shadow_lines(home.path)),
+            shadow_process.running(Home(home.path)) is not None,
+        )
+    )
 
 
 def wishes_of(home: CliHome, whose: str, least: int) -> bool:
@@ -112,7 +120,7 @@ def test_rules_that_do_not_load_cast_no_shadow(homes: Homes) -> None:
     home = homes.served(CALM)
     spoil(home)
     assert "rules/own.py:2" in home.upulse("shadow", "start", code=1).err
-    assert shadow.running(Home(home.path)) is None
+    assert shadow_process.running(Home(home.path)) is None
 
 
 def test_a_shadow_waits_for_the_next_daemon_when_one_stops_and_that_is_said(homes: Homes) -> None:
@@ -140,7 +148,7 @@ def test_a_restore_ends_the_shadow_of_the_log_that_it_replaces(homes: Homes, tmp
     said = home.upulse("restore", str(tmp_path / "backup")).err
     assert "the shadow (process " in said
     assert "begin another one with: upulse shadow start" in said
-    assert shadow.running(Home(home.path)) is None
+    assert shadow_process.running(Home(home.path)) is None
     assert reported(home)["ended"] == "it was stopped"
     home.upulse("daemon", "start")
     home.upulse("shadow", "start")
@@ -151,7 +159,7 @@ def test_a_restore_that_is_refused_leaves_the_shadow_alone(homes: Homes, tmp_pat
     pid = int(home.upulse("shadow", "start").out)
     home.upulse("backup", str(tmp_path / "backup"))
     home.upulse("restore", str(tmp_path / "backup"), code=1)
-    found = shadow.running(Home(home.path))
+    found = shadow_process.running(Home(home.path))
     assert found is not None
     assert found.pid == pid
 
@@ -159,12 +167,12 @@ def test_a_restore_that_is_refused_leaves_the_shadow_alone(homes: Homes, tmp_pat
 def test_there_is_one_shadow_at_a_time_and_it_ends_when_told(homes: Homes) -> None:
     home = homes.served(CALM)
     pid = int(home.upulse("shadow", "start").out)
-    found = shadow.running(Home(home.path))
+    found = shadow_process.running(Home(home.path))
     assert found is not None
     assert found.pid == pid
     assert f"process {pid}" in home.upulse("shadow", "start", code=1).err
     home.upulse("shadow", "stop")
-    assert shadow.running(Home(home.path)) is None
+    assert shadow_process.running(Home(home.path)) is None
     assert "no shadow runs" in home.upulse("shadow", "stop", code=1).err
     assert reported(home)["ended"] == "it was stopped"
 
@@ -176,12 +184,12 @@ def test_without_a_daemon_there_is_nothing_to_shadow(tmp_path: Path) -> None:
 
 
 def test_a_diary_is_two_files_at_most_and_knows_how_its_shadow_began(tmp_path: Path) -> None:
-    diary = Diary(tmp_path, largest=2_000)
+    diary = FileShadowLog(tmp_path, largest=2_000)
     diary.begin(revision="first")
     diary.begin(revision="second")
     for tick in range(100):
         diary.write("wish", tick=tick)
-    said = list(lines(tmp_path))
+    said = list(shadow_lines(tmp_path))
     assert said[0]["revision"] == "second"
     assert said[-1]["tick"] == 99
     assert sorted(path.name for path in tmp_path.iterdir()) == ["shadow.jsonl", "shadow.jsonl.1"]
@@ -189,12 +197,12 @@ def test_a_diary_is_two_files_at_most_and_knows_how_its_shadow_began(tmp_path: P
 
 
 def test_a_line_that_was_broken_off_is_passed_over(tmp_path: Path) -> None:
-    diary = Diary(tmp_path)
+    diary = FileShadowLog(tmp_path)
     diary.begin(revision="first")
     with diary.path.open("a") as file:
         file.write('{"what": "wi\n')
     diary.write("wish", tick=1)
-    assert [line["what"] for line in lines(tmp_path)] == ["begun", "wish"]
+    assert [line["what"] for line in shadow_lines(tmp_path)] == ["begun", "wish"]
     assert not older(diary.path).exists()
 
 
@@ -205,5 +213,5 @@ def wish(key: str, tick: int, second: int) -> dict[str, Any]:
 def test_wishes_of_one_key_near_each_other_are_the_same() -> None:
     theirs = [wish("a", 1, 0), wish("a", 30, 30), wish("b", 1, 0)]
     ours = [wish("a", 2, 1), wish("a", 40, 40), wish("c", 1, 0)]
-    found = [(one["only"], one["key"], one["tick"]) for one in shadow.differences(theirs, ours)]
+    found = [(one["only"], one["key"], one["tick"]) for one in shadow_differences(theirs, ours)]
     assert found == [("shadow", "b", 1), ("main", "c", 1), ("shadow", "a", 30), ("main", "a", 40)]

@@ -12,11 +12,12 @@ import pytest
 from pydantic import ValidationError
 
 from pulse_adapters.files import child
-from pulse_adapters.files.archive_sessions import ArchiveParams, ArchiveSessions
-from pulse_adapters.files.clean_paths import CleanParams, CleanPaths
+from pulse_adapters.files.archive_sessions import ArchiveSessions
+from pulse_adapters.files.clean_paths import CleanPaths
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.proc import carries, living
 from pulse_adapters.host.spawn import Spawner
+from pulse_core.actions.files import ArchiveParams, CleanParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectAcked

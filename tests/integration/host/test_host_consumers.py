@@ -15,15 +15,17 @@ from pydantic import ValidationError
 from pulse_adapters.host.consumers import Consumers, held_by, untouchable
 from pulse_adapters.host.proc import ProcStat, command_line, entry, is_alive, living
 from pulse_adapters.host.spawn import Spawner
-from pulse_adapters.host.stop_process import StopParams, StopProcess
+from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.host.system import Before, SystemResource
 from pulse_adapters.host.table import LinuxProcessTable
+from pulse_core.actions.processes import StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports import ProcessId, Result
 from pulse_core.projections import Condition, Conditions, State
 from pulse_core.settings import Settings
+from pulse_core.settings.groups import PATTERN_CHECK
 from tests.integration.host.host_scene import until, wished
 
 HOLDS = "import sys, time; held = bytearray(int(sys.argv[2]) << 20); print(1, flush=True); time.sleep(1000)"
@@ -115,6 +117,14 @@ async def test_the_guarded_are_never_told_however_they_are_known(crowd: Crowd) -
     ])  # fmt: skip
     assert list(await told(crowd)) == [other.pid]
     assert is_alive(by_pattern)
+
+
+async def test_nobody_is_told_while_a_guarded_process_can_not_be_searched_for(crowd: Crowd) -> None:
+    await crowd.one()
+    process = {"name": "a", "start": ["x"], "match": f"{crowd.word}(?!-guarded)"}
+    raw = {"resources": {"stop": [crowd.word]}, "process": [process]}
+    crowd.settings = Settings.model_validate(raw, context={PATTERN_CHECK: None})
+    assert await told(crowd) == {}
 
 
 async def test_who_was_guarded_and_is_not_in_the_settings_any_more_may_be_stopped(crowd: Crowd) -> None:

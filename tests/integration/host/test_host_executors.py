@@ -1,6 +1,5 @@
 """The executors against real processes."""
 
-import asyncio
 import os
 import sys
 import uuid
@@ -11,11 +10,13 @@ import pytest
 from pydantic import ValidationError
 
 from pulse_adapters.host.proc import carries, command_line, is_alive, living
-from pulse_adapters.host.restart_process import RestartParams, RestartProcess
-from pulse_adapters.host.run_command import CommandParams, RunCommand
+from pulse_adapters.host.restart_process import RestartProcess
+from pulse_adapters.host.run_command import RunCommand
 from pulse_adapters.host.spawn import CommandTimedOut, Spawner
-from pulse_adapters.host.stop_process import StopParams, StopProcess
+from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.host.table import LinuxProcessTable
+from pulse_core.actions.commands import CommandParams
+from pulse_core.actions.processes import RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.ports import ProcessId, Result, Safety
 from pulse_core.settings import Settings
@@ -85,7 +86,7 @@ async def test_restarts_on_each_others_heels_leave_one_of_it(
     restarter: Callable[[Settings], RestartProcess],
 ) -> None:
     executor = restarter(SLEEP)
-    begun = [found_in(result) for result in await asyncio.gather(*(restart(executor) for _ in range(4)))]
+    begun = [found_in(await restart(executor)) for _ in range(4)]
     assert [is_alive(one) for one in begun] == [False, False, False, True]
 
 

@@ -3,23 +3,24 @@
 import asyncio
 import os
 import sys
+import time
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host.command_lines import KEPT, CommandLines, words
-from pulse_adapters.host.proc import SEARCHED, command_line, pids, started
-from pulse_adapters.host.search import Search
+from pulse_adapters.host.proc import command_line, pids, started
+from pulse_adapters.host.process_search import KEPT, SEARCHED, CommandLines, ProcessSearch, words
 from pulse_adapters.host.spawn import Spawner
+from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports import ProcessId
 from tests.integration.host.host_scene import bury, child, until
 
 
 @pytest.fixture
-async def search(mark: str) -> AsyncIterator[Search]:
-    search = Search()
+async def search(mark: str) -> AsyncIterator[ProcessSearch]:
+    search = ProcessSearch()
     yield search
     search.close()
 
@@ -29,8 +30,8 @@ def word() -> str:
     return f"w{uuid.uuid4().hex}"
 
 
-async def found(search: Search, pattern: str) -> tuple[ProcessId, ...]:
-    return (await search.find({"it": pattern}))["it"].found
+async def found(search: ProcessSearch, pattern: str) -> tuple[ProcessId, ...]:
+    return (await search.find({"it": SearchPattern(pattern)}))["it"]
 
 
 def open_files() -> list[str]:
@@ -56,7 +57,7 @@ def sleeper(*words: str) -> list[str]:
 
 
 async def test_an_exec_is_seen_though_pid_and_start_time_stay(
-    search: Search, spawner: Spawner, log: Path, word: str, tmp_path: Path
+    search: ProcessSearch, spawner: Spawner, log: Path, word: str, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
     it = spawner.start([sys.executable, "-c", EXEC, str(go), word], output=log)
@@ -81,7 +82,7 @@ sys.stdin.readline()
 """
 
 
-async def test_a_title_that_a_process_writes_itself_is_seen(search: Search, word: str) -> None:
+async def test_a_title_that_a_process_writes_itself_is_seen(search: ProcessSearch, word: str) -> None:
     argv = [sys.executable, "-c", TITLE, word]
     process = await asyncio.create_subprocess_exec(
         *argv, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
@@ -111,7 +112,7 @@ def reborn(dead: int, *argv: str) -> bool:
     return False
 
 
-async def test_a_pid_given_out_again_is_another_process(search: Search, word: str) -> None:
+async def test_a_pid_given_out_again_is_another_process(search: ProcessSearch, word: str) -> None:
     old = child("/bin/sleep", "1000", "0")
     await until(lambda: command_line(old))
     assert old in [one.pid for one in await found(search, r"^/bin/sleep 1000 0$")]
@@ -128,7 +129,7 @@ async def test_a_pid_given_out_again_is_another_process(search: Search, word: st
         bury(old)
 
 
-async def test_the_dead_are_not_found_and_their_files_are_let_go(search: Search, word: str) -> None:
+async def test_the_dead_are_not_found_and_their_files_are_let_go(search: ProcessSearch, word: str) -> None:
     pid = child(*sleeper(word))
     await until(lambda: word in command_line(pid))
     assert [one.pid for one in await found(search, word)] == [pid]
@@ -175,9 +176,23 @@ def everybody() -> dict[int, list[str]]:
 
 
 async def test_of_a_long_argv_only_the_first_4096_characters_are_searched(
-    search: Search, spawner: Spawner, log: Path, word: str
+    search: ProcessSearch, spawner: Spawner, log: Path, word: str
 ) -> None:
     near = spawner.start(sleeper("é" * 3_000, word), output=log)
     spawner.start(sleeper("é" * 5_000, word), output=log)
     await until(lambda: command_line(near.pid)[-1:] == [word])
     assert await found(search, word) == (near,)
+
+
+async def test_a_neighbours_command_line_makes_no_search_long(search: ProcessSearch, word: str) -> None:
+    pids = [child(*sleeper(word, "a" * length + "!")) for length in (3_000, 3_001)]
+    try:
+        await until(lambda: all(word in command_line(pid) for pid in pids))
+        began = time.thread_time()
+        assert await found(search, f"{word} (a+)+$") == ()
+        assert time.thread_time() - began < 1
+        assert {one.pid for one in await found(search, f"{word} (a+)+!$")} == set(pids)
+    finally:
+        for pid in pids:
+            os.kill(pid, 9)
+            bury(pid)

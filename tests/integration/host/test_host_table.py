@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.host.proc import command_line, entry, started
+from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.table import LinuxProcessTable
+from pulse_core.actions.processes import RestartParams
+from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId, ProcessObservation
-from pulse_core.settings import ProcessSettings
-from tests.integration.host.host_scene import bury, child, said, script, until
+from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.settings.groups import PATTERN_CHECK
+from tests.integration.host.host_scene import bury, child, said, script, until, wished
 
 
 def by(**way: object) -> ProcessSettings:
@@ -344,3 +348,36 @@ async def test_a_look_that_fails_is_no_death_and_disturbs_no_other(
     assert sights["other"].found == (found,)
     assert (sights["it"].busy, sights["it"].found) == (True, ())
     assert "no bus here" in sights["it"].detail
+
+
+def unsupported() -> ProcessSettings:
+    """What a home has whose settings an earlier version took."""
+    context = {PATTERN_CHECK: None}
+    return ProcessSettings.model_validate(
+        {"name": "it", "start": ["sleep", "1000"], "match": "sleep(?!.*99)"}, context=context
+    )
+
+
+async def test_with_a_pattern_that_is_not_supported_any_more_who_is_known_stays_and_nobody_is_started(
+    table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    process = unsupported()
+    it = spawner.start(["sleep", "1000"], output=log)
+    assert (await seen(table, process, it)).found == (it,)
+    sight = await seen(table, process)
+    assert (sight.found, sight.busy) == ((), True)
+    assert "RE2 does not support 'sleep(?!.*99)'" in sight.detail
+    settings = Settings(process=(process,))
+    restarter = RestartProcess(lambda: settings, table, dict, spawner, tmp_path / "logs")
+    effect, event = wished("restart-process", process="it", if_dead=True)
+    with pytest.raises(PulseError, match="nothing was started: nobody is searched for"):
+        await restarter.execute(effect, RestartParams.model_validate(effect.params), event)
+
+
+async def test_other_processes_are_searched_for_beside_a_pattern_that_is_not_supported(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    it = spawner.start(["sleep", "1031"], output=log)
+    other = ProcessSettings.model_validate({"name": "other", "start": ["x"], "match": "^sleep 1031$"})
+    sights = await table.look([unsupported(), other], {})
+    assert (sights["other"].found, sights["other"].busy) == ((it,), False)

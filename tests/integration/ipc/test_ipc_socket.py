@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.ipc.protocol import BadRequest, InternalError, NewerProtocol, NotAnswering
+from pulse_adapters.ipc.protocol import BadRequest, InternalError, NewerProtocol
 from pulse_adapters.ipc.socket_path import SocketUnusable
 from pulse_adapters.ipc.wire import Limits
-from pulse_core.model.errors import HomeBusy, Refused, UnknownName
+from pulse_core.model.errors import HomeBusy, NotAnswering, Refused, UnknownName
 from tests.integration.ipc.ipc_desk import Desk
 
 

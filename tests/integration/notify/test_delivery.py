@@ -14,8 +14,8 @@ import pytest
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.notify.executor import Notify
-from pulse_adapters.notify.notice import NoticeParams
 from pulse_adapters.notify.transport import PROGRAM, ChildTransport
+from pulse_core.actions.notices import NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect

@@ -71,7 +71,7 @@ at = "2:30"
         "write a number and a unit, as '500ms', '10s', '5m', '2h', '7d'",
         "6: resources.sessions.root: is missing (directory whose entries are sessions); "
         'write root = "~/.openclaw/sessions"',
-        "7: resources.stop[1]: '(' is no regular expression: missing ), unterminated subpattern at position 0",
+        "7: resources.stop[1]: '(' is no regular expression: missing ): (",
         "10: resources.disk[1].clear: clear (0.95) is not below raise (0.9); lower clear, so that there is a gap",
         "12: resources.disk[2].path: 'srv' is no absolute path; "
         'write the absolute path, as "/bin/sh" or "/run/pulse"',
@@ -86,7 +86,7 @@ at = "2:30"
         "24: log[1]: give either path or unit, to say what is followed",
         '25: log[1].keywords[2]: is empty; write keywords = ["ERROR", "Traceback"]',
         "26: log[1].severity: 'Error' is none of 'warning', 'error', 'critical' (did you mean 'error'?)",
-        "29: log[2].match[1]: '([' is no regular expression: unterminated character set at position 1",
+        "29: log[2].match[1]: '([' is no regular expression: missing ]: [",
         "30: silence[1].for: is missing (how long it lasts); write for = \"2h\"",
         "32: silence[1].days[2]: 'sunday' is none of 'mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun' "
         "(did you mean 'sun'?)",

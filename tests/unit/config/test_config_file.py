@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.config.catalogue import Setting, groups, settings_of
-from pulse_adapters.config.file import NO_ENGINE, load, load_to_start
+from pulse_adapters.config.file import NO_ENGINE, NO_PATTERN, load, load_to_start
 from pulse_adapters.config.template import header
 from pulse_adapters.config.toml_writer import key, spell
 from pulse_core.model.errors import NoHome, SettingsRefused
@@ -150,7 +150,7 @@ tcp = "localhost:1"
         "9: executors.run_command: unknown key 'run_command' (did you mean 'run-command'?)",
         "13: process.gateway.start[2]: wants a text in quotes, not the number 5; "
         'write start = ["python3", "-m", "http.server", "18080"]',
-        "14: process.gateway.match: '(' is no regular expression: missing ), unterminated subpattern at position 0",
+        "14: process.gateway.match: '(' is no regular expression: missing ): (",
         "16: process.gateway.name: process 'gateway' is there twice; names must differ",
         "18: process.gateway.depends_on: process 'gateway' depends_on unknown 'gatewy'",
         "21: process.gateway.restart.backoff: backoff_max is less than backoff; "
@@ -255,6 +255,36 @@ def test_a_group_that_is_gone_keeps_nobody_from_starting_but_any_other_fault_doe
         else:
             with pytest.raises(SettingsRefused):
                 load_to_start(path)
+
+
+def test_a_pattern_of_an_earlier_version_keeps_no_daemon_from_starting_but_a_broken_one_does(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "config.toml"
+    text = (
+        "[[process]]\nname = 'a'\nstart = ['b']\nmatch = 'b(?!c)'\n[[log]]\npath = '/a'\nmatch = ['(x)\\1']\n"
+    )
+    path.write_text(text)
+    settings, faults = load_to_start(path)
+    assert settings.process[0].match == "b(?!c)"
+    assert [fault.removeprefix(f"{path}:") for fault in faults] == [
+        "4: process.a.match: 'b(?!c)' uses a lookahead, which RE2 does not support; write what must be there, "
+        f"not what must not; {NO_PATTERN}",
+        r"7: log[1].match[1]: '(x)\\1' uses a back-reference, which RE2 does not support; write the repeated text "
+        f"twice; {NO_PATTERN}",
+    ]
+    with pytest.raises(SettingsRefused):
+        load(path)
+    path.write_text(text + "[resources]\nstop = ['(']\n")
+    with pytest.raises(SettingsRefused, match="no regular expression"):
+        load_to_start(path)
+
+
+def test_a_directory_that_holds_the_home_keeps_the_daemon_from_starting(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(f"[resources]\nclean = ['{tmp_path}']\n")
+    with pytest.raises(SettingsRefused, match="holds Pulse's own files"):
+        load_to_start(path)
 
 
 def test_what_is_no_readable_file_is_refused(tmp_path: Path) -> None:

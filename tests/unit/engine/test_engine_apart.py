@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
+from pulse_core.actions.reserved_keys import BUDGET, is_reserved
 from pulse_core.engine.effect_filter import apart
+from pulse_core.model.actions import ARCHIVE_SESSIONS, CLEAN_PATHS, ROLLBACK_ENGINE, STOP_PROCESS
 from pulse_core.model.kinds import Effect, EffectAcked
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports import FoldResult
-from pulse_core.projections.engine import ROLLBACK
 from pulse_core.rules.survival import endpoint, rollback
 from pulse_core.rules.survival.process_status import restart_key
-from pulse_core.rules.survival.reserved_keys import is_reserved
-from pulse_core.rules.survival.shortage import ARCHIVE, CLEAN, STOP, keys_of
+from pulse_core.rules.survival.shortage import keys_of
 from pulse_core.testing import Story, given
 
 blast_radius, error_escalate, network_watchdog, resource_guard = (
@@ -107,16 +107,6 @@ def test_a_rule_restarts_only_what_has_been_up_for_long_enough() -> None:
     assert keys(apart(restart, told.after("1h").snapshot)) == []
 
 
-def test_one_process_is_restarted_once_at_a_time_whatever_the_keys() -> None:
-    told = up().after("2m")
-    four = Verdict(
-        tuple(wishing("restart-process", f"k{n}", process="gateway").verdict.effects[0] for n in range(4))
-    )
-    assert keys(apart(FoldResult(four), told.snapshot)) == ["k0"]
-    told.event(Effect(action="restart-process", key="k0", params={"process": "gateway"}), "k0")
-    assert keys(apart(FoldResult(four), told.snapshot)) == []
-
-
 def test_a_rule_restarts_nothing_twice_a_minute_however_soon_it_is_healthy() -> None:
     told = given(
         settings={"process": [{"name": "gateway", "start": ["g"], "restart": {"healthy_after": "0s"}}]}
@@ -167,12 +157,12 @@ def test_that_it_is_over_is_told_once_to_who_heard_of_it() -> None:
     "key",
     [
         restart_key("gateway"),
-        *(key for action in (CLEAN, ARCHIVE, STOP) for key in keys_of(action, "disk:/")),
-        ROLLBACK,
+        *(key for action in (CLEAN_PATHS, ARCHIVE_SESSIONS, STOP_PROCESS) for key in keys_of(action, "disk:/")),
+        ROLLBACK_ENGINE,
         *(
             f"notify:{topic}"
             for topic in (
-                blast_radius.TOPIC, rollback.TOPIC, error_escalate.TOPIC + "/a.log", resource_guard.TOPIC + "memory",
+                BUDGET, rollback.TOPIC, error_escalate.TOPIC + "/a.log", resource_guard.TOPIC + "memory",
                 endpoint.PREFIX + "http://x/", network_watchdog.OUTAGE, network_watchdog.QUALITY, "flapping:gateway",
                 "stop:gateway",
             )

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pulse_adapters.host.boot import boot_id
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.listening import ListeningAddress, listeners
-from pulse_adapters.host.look import is_pulse
 from pulse_adapters.host.outputs import HEAD, TAIL, Capture, last_words
 from pulse_adapters.host.proc import entry
+from pulse_adapters.host.process_search import is_pulse
 
 
 def test_the_clock_tells_boot_and_never_goes_back() -> None:

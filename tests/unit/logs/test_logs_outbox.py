@@ -4,7 +4,6 @@ from typing import Any
 
 from pulse_adapters.logs.line_filter import rule_of
 from pulse_adapters.logs.outbox import COUNTED_EVERY, GAP, Outbox
-from pulse_adapters.logs.patience import Patience
 
 
 class Log:
@@ -22,11 +21,7 @@ class Desk:
 
     def __init__(self, *limits: int) -> None:
         self.sent: list[dict[str, Any]] = []
-        patience = Patience()
-        rules = [
-            rule_of({"keywords": ["E"], "match": [], "ignore": [], "limit": limit}, patience)
-            for limit in limits
-        ]
+        rules = [rule_of({"keywords": ["E"], "match": [], "ignore": [], "limit": limit}) for limit in limits]
         self.outbox = Outbox(rules, lambda message: self.sent.append(dict(message)))
 
     def say(self, log: Log, text: str, now: float) -> None:

@@ -7,7 +7,8 @@ import pytest
 from pulse_adapters.notify.addresses import NO_APPRISE, faults, resolved
 from pulse_adapters.notify.deliver import masked
 from pulse_adapters.notify.message_text import ALONE, ENTRY, TITLE, letter
-from pulse_adapters.notify.notice import NoticeParams, RecordedNotice, line
+from pulse_adapters.notify.notice import RecordedNotice, line
+from pulse_core.actions.notices import NoticeParams
 from pulse_core.settings import NotifySettings
 
 AT = 1_800_000_000_000_000  # 2027-01-15 08:00:00 UTC

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulse_core.model.durations import rough
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Intent, Processes, ProcessHistory, Snapshot, Stage, State
-from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus, rough
+from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus
 from pulse_core.rules.survival.process_status import exhausted, judge
 from pulse_core.settings import ProcessSettings, RestartSettings, Settings
 from pulse_core.settings.processes import RARELY_US

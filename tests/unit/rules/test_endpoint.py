@@ -3,7 +3,8 @@
 import pytest
 
 from pulse_core.model.kinds import Effect, ProcessUp
-from pulse_core.rules.survival.endpoint import begun, excuse, host_of, is_here, is_spared, process_of
+from pulse_core.model.urls import host_of, is_here
+from pulse_core.rules.survival.endpoint import begun, excuse, is_spared, process_of
 from pulse_core.settings import LlmSettings
 from pulse_core.testing import Story, given
 

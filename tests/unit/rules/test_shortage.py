@@ -5,20 +5,13 @@ from typing import Any
 
 import pytest
 
+from pulse_core.model.actions import ARCHIVE_SESSIONS, CLEAN_PATHS, STOP_PROCESS
+from pulse_core.model.condition_names import SYSTEM_RESOURCE
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections import Condition, Conditions, Effects, Measure, Snapshot, State
 from pulse_core.rules.survival.resource_guard import title_of
-from pulse_core.rules.survival.shortage import (
-    ARCHIVE,
-    CLEAN,
-    SENSE,
-    STOP,
-    ShortageStep,
-    consumers,
-    plan,
-    step,
-)
+from pulse_core.rules.survival.shortage import ShortageStep, consumers, plan, step
 from pulse_core.settings import Settings
 
 SECOND, MINUTE, HOUR = 1_000_000, 60, 3_600
@@ -53,7 +46,7 @@ class Case:
             effects=Effects(settled_at=self.settled),
             conditions=Conditions({**self.others, self.name: self.condition}),
         )
-        windows = {SENSE: Window((Sample(1, SENSE, sampled, data),))}
+        windows = {SYSTEM_RESOURCE: Window((Sample(1, SYSTEM_RESOURCE, sampled, data),))}
         return step(self.name, self.condition, Snapshot(1, at(seconds), self.settings, windows, facts))
 
 
@@ -69,11 +62,11 @@ def action(due: ShortageStep) -> str | None:
 @pytest.mark.parametrize(
     ("name", "actions"),
     [
-        ("disk:/", (CLEAN, ARCHIVE)),
-        ("inodes:/srv", (CLEAN, ARCHIVE)),
-        ("memory", (STOP, STOP, STOP)),
-        ("swap", (STOP, STOP, STOP)),
-        ("pressure:memory", (STOP, STOP, STOP)),
+        ("disk:/", (CLEAN_PATHS, ARCHIVE_SESSIONS)),
+        ("inodes:/srv", (CLEAN_PATHS, ARCHIVE_SESSIONS)),
+        ("memory", (STOP_PROCESS, STOP_PROCESS, STOP_PROCESS)),
+        ("swap", (STOP_PROCESS, STOP_PROCESS, STOP_PROCESS)),
+        ("pressure:memory", (STOP_PROCESS, STOP_PROCESS, STOP_PROCESS)),
         ("pressure:io", ()),
         ("unmeasured:/", ()),
         ("network", ()),
@@ -84,25 +77,25 @@ def test_each_shortage_has_its_measures(name: str, actions: tuple[str, ...]) -> 
     assert plan(name, Snapshot(1, at(1), case.settings)) == actions
 
 
-ROUND = [done(CLEAN, 110), done(ARCHIVE, 180)]
+ROUND = [done(CLEAN_PATHS, 110), done(ARCHIVE_SESSIONS, 180)]
 
 
 @pytest.mark.parametrize(
     ("tried", "seconds", "due", "wait", "vain"),
     [
-        ([], 100, CLEAN, None, None),
-        ([Measure(CLEAN, at(101))], 500, None, None, None),  # under way for long
+        ([], 100, CLEAN_PATHS, None, None),
+        ([Measure(CLEAN_PATHS, at(101))], 500, None, None, None),  # under way for long
         (ROUND[:1], 150, None, 20, None),
-        (ROUND[:1], 170, ARCHIVE, None, None),
-        ([done(CLEAN, 110, worked=False)], 110, ARCHIVE, None, None),
+        (ROUND[:1], 170, ARCHIVE_SESSIONS, None, None),
+        ([done(CLEAN_PATHS, 110, worked=False)], 110, ARCHIVE_SESSIONS, None, None),
         (ROUND, 239, None, 541, None),
         (ROUND, 240, None, 540, 240),
         (ROUND, 779, None, 1, 240),
-        (ROUND, 780, CLEAN, None, 240),
-        ([*ROUND, done(CLEAN, 800)], 850, None, 10, 240),
-        ([*ROUND, done(CLEAN, 800)], 860, ARCHIVE, None, 240),
-        ([*ROUND, done(CLEAN, 800), done(ARCHIVE, 900)], 900, None, 1200, 240),
-        ([ROUND[0], done(ARCHIVE, 180, worked=False)], 180, None, 600, 180),
+        (ROUND, 780, CLEAN_PATHS, None, 240),
+        ([*ROUND, done(CLEAN_PATHS, 800)], 850, None, 10, 240),
+        ([*ROUND, done(CLEAN_PATHS, 800)], 860, ARCHIVE_SESSIONS, None, 240),
+        ([*ROUND, done(CLEAN_PATHS, 800), done(ARCHIVE_SESSIONS, 900)], 900, None, 1200, 240),
+        ([ROUND[0], done(ARCHIVE_SESSIONS, 180, worked=False)], 180, None, 600, 180),
     ],
 )
 def test_the_next_measure_is_due_when_the_last_one_has_had_its_time(
@@ -115,40 +108,40 @@ def test_the_next_measure_is_due_when_the_last_one_has_had_its_time(
 
 
 def test_rounds_come_at_most_every_six_hours() -> None:
-    tried = [done(action, 1_000) for _ in range(20) for action in (CLEAN, ARCHIVE)]
+    tried = [done(action, 1_000) for _ in range(20) for action in (CLEAN_PATHS, ARCHIVE_SESSIONS)]
     assert Case("disk:/", tried).at(1_000).wait_us == 6 * HOUR * SECOND
 
 
 def test_a_patience_beyond_that_is_respected() -> None:
-    tried = [done(action, 1_000) for _ in range(20) for action in (CLEAN, ARCHIVE)]
+    tried = [done(action, 1_000) for _ in range(20) for action in (CLEAN_PATHS, ARCHIVE_SESSIONS)]
     assert Case("disk:/", tried, patience="12h").at(1_000).wait_us == 12 * HOUR * SECOND
 
 
 def test_when_no_more_measures_are_remembered_their_keys_still_say_when_it_was() -> None:
-    case = Case("disk:/", [done(CLEAN, 1_000), done(ARCHIVE, 1_000)] * 25)
+    case = Case("disk:/", [done(CLEAN_PATHS, 1_000), done(ARCHIVE_SESSIONS, 1_000)] * 25)
     case.settled = {"clean-paths:/": at(90_000)}
     assert case.at(90_010).wait_us == (6 * HOUR - 10) * SECOND
-    assert action(case.at(90_000 + 6 * HOUR)) == CLEAN
+    assert action(case.at(90_000 + 6 * HOUR)) == CLEAN_PATHS
 
 
 def test_what_was_cleaned_in_an_earlier_episode_is_given_its_time_too() -> None:
     case = Case("disk:/")
     case.settled = {"clean-paths:/": at(90)}
     assert case.at(100).wait_us == 50 * SECOND
-    assert action(case.at(150)) == CLEAN
+    assert action(case.at(150)) == CLEAN_PATHS
 
 
 def test_what_was_tried_against_its_inodes_counts_for_a_disk() -> None:
     case = Case("disk:/")
-    case.others = {"inodes:/": case.condition._replace(measures=(done(CLEAN, 110),))}
+    case.others = {"inodes:/": case.condition._replace(measures=(done(CLEAN_PATHS, 110),))}
     assert case.at(120).wait_us == 50 * SECOND
 
 
 def test_what_was_tried_against_its_disk_counts_for_inodes() -> None:
     case = Case("inodes:/")
-    case.others = {"disk:/": case.condition._replace(measures=(done(CLEAN, 110),))}
+    case.others = {"disk:/": case.condition._replace(measures=(done(CLEAN_PATHS, 110),))}
     assert case.at(120).wait_us == 50 * SECOND
-    assert action(case.at(170)) == ARCHIVE
+    assert action(case.at(170)) == ARCHIVE_SESSIONS
 
 
 def set_back(measure: Measure) -> Measure:
@@ -160,23 +153,23 @@ def set_back(measure: Measure) -> Measure:
 
 @pytest.mark.parametrize("order", [("disk:/", "inodes:/"), ("inodes:/", "disk:/")])
 def test_a_clock_that_is_set_back_does_not_change_what_was_tried_last(order: tuple[str, str]) -> None:
-    case = Case(order[0], [done(CLEAN, 110)])
-    archived = case.condition._replace(measures=(set_back(done(ARCHIVE, 180)),))
+    case = Case(order[0], [done(CLEAN_PATHS, 110)])
+    archived = case.condition._replace(measures=(set_back(done(ARCHIVE_SESSIONS, 180)),))
     case.others = {order[1]: archived}
     assert case.at(200).vain is None
     assert case.at(200).wait_us == 580 * SECOND
-    assert action(case.at(780)) == CLEAN
+    assert action(case.at(780)) == CLEAN_PATHS
 
 
 def test_a_clock_that_is_set_back_makes_no_look_fresh_that_is_older_than_the_last_stop() -> None:
-    stopped = set_back(done(STOP, 200))
+    stopped = set_back(done(STOP_PROCESS, 200))
     case = Case("memory", [stopped], patience="2s")
     assert stopped.settled is not None
     case.settled, case.sampled = {"stop-process:worst:1": stopped.settled}, 199
     assert case.at(203).why == "waits for a fresh look at who uses memory"
 
 
-STOPPED = [done(STOP, 200), done(STOP, 300), done(STOP, 400)]
+STOPPED = [done(STOP_PROCESS, 200), done(STOP_PROCESS, 300), done(STOP_PROCESS, 400)]
 
 
 def test_since_when_all_is_known_to_be_in_vain_is_not_forgotten_by_another_round() -> None:
@@ -184,7 +177,7 @@ def test_since_when_all_is_known_to_be_in_vain_is_not_forgotten_by_another_round
     case.settled = {f"stop-process:worst:{slot}": at(100 + 100 * slot) for slot in (1, 2, 3)}
     assert (case.at(459).vain, case.at(460).vain) == (None, at(460))
     again = case.at(1_000)
-    assert (action(again), again.vain) == (STOP, at(460))
+    assert (action(again), again.vain) == (STOP_PROCESS, at(460))
     case.consumers = []
     nobody = case.at(1_000)
     assert (nobody.wish, nobody.vain) == (None, at(460))
@@ -203,7 +196,7 @@ def test_a_stop_waits_for_a_person_first(name: str) -> None:
 
 @pytest.mark.parametrize("worked", [True, False])
 def test_the_next_stop_waits_for_the_last_one_whether_that_worked_or_not(worked: bool) -> None:
-    case = Case("memory", [done(STOP, 200, worked)])
+    case = Case("memory", [done(STOP_PROCESS, 200, worked)])
     case.settled = {"stop-process:worst:1": at(200)}
     assert case.at(259).wait_us == SECOND
     wish = case.at(260).wish
@@ -233,7 +226,7 @@ def test_who_is_stopped_was_looked_at_a_moment_ago(now: float, sampled: float, f
 
 
 def test_a_look_from_before_the_last_stop_is_not_fresh() -> None:
-    case = Case("memory", [done(STOP, 200)], patience="2s")
+    case = Case("memory", [done(STOP_PROCESS, 200)], patience="2s")
     case.settled, case.sampled = {"stop-process:worst:1": at(200)}, 199
     assert case.at(203).why == "waits for a fresh look at who uses memory"
 
@@ -257,7 +250,7 @@ def test_the_next_measure_is_not_a_microsecond_early() -> None:
 
 @pytest.mark.parametrize(("worked", "pid"), [(True, 7), (False, 8)])
 def test_who_could_not_be_stopped_is_followed_by_the_next_worst(worked: bool, pid: int) -> None:
-    case = Case("memory", [done(STOP, 200, worked)])
+    case = Case("memory", [done(STOP_PROCESS, 200, worked)])
     case.settled = {"stop-process:worst:1": at(200)}
     case.consumers = [held(7, 3), held(8, 2)]
     wish = case.at(300).wish

@@ -1,0 +1,93 @@
+"""HOME/shadow.jsonl: what a shadow did, a line each. Nothing else is ever told of it, least of all the log."""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pulse_core.model.moment import iso
+
+NAME = "shadow.jsonl"
+LARGEST = 10 * 1024 * 1024
+"""Bytes after which a new file is begun; one older file is kept."""
+
+FILES = (NAME, f"{NAME}.1")
+"""The newest, and the one before it."""
+
+Line = Mapping[str, Any]
+
+
+class FileShadowLog:
+    """Implements `ShadowLog`; written by the shadow alone.
+
+    A file that is begun anew repeats what the shadow said when it began.
+    """
+
+    def __init__(self, home: Path, largest: int = LARGEST) -> None:
+        self.path, self.largest = home / NAME, largest
+        self._begun = ""
+
+    def begin(self, **said: Any) -> None:
+        """A shadow begins."""
+        said = {"pid": os.getpid(), **said}
+        self.write("begun", **said)
+        self._begun = _line("begun", {**said, "again": True})
+
+    def write(self, what: str, **said: Any) -> None:
+        """One line more; one that the disk does not take is missed, and no reason to end."""
+        line = _line(what, said)
+        with suppress(OSError):
+            self._append(line)
+
+    def _append(self, line: str) -> None:
+        if _size(self.path) + len(line) > self.largest:
+            os.replace(self.path, older(self.path))
+            line = self._begun + line
+        with open(self.path, "a", encoding="utf-8", opener=_for_the_owner) as file:
+            file.write(line)
+
+
+def shadow_lines(home: Path) -> Iterator[Line]:
+    """What the last shadow wrote, from its beginning on as far as it is kept; one that is garbled is passed over."""
+    found: list[Line] = []
+    for path in (older(home / NAME), home / NAME):
+        for line in _read(path):
+            if line["what"] == "begun" and not line.get("again"):
+                found.clear()
+            found.append(line)
+    yield from found
+
+
+def older(path: Path) -> Path:
+    """The file before this one."""
+    return path.with_name(f"{path.name}.1")
+
+
+def _read(path: Path) -> Iterator[Line]:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return
+    for line in text.splitlines():
+        with suppress(ValueError):
+            said = json.loads(line)
+            if isinstance(said, dict) and "what" in said:
+                yield said
+
+
+def _line(what: str, said: Line) -> str:
+    return json.dumps({"what": what, "written": iso(time.time_ns() // 1000), **said}) + "\n"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

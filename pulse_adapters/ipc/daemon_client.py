@@ -1,0 +1,40 @@
+"""The daemon of a home, asked over its socket."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import cast
+
+from pulse_adapters.ipc.client import Client
+from pulse_adapters.ipc.lock import holder
+from pulse_core.home import HomeLayout
+from pulse_core.model.home_status import HomeStatus
+from pulse_core.model.json_types import Json
+from pulse_core.ports.daemon_client import LockHolder
+
+STATUS_WAIT = 2.0
+"""Seconds after which a daemon that does not tell its status counts as not answering."""
+
+
+class SocketDaemonClient:
+    """`DaemonClient` over the socket and the lock of a home; each verb has a connection of its own."""
+
+    def __init__(self, layout: HomeLayout) -> None:
+        self._layout = layout
+
+    def status(self) -> HomeStatus:
+        with Client(self._layout.socket, STATUS_WAIT) as client:
+            return cast(HomeStatus, client.ask("status"))
+
+    def append(self, draft: Mapping[str, Json]) -> tuple[Mapping[str, Json], bool]:
+        with Client(self._layout.socket) as client:
+            event = dict(client.ask("append", drafts=[draft])["events"][0])
+        return event, bool(event.pop("existing"))
+
+    def follow(
+        self, since: int, kinds: Collection[str] = (), *, brief: bool = False
+    ) -> Iterator[Mapping[str, Json]]:
+        with Client(self._layout.socket) as client:
+            for item in client.stream("follow", since=since, kinds=sorted(kinds), brief=brief):
+                yield item["event"]
+
+    def lock_holder(self) -> LockHolder | None:
+        return holder(self._layout.lock)

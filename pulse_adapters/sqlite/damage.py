@@ -1,0 +1,68 @@
+"""Damage at a start: what is refused, and what goes on by a person's order, a copy kept first."""
+
+import logging
+import shutil
+
+from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
+from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.payloads import lost_payloads
+from pulse_adapters.sqlite.wal import set_aside
+from pulse_core.home import HomeLayout
+from pulse_core.model.errors import Damaged
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import DamageAccepted
+from pulse_core.ports import Checkpoints, Clock, EventLog, Objects
+
+LOG = logging.getLogger("pulse.daemon")
+NAMED = 8
+"""Lost payloads that are named one by one; `upulse verify` and the daemon's log go on."""
+
+
+async def refuse_lost_rows(log: EventLog, checkpoints: Checkpoints) -> None:
+    """Raise Damaged if the checkpoints stand at a row that the log does not have: then rows are gone."""
+    for name, kept in (await checkpoints.load()).items():
+        if await log.chain_at(kept.head.seq) != kept.head.chain:
+            raise Damaged(
+                f"events.db ends at row {log.head.seq}, or differs from what it was: state.db knows row"
+                f" {kept.head.seq} ({name}); put the log back from a backup, or let"
+                " `upulse daemon start --accept-damage` go on without the lost rows"
+            )
+
+
+async def accept_damage(
+    home: HomeLayout, how: Opening, clock: Clock, objects: Objects
+) -> tuple[Opening, tuple[Draft, ...]]:
+    """Set a damaged log aside, if it is damaged: how to open it all the same, and what to record of that."""
+    kept = set_aside(home.events, home.damaged)
+    if damage := await lost_rows(home, how, clock, objects):
+        for cache in home.path.glob(f"{home.state.name}*"):
+            cache.unlink()  # it knows rows that are no more
+    else:
+        damage = payloads_gone(home)  # what was folded of them while they were there stays known
+    if not damage:
+        shutil.rmtree(kept)
+        return how, ()
+    LOG.warning("going on without what is damaged; a copy is kept in %s: %s", kept, damage)
+    told = Draft(DamageAccepted(what=damage, kept_at=str(kept)))
+    return how._replace(accept_damage=True), (told,)
+
+
+async def lost_rows(home: HomeLayout, how: Opening, clock: Clock, objects: Objects) -> str:
+    """What is wrong with the rows of the log, as far as a start looks; nothing if they are sound."""
+    try:
+        async with SqliteEventLog.open(home.events, clock=clock, objects=objects, how=how) as log:
+            await refuse_lost_rows(log, SqliteCheckpoints(home.state))
+    except Damaged as damage:
+        return str(damage)
+    return ""
+
+
+def payloads_gone(home: HomeLayout) -> str:
+    """Which large payloads of a log with sound rows are lost; nothing if all are there."""
+    gone = [
+        f"the payload of row {seq} ({kind}): {why}"
+        for seq, kind, why in lost_payloads(home.events, home.objects)
+    ]
+    more = len(gone) - NAMED
+    return "; ".join([*gone[:NAMED], f"and {more} more"] if more > 0 else gone)

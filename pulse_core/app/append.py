@@ -1,0 +1,54 @@
+"""Changing something in a home: by an event, through its daemon if one runs, or else under the home's lock."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pulse_core.app.context import HomeContext
+from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
+
+PATIENCE = 10.0
+"""Seconds to wait for a daemon that is just starting or stopping."""
+
+_STEP = 0.05
+
+
+class AppendRequest(NamedTuple):
+    """An event that somebody would like to be recorded."""
+
+    kind: str
+    subject: str = ""
+    data: Mapping[str, Any] = {}
+    cause: str | None = None
+
+
+class Appended(NamedTuple):
+    """The recorded event as JSON values; whether it was there before; whether a daemon took it."""
+
+    event: Mapping[str, Any]
+    existing: bool
+    by_daemon: bool
+
+
+def append(home: HomeContext, request: AppendRequest) -> Appended:
+    """Have it recorded; it is on disk when this returns.
+
+    The id is made here, so that asking again after a lost connection cannot record it twice.
+    """
+    draft = {**request._asdict(), "id": home.new_id()}
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return Appended(*home.daemon.append(draft), by_daemon=True)
+        except NotAnswering as error:
+            failed: PulseError = error
+        if home.daemon.lock_holder() is None:
+            from pulse_core.app.offline_append import append_offline  # slow to import, and seldom needed
+
+            try:
+                return Appended(*append_offline(home, request, draft["id"]), by_daemon=False)
+            except HomeBusy as error:  # a daemon has just started, or another command is appending
+                failed = error
+        if time.monotonic() >= until:
+            raise failed
+        time.sleep(_STEP)

@@ -1,0 +1,161 @@
+"""How a home stands, computed from its settings, its state and what its daemon measures. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from pulse_core.execute.notice_batching import held_back
+from pulse_core.model.durations import rough
+from pulse_core.model.home_status import (
+    ConditionStatus,
+    DaemonStatus,
+    GuardedProcessStatus,
+    HomeStatus,
+    NoticesStatus,
+    TickStatus,
+)
+from pulse_core.model.json_types import Json
+from pulse_core.model.moment import Moment, iso
+from pulse_core.ports import Watcher
+from pulse_core.projections import Condition, Phase, Snapshot, State
+from pulse_core.rules.survival.process_state import ProcessState
+from pulse_core.rules.survival.process_state import ProcessStatus as ProcessCondition
+from pulse_core.rules.survival.process_status import judge, restart_key
+from pulse_core.rules.survival.silence import in_force
+from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.watch.watcher_costs import Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """The ticks so far: how many, and what the last ones took in microseconds, oldest first."""
+
+    count: int = 0
+    took_us: Sequence[int] = ()
+
+
+def compute_status(
+    settings: Settings,
+    facts: State,
+    now: Moment,
+    beat: Beat,
+    daemon: DaemonStatus,
+    vitals: Mapping[str, Mapping[str, Json]],
+) -> HomeStatus:
+    """Daemon, processes, effects, conditions, notices, ticks and the newest samples. Pure."""
+    snapshot = Snapshot(0, now, settings, {}, facts)
+    control = facts.control
+    return {
+        "daemon": daemon,
+        "paused": {"since": iso(control.paused.at), "by": control.by, "why": control.why}
+        if control.paused
+        else None,
+        "log": {
+            "rows": facts.seq,
+            "verified": iso(control.verified.at) if control.verified else None,
+            "damage": control.damage or None,
+            "unwritten": facts.provisional,
+        },
+        "processes": [process_status(process, snapshot) for process in settings.process],
+        "effects": effect_counts(facts),
+        "conditions": [condition_status(name, one) for name, one in facts.conditions.raised.items()],
+        "notices": notices_status(facts, settings, now),
+        "tick": beat_status(beat),
+        "vitals": {key: dict(data) for key, data in vitals.items()},
+    }
+
+
+def process_status(process: ProcessSettings, snapshot: Snapshot) -> GuardedProcessStatus:
+    """One guarded process in the words of the rule that guards it."""
+    condition, history = process_condition(process, snapshot), snapshot.process(process.name)
+    since = history.up or history.down
+    return {
+        "name": process.name,
+        "state": condition.state.value,
+        "pid": history.pid if history.up else None,
+        "since": iso(since.at) if since else None,
+        "restarts": history.restarts,
+        "why": condition.why,
+    }
+
+
+def process_condition(process: ProcessSettings, snapshot: Snapshot) -> ProcessCondition:
+    """How the process stands; what is due and held back by a silence is silenced."""
+    condition = judge(process, snapshot)
+    key = restart_key(process.name)
+    holding = [quiet for quiet in in_force(snapshot) if fnmatchcase(key, quiet.match)]
+    if condition.state is not ProcessState.DUE or not holding:
+        return condition
+    last = max(holding, key=lambda quiet: quiet.left_us)
+    why = f"{condition.why}; held back by {last.whose}, for another {rough(last.left_us)}"
+    return ProcessCondition(ProcessState.SILENCED, last.left_us, why)
+
+
+def effect_counts(facts: State) -> dict[str, int]:
+    """How many effects stand where."""
+    effects = facts.effects
+    return {
+        "pending": effects.count(Phase.PENDING, Phase.RETRYING),
+        "executing": effects.count(Phase.EXECUTING),
+        "acked": effects.acked,
+        "failed": effects.failed,
+        "unknown": effects.unknown,
+        "cancelled": effects.cancelled,
+    }
+
+
+def condition_status(name: str, condition: Condition) -> ConditionStatus:
+    """One condition that stands."""
+    return {
+        "name": name,
+        "state": condition.state,
+        "since": iso(condition.since.at),
+        "evidence": condition.evidence,
+        "tried": len(condition.measures),
+    }
+
+
+def notices_status(facts: State, settings: Settings, now: Moment) -> NoticesStatus:
+    """How many topics people were told of that are not over, and how many notices are not delivered yet, and why."""
+    notices = facts.notices
+    return {
+        "standing": sum(not notice.over for notice in notices.of.values()),
+        "waiting": len(notices.open),
+        "held_back": held_back(facts, settings, now) or None,
+    }
+
+
+def beat_status(beat: Beat) -> TickStatus:
+    """Count, last and 99th percentile of the ticks, milliseconds."""
+    took = sorted(beat.took_us)
+    return {
+        "count": beat.count,
+        "last_ms": beat.took_us[-1] / 1000 if took else None,
+        "p99_ms": percentile(took, 99) / 1000 if took else None,
+    }
+
+
+def watcher_status(watcher: Watcher, cost: Cost, now: float) -> dict[str, Json]:
+    """What a watcher costs; now: loop time.
+
+    The times are of its newest looks, which cover `over_s` seconds; `cpu` is the share of a core that they took
+    of the daemon's loop, without what child processes do for it.
+    """
+    took = sorted(look.took for look in cost.recent)
+    first = cost.recent[0] if cost.recent else None
+    over = max(now - first.at, watcher.interval) if first else 0.0
+    return {
+        "name": watcher.name,
+        "interval_s": watcher.interval,
+        "looks": cost.looks,
+        "failures": cost.failures,
+        "p50_ms": round(percentile(took, 50) * 1000, 3) if first else None,
+        "p99_ms": round(percentile(took, 99) * 1000, 3) if first else None,
+        "cpu": round((cost.spent - first.spent) / over, 6) if first and over else None,
+        "over_s": round(over, 1),
+    }
+
+
+def percentile(ordered: Sequence[float], percent: int) -> float:
+    """The value that so many percent of these do not exceed; there is at least one."""
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]

@@ -1,0 +1,55 @@
+"""What the application needs of one home: made once by whoever knows the adapters, and passed on."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from pulse_core.home import HomeLayout
+from pulse_core.model.checkpoint import Checkpoint
+from pulse_core.model.event import Event
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.daemon_client import DaemonClient
+from pulse_core.ports.offline_stores import OfflineStores
+from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
+
+if TYPE_CHECKING:
+    from pulse_core.settings import Settings
+
+
+class LoadedSettings(NamedTuple):
+    """Settings, and the faults that they have all the same."""
+
+    settings: "Settings"
+    faults: Sequence[str] = ()
+
+
+FoldProgress = Callable[[Iterable[Sequence[Event]], int], Iterator[Sequence[Event]]]
+"""Passes batches of events on, and may tell a person how far they are of the last row."""
+
+
+def no_progress(batches: Iterable[Sequence[Event]], last: int) -> Iterator[Sequence[Event]]:
+    """Tells nobody."""
+    yield from batches
+
+
+@dataclass(frozen=True, slots=True)
+class HomeContext:
+    """One home, over ports. Nothing is opened or loaded before it is asked for.
+
+    settings: loads them; raises SettingsRefused. events: opens the log for reading; raises NoHome if there is none.
+    checkpoints: of projections, by their names; none if that cache is missing or unreadable. new_id: makes the id of
+    an event, a UUIDv7.
+    """
+
+    layout: HomeLayout
+    clock: Clock
+    settings: Callable[[], LoadedSettings]
+    events: Callable[[], AbstractContextManager[EventReader]]
+    vitals: Callable[[], AbstractContextManager[VitalsReader]]
+    checkpoints: Callable[[], Mapping[str, Checkpoint]]
+    objects: Callable[[], ObjectReader]
+    daemon: DaemonClient
+    new_id: Callable[[], str]
+    offline: Callable[[], OfflineStores]
+    progress: FoldProgress = no_progress

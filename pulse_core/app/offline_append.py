@@ -1,0 +1,44 @@
+"""Appending to a home whose daemon is down: what a person asks for is recorded all the same, under the home's lock."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from pulse_core.app.state import usable_settings
+from pulse_core.model.event import Draft
+from pulse_core.model.json_types import Json
+from pulse_core.model.payload import Role, parse
+from pulse_core.record import Gate, View
+from pulse_core.record.view import advanced, restored
+
+if TYPE_CHECKING:
+    from pulse_core.app.append import AppendRequest
+    from pulse_core.app.context import HomeContext
+
+
+def append_offline(
+    home: "HomeContext", request: "AppendRequest", id_: str
+) -> tuple[Mapping[str, Json], bool]:
+    """Record it: the event as JSON values, and whether it was there before; raises HomeBusy if a daemon runs."""
+    draft = Draft(parse(request.kind, dict(request.data)), request.subject, request.cause, id_)
+    return asyncio.run(_appended(home, draft))
+
+
+async def _appended(home: "HomeContext", draft: Draft) -> tuple[Mapping[str, Json], bool]:
+    stores = home.offline()
+    with stores.lock():
+        async with offline_gate(home) as gate:
+            recorded = (await gate.append(Role.PERSON, stores.actor, [draft]))[0]
+    return recorded.event.spelled(), recorded.existing
+
+
+@asynccontextmanager
+async def offline_gate(home: "HomeContext") -> AsyncIterator[Gate]:
+    """The gate of a home whose daemon is down. The caller holds the home's lock."""
+    stores, view, settings = home.offline(), View(), usable_settings(home)
+    async with stores.log() as log:
+        state = await restored(log, await stores.checkpoints.load())
+        view.stand_at(await advanced(log, state, log.head.seq))
+        log.listen(view.hear)
+        yield Gate(log, view, lambda: settings, stores.executors(lambda: settings, view))

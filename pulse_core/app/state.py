@@ -1,0 +1,103 @@
+"""The projections of a home without its daemon's help: at the head of the log, or at an earlier row."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice, takewhile
+
+from pulse_core.app.context import HomeContext, LoadedSettings
+from pulse_core.capabilities import FOLD
+from pulse_core.model.checkpoint import Checkpoint
+from pulse_core.model.errors import NoHome, SettingsRefused
+from pulse_core.model.event import Event
+from pulse_core.model.stored_data import REDACTED, damage_in, is_damaged
+from pulse_core.ports.readers import EventQuery, EventReader
+from pulse_core.projections import State
+from pulse_core.settings import ProcessSettings, Settings
+
+BATCH = 2_000
+
+
+def current_state(home: HomeContext) -> State:
+    """The projections at the head of the log, from the last checkpoint on if it is of this log."""
+    try:
+        with home.events() as log:
+            return _folded(home, log)
+    except NoHome:  # a home whose log was never opened, or is gone
+        return State()
+
+
+def _folded(home: HomeContext, log: EventReader) -> State:
+    head, damage = log.head().seq, ""
+    state = resumed(log, checkpoints_of(home, log))
+    query = EventQuery(since_seq=state.seq, kinds=tuple(FOLD.kinds))
+    for batch in home.progress(in_batches(log.events(query)), head):
+        damage = damage or damage_among(batch)
+        state = FOLD(state, [foldable(event) for event in batch])
+    return with_damage(FOLD(state, (), upto=max(head, state.seq)), damage)
+
+
+def state_at(home: HomeContext, log: EventReader, seq: int, *kept: Mapping[str, Checkpoint]) -> State:
+    """The projections at a row, from the furthest before it that was kept: in `kept`, or as a checkpoint."""
+    state = resumed(log, *kept, checkpoints_of(home, log), upto=seq)
+    events = log.events(EventQuery(since_seq=state.seq, kinds=tuple(FOLD.kinds)))
+    for batch in home.progress(in_batches(takewhile(lambda event: event.seq <= seq, events)), seq):
+        state = FOLD(state, [foldable(event) for event in batch])
+    return FOLD(state, (), upto=seq)
+
+
+def checkpoints_of(home: HomeContext, log: EventReader) -> Mapping[str, Checkpoint]:
+    """The checkpoints of this log by the name of their projection."""
+    found = home.checkpoints()
+    ours = {head for head in {one.head for one in found.values()} if log.chain_at(head.seq) == head.chain}
+    return {name: one for name, one in found.items() if one.head in ours}
+
+
+def resumed(log: EventReader, *kept: Mapping[str, Checkpoint], upto: int | None = None) -> State:
+    """The state at the furthest of these checkpoints that lies no further than a row."""
+    catch_up = FOLD.resume(*kept, upto=upto)
+    for gap in catch_up.gaps():
+        events = log.events(EventQuery(since_seq=gap.since, kinds=tuple(gap.kinds)))
+        for batch in in_batches(takewhile(lambda event: event.seq <= gap.upto, events)):  # noqa: B023 - read at once
+            catch_up.take([foldable(event) for event in batch])
+    return catch_up.state
+
+
+def settings_for(home: HomeContext, state: State) -> LoadedSettings:
+    """The settings and their faults; where they can't be used, just the names that were guarded last."""
+    try:
+        return home.settings()
+    except SettingsRefused as refused:
+        known = tuple(ProcessSettings(name=name, start=("?",)) for name in state.control.processes)
+        return LoadedSettings(Settings(process=known), refused.faults)
+
+
+def usable_settings(home: HomeContext) -> Settings:
+    """The settings, or the defaults where they are refused: a pause must not wait until they are mended."""
+    try:
+        return home.settings().settings
+    except SettingsRefused:
+        return Settings()
+
+
+def in_batches(events: Iterator[Event]) -> Iterator[Sequence[Event]]:
+    """The events, many at a time."""
+    while batch := list(islice(events, BATCH)):
+        yield batch
+
+
+def foldable(event: Event) -> Event:
+    """The event; one whose payload is lost is passed over by the folds, as a redacted one is."""
+    return event._replace(data=REDACTED) if is_damaged(event.data) else event
+
+
+def damage_among(events: Sequence[Event]) -> str:
+    """What is wrong with the first of these events whose payload is lost, or nothing."""
+    lost = (event for event in events if is_damaged(event.data))
+    return next((f"row {event.seq} ({event.kind}): {damage_in(event.data)}" for event in lost), "")
+
+
+def with_damage(state: State, damage: str) -> State:
+    """The state, with the damage that it was folded past, if no check of the log has named one."""
+    if not damage or state.control.damage:
+        return state
+    return replace(state, control=replace(state.control, damage=damage))

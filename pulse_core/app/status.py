@@ -1,0 +1,89 @@
+"""How a home stands: by the word of its daemon, or by what the files say while that is silent."""
+
+from collections.abc import Sequence
+
+from pulse_core.app.context import HomeContext
+from pulse_core.model.errors import NotAnswering
+from pulse_core.model.home_status import DaemonStatus, HomeStatus
+from pulse_core.model.moment import iso
+from pulse_core.ports.daemon_client import LockHolder
+
+LAST_TICKS = 1_000
+DAEMON = "pulse"
+"""The actor of what the daemon records by itself."""
+
+
+def home_status(home: HomeContext) -> HomeStatus:
+    """The status. `daemon.state` is `not-answering` if the lock is held, or `stopped`, where the rest is from files."""
+    try:
+        return home.daemon.status()
+    except NotAnswering:
+        return offline_status(home, home.daemon.lock_holder())
+
+
+def daemon_status(home: HomeContext) -> DaemonStatus:
+    """The daemon's own part, without reading the log."""
+    try:
+        return home.daemon.status()["daemon"]
+    except NotAnswering:
+        return silent_daemon(home.daemon.lock_holder())
+
+
+def why_unheard(home: HomeContext) -> str | None:
+    """Why nobody would hear a request, in words; None if a daemon answers."""
+    daemon = daemon_status(home)
+    if daemon["state"] in ("starting", "running"):
+        return None
+    if daemon["state"] == "stopped":
+        return "no daemon runs; start one with: upulse daemon start"
+    who = f"process {daemon['pid']}" if daemon["pid"] else "whoever holds the home"
+    return f"the daemon ({who}) does not answer; see: upulse daemon logs"
+
+
+def silent_daemon(holder: LockHolder | None, stopped: str = "") -> DaemonStatus:
+    """A daemon that does not answer: stuck or just starting if it holds the lock, else stopped since then."""
+    if holder is None:
+        return {"state": "stopped", "pid": None, "since": stopped or None, "version": None}
+    return {
+        "state": "not-answering",
+        "pid": holder.pid,
+        "since": iso(holder.since_at),
+        "version": holder.version,
+    }
+
+
+def offline_status(home: HomeContext, holder: LockHolder | None) -> HomeStatus:
+    """Everything but the daemon's own word: the projections folded anew, the last samples and ticks."""
+    from pulse_core.app.compute_status import Beat, compute_status  # settings and rules take long to import
+    from pulse_core.app.state import current_state, settings_for
+
+    state = current_state(home)
+    settings, faults = settings_for(home, state)
+    with home.vitals() as vitals:
+        ticks = vitals.ticks(LAST_TICKS)
+        beat = Beat(vitals.tick_count(), [tick.took_us for tick in reversed(ticks)])
+        samples = vitals.last_samples()
+    signs = [*(tick.moment.at for tick in ticks[:1]), *(sample.moment.at for sample in samples)]
+    newest = {sample.key: sample.data for sample in samples}
+    control = state.control
+    stopped = iso(control.stopped.at) if control.stopped else ""
+    if holder is None and control.started and not control.stopped:
+        stopped = last_seen(home, signs)
+    daemon = silent_daemon(holder, stopped)
+    if holder is None and control.started and not control.stopped:
+        daemon["died"] = True
+    whole = compute_status(settings, state, home.clock.now(), beat, daemon, newest)
+    if faults:
+        whole["settings_faults"] = faults
+    return whole
+
+
+def last_seen(home: HomeContext, signs: Sequence[int]) -> str:
+    """When a daemon ended that could not say so: it lived at least until its last sign of life.
+
+    signs: when it last kept a tick or a sample (UTC microseconds).
+    """
+    with home.events() as log:
+        event = next((event.at for event in log.events(newest_first=True) if event.actor == DAEMON), 0)
+    last = max(event, *signs, 0)
+    return iso(last) if last else ""

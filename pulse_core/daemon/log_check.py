@@ -1,0 +1,29 @@
+"""Has the whole log read in the background, a little after the start: a start must not wait for it."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import LogVerified
+from pulse_core.ports import EventLog
+
+AFTER = 3.0
+LOG = logging.getLogger("pulse.log")
+
+
+async def check_log(log: EventLog, verify: Callable[[], Awaitable[LogVerified]]) -> None:
+    """Have the log verified once, and record what was found; then stay out of the way.
+
+    verify: reads the log where it holds up nothing. It may raise PulseError, OSError, or ValueError or KeyError for an
+    answer that makes no sense.
+    """
+    await asyncio.sleep(AFTER)
+    try:
+        found = await verify()
+        if found.fault:
+            LOG.critical("the event log is damaged: %s", found.fault)
+        await log.append(Draft(found))
+    except (PulseError, OSError, ValueError, KeyError) as error:
+        LOG.error("the background check of the log failed: %s", error)

@@ -1,0 +1,95 @@
+"""How a home stands, as JSON values: what a daemon says over its socket and `upulse status --json` prints.
+
+These are typed dictionaries, since the answer comes as JSON, maybe from a daemon of another version, and goes out as
+JSON unchanged. An older daemon may leave out keys that are listed here, a newer one may add some.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NotRequired, TypedDict
+
+from pulse_core.model.json_types import Json
+
+
+class DaemonStatus(TypedDict):
+    """`state` is `starting`, `running`, `stopping`, or, where it does not answer, `not-answering` or `stopped`.
+
+    since: when it came into this state. died: whether it ended without saying so.
+    """
+
+    state: str
+    pid: int | None
+    since: str | None
+    version: str | None
+    died: NotRequired[bool]
+
+
+class PauseStatus(TypedDict):
+    """Who paused Pulse, since when and why."""
+
+    since: str
+    by: str
+    why: str
+
+
+class LogStatus(TypedDict):
+    """How many rows the log has, when it was verified, its damage, and how many events could not be written yet."""
+
+    rows: int
+    verified: str | None
+    damage: str | None
+    unwritten: int
+
+
+class GuardedProcessStatus(TypedDict):
+    """A guarded process; `why` is the watchdog's reason for its state."""
+
+    name: str
+    state: str
+    pid: int | None
+    since: str | None
+    restarts: int
+    why: str
+
+
+class ConditionStatus(TypedDict):
+    """A condition that stands, and how many measures were tried."""
+
+    name: str
+    state: str
+    since: str
+    evidence: str
+    tried: int
+
+
+class NoticesStatus(TypedDict):
+    """How many topics are not over, how many notices are not delivered, and what holds those back."""
+
+    standing: int
+    waiting: int
+    held_back: str | None
+
+
+class TickStatus(TypedDict):
+    """How many ticks there were, and what they took in milliseconds."""
+
+    count: int
+    last_ms: float | None
+    p99_ms: float | None
+
+
+class HomeStatus(TypedDict):
+    """The whole. Only a daemon that runs tells of its engine, its own load and its watchers."""
+
+    daemon: DaemonStatus
+    paused: PauseStatus | None
+    log: LogStatus
+    processes: Sequence[GuardedProcessStatus]
+    effects: Mapping[str, int]
+    conditions: Sequence[ConditionStatus]
+    notices: NoticesStatus
+    tick: TickStatus
+    vitals: Mapping[str, Mapping[str, Json]]
+    engine: NotRequired[Json]
+    shed: NotRequired[Json]
+    watchers: NotRequired[Sequence[Mapping[str, Json]]]
+    settings_faults: NotRequired[Sequence[str]]

@@ -1,0 +1,49 @@
+"""Talking to the daemon of a home from another process."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pulse_core.model.home_status import HomeStatus
+from pulse_core.model.json_types import Json
+
+
+@dataclass(frozen=True, slots=True)
+class LockHolder:
+    """Who holds a home's lock, or did last. since_at: UTC microseconds; boot: the kernel's boot id.
+
+    pid: 0 if it can't be told who it is.
+    """
+
+    pid: int
+    boot: str
+    since_at: int
+    version: str
+
+
+class DaemonClient(Protocol):
+    """Asks the daemon of one home. Each verb raises NotAnswering while none answers, or the daemon's own error."""
+
+    def status(self) -> HomeStatus:
+        """How everything stands, by its own word. Waits two seconds at most."""
+        ...
+
+    def append(self, draft: Mapping[str, Json]) -> tuple[Mapping[str, Json], bool]:
+        """Have an event recorded: the event, and whether it was there before. It is on disk then.
+
+        draft: kind, subject, data, cause and id; the same id with the same content is the same event.
+        """
+        ...
+
+    def follow(
+        self, since: int, kinds: Collection[str] = (), *, brief: bool = False
+    ) -> Iterator[Mapping[str, Json]]:
+        """Events after row `since` as they come, for ever; only `kinds` if given.
+
+        brief: the caller soon has what it waits for, so it takes no place of those who stay.
+        """
+        ...
+
+    def lock_holder(self) -> LockHolder | None:
+        """Who holds the home's lock, whether or not it answers; None if nobody does."""
+        ...

@@ -1,0 +1,62 @@
+"""What is declared of actions is what their executors carry out, and what folds take them for."""
+
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.config.home import Home
+from pulse_core.actions import BUILT_IN, ActionDeclaration, complaint, declared
+from pulse_core.daemon import CurrentSettings
+from pulse_core.engine.rollback_engine import RollbackEngine
+from pulse_core.model.actions import OUTWARD
+from pulse_core.model.kinds import Effect
+from pulse_core.record.view import View
+from pulse_core.settings import Settings
+from upulse_cli.wiring.acting import hands
+
+NAMES = [one.name for one in BUILT_IN]
+
+
+async def test_each_executor_of_a_daemon_carries_out_what_is_declared_and_nothing_declared_is_left(
+    tmp_path: Path,
+) -> None:
+    made = hands(Home(tmp_path), CurrentSettings(Settings), View())
+    try:
+        carried_out = {action: one.params for action, one in made.executors.items()}
+    finally:
+        made.close()
+    assert {**carried_out, RollbackEngine.action: RollbackEngine.params} == {
+        one.name: one.params for one in BUILT_IN
+    }
+
+
+def test_every_name_is_declared_once() -> None:
+    assert sorted(set(NAMES)) == NAMES
+
+
+def test_the_directions_that_folds_know_are_those_of_declared_actions() -> None:
+    assert {one.name for one in BUILT_IN if one.is_outward} == OUTWARD
+
+
+@pytest.mark.parametrize("one", BUILT_IN, ids=NAMES)
+def test_what_an_action_is_exclusive_by_is_one_of_its_params(one: ActionDeclaration) -> None:
+    assert not one.exclusive_by or one.exclusive_by in one.params.model_fields
+    assert one.summary
+
+
+def test_of_an_engines_own_action_nothing_is_declared() -> None:
+    mine = declared("mine")
+    assert (mine.exclusive_by, mine.is_reserved, mine.is_outward) == ("", False, False)
+
+
+@pytest.mark.parametrize(
+    ("effect", "words"),
+    [
+        (Effect(action="restart-proces", key="k"), "did you mean 'restart-process'"),
+        (Effect(action="restart-process", key="k"), "process: Field required"),
+        (Effect(action="restart-process", key="k", params={"process": "gateway"}), ""),
+    ],
+)
+def test_a_wish_that_nobody_would_carry_out_is_complained_of(effect: Effect, words: str) -> None:
+    assert words in complaint(effect, {})
+    assert bool(words) == bool(complaint(effect, {}))

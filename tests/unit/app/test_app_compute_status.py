@@ -1,0 +1,60 @@
+"""How a guarded process stands, in the words of `upulse status`."""
+
+import pytest
+
+from pulse_core.app.compute_status import process_status
+from pulse_core.model.json_types import Json
+from pulse_core.model.moment import Moment
+from pulse_core.projections import Processes, ProcessHistory, Silence, Silences, Snapshot, State
+from pulse_core.settings import Settings, SilenceSettings
+
+SECOND, MINUTE = 1_000_000, 60_000_000
+NOW = Moment(10**15, "boot", 200 * SECOND)
+DEAD = ProcessHistory(pid=1, started=1, down=NOW.plus(-50 * SECOND), evidence="gone")
+UP = ProcessHistory(pid=1, started=1, up=NOW.plus(-50 * SECOND), evidence="there")
+
+
+def standing(history: ProcessHistory, *silences: Silence, windows: tuple[SilenceSettings, ...] = ()) -> Json:
+    settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
+    settings = settings.model_copy(update={"silence": windows})
+    held = Silences({str(number): one for number, one in enumerate(silences)})
+    facts = State(processes=Processes({"p": history}), silences=held)
+    return process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts))
+
+
+def silence(match: str, minutes: int, why: str = "") -> Silence:
+    return Silence(match, NOW, minutes * MINUTE, "ada", why)
+
+
+def test_a_dead_process_is_due() -> None:
+    now = standing(DEAD)
+    assert (now["state"], now["why"]) == ("due", "dead (gone)")
+
+
+def test_a_dead_process_that_is_held_back_is_silenced_and_says_for_how_long() -> None:
+    now = standing(DEAD, silence("restart-process:*", 5), silence("restart-process:p", 90, "new disks"))
+    words = "held back by the silence 'restart-process:p' of ada (new disks), for another 2h"
+    assert (now["state"], now["why"]) == ("silenced", f"dead (gone); {words}")
+
+
+def test_a_recurring_silence_counts_as_well() -> None:
+    always = SilenceSettings.model_validate({"match": "restart-process:*", "at": "00:00", "for": "1d"})
+    now = standing(DEAD, windows=(always,))
+    assert now["state"] == "silenced"
+    assert "the recurring silence 'restart-process:*', for another " in now["why"]
+
+
+@pytest.mark.parametrize(
+    "quiet", [silence("restart-process:other", 5), silence("notify:*", 5), silence("restart-process:p", 0)]
+)
+def test_a_silence_of_something_else_or_one_that_is_over_changes_nothing(quiet: Silence) -> None:
+    assert standing(DEAD, quiet)["state"] == "due"
+
+
+def test_what_lives_is_up_whatever_is_silenced() -> None:
+    assert standing(UP, silence("*", 5))["state"] == "up"
+
+
+def test_what_waits_for_its_next_try_says_so() -> None:
+    tried = DEAD._replace(attempts=(NOW.plus(-SECOND),) * 2, error="no")
+    assert standing(tried, silence("*", 5))["state"] == "backing-off"

@@ -1,0 +1,79 @@
+"""Effects exclude each other by their keys, and by what their actions declare; the gate sees to it, and nobody else."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from pulse_adapters.memory import MemoryExecutor, MemoryLog, VirtualClock
+from pulse_core.model.errors import Refused
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import Effect, EffectCancelled
+from pulse_core.model.payload import Role
+from pulse_core.record import Gate
+from pulse_core.record.gate import RecordedDraft
+from pulse_core.record.view import View
+from pulse_core.settings import Settings
+
+RESTART = "restart-process"
+
+
+class Scene:
+    """A gate before a log in memory."""
+
+    def __init__(self) -> None:
+        self.log, view = MemoryLog(VirtualClock(lambda: 0.0)), View()
+        self.log.listen(view.hear)
+        executors = {action: MemoryExecutor(action) for action in (RESTART, "stop-process", "note")}
+        self.gate = Gate(self.log, view, Settings, executors)
+
+    async def by_hand(self, *effects: Effect) -> Sequence[RecordedDraft]:
+        return await self.gate.append(Role.PERSON, "ada", [Draft(effect) for effect in effects])
+
+    async def by_rules(self, *effects: Effect) -> list[str]:
+        """The keys of those that were recorded."""
+        news = self.gate.news([Draft(effect, subject=effect.key) for effect in effects])
+        return [event.subject for event in await self.gate.record(news)]
+
+
+def restart(key: str, process: str = "gateway") -> Effect:
+    return Effect(action=RESTART, key=key, params={"process": process})
+
+
+async def test_rules_restart_one_process_once_at_a_time_whatever_the_keys() -> None:
+    scene = Scene()
+    four = [restart(f"k{number}") for number in range(4)]
+    assert await scene.by_rules(*four, restart("other", "worker")) == ["k0", "other"]
+    assert await scene.by_rules(*four) == []
+    opened: Event = scene.log.events[0]
+    await scene.log.append(Draft(EffectCancelled(why="no"), subject=opened.id))
+    assert await scene.by_rules(*four) == ["k0"]
+
+
+async def test_a_person_is_told_which_restart_is_under_way() -> None:
+    scene = Scene()
+    await scene.by_rules(restart("theirs"))
+    with pytest.raises(Refused, match="restart-process of 'gateway' is under way already: effect "):
+        await scene.by_hand(restart("mine"))
+    await scene.by_hand(restart("mine", "worker"))
+
+
+async def test_one_restart_is_under_way_while_its_commit_is() -> None:
+    scene = Scene()
+    both = await asyncio.gather(
+        scene.by_hand(restart("one")), scene.by_hand(restart("two")), return_exceptions=True
+    )
+    assert [isinstance(one, Refused) for one in both] == [False, True]
+
+
+async def test_two_restarts_of_one_process_are_not_wished_together() -> None:
+    scene = Scene()
+    with pytest.raises(Refused, match="restart-process of 'gateway' is wished twice at once"):
+        await scene.by_hand(restart("one"), restart("two"))
+    assert scene.log.events == []
+
+
+async def test_what_declares_nothing_is_excluded_by_its_key_alone() -> None:
+    scene = Scene()
+    notes = [Effect(action="note", key=key, params={"process": "gateway"}) for key in ("a", "b", "a")]
+    assert await scene.by_rules(restart("k"), *notes) == ["k", "a", "b"]

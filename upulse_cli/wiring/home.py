@@ -1,0 +1,79 @@
+"""A home over its real adapters, for the application.
+
+Imported by every command, so what only some of them need is imported when it is asked for.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.ipc.daemon_client import SocketDaemonClient
+from pulse_core.app.context import FoldProgress, HomeContext, LoadedSettings
+from pulse_core.home import HomeLayout
+from pulse_core.model.checkpoint import Checkpoint
+from pulse_core.model.errors import NoHome
+from pulse_core.ports.offline_stores import OfflineStores
+from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
+from upulse_cli.views.fold_progress import fold_progress
+
+
+def found_home(option: str | None) -> Home:
+    """The home that `--home` means, or the environment; raises NoHome if there is none."""
+    home = Home.resolve(option)
+    if not home.exists():
+        raise NoHome(str(home.path))
+    return home
+
+
+def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> HomeContext:
+    """This home, with nothing opened yet."""
+
+    def settings() -> LoadedSettings:
+        from pulse_adapters.config.file import load_to_start
+
+        return LoadedSettings(*load_to_start(layout.config))
+
+    def events() -> AbstractContextManager[EventReader]:
+        from pulse_adapters.sqlite.event_reader import SqliteEventReader
+
+        return SqliteEventReader(layout.path)
+
+    def vitals() -> AbstractContextManager[VitalsReader]:
+        from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+
+        return SqliteVitalsReader(layout.path)
+
+    def checkpoints() -> Mapping[str, Checkpoint]:
+        from pulse_adapters.sqlite.checkpoints import read_checkpoints
+
+        return read_checkpoints(layout.state)
+
+    def objects() -> ObjectReader:
+        from pulse_adapters.objects.files import FileObjects
+
+        return FileObjects(layout.objects)
+
+    def new_id() -> str:
+        from uuid_utils import uuid7
+
+        return str(uuid7())
+
+    def offline() -> OfflineStores:
+        from upulse_cli.wiring.offline_stores import HomeOfflineStores
+
+        return HomeOfflineStores(layout)
+
+    return HomeContext(
+        layout=layout,
+        clock=SystemClock(),
+        settings=settings,
+        events=events,
+        vitals=vitals,
+        checkpoints=checkpoints,
+        objects=objects,
+        daemon=SocketDaemonClient(layout),
+        new_id=new_id,
+        offline=offline,
+        progress=progress,
+    )
