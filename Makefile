@@ -12,8 +12,8 @@ run: setup ## set up, make a home if there is none, and run the daemon here in t
 	@test -e "$(UPULSE_HOME)/config.toml" || $(BIN)/upulse init --demo --home "$(UPULSE_HOME)"
 	@$(BIN)/upulse daemon start --foreground --home "$(UPULSE_HOME)"
 
-test: setup-dev ## set up and pass all tests
-	$(BIN)/pytest -n 3 --dist worksteal
+test: setup-dev ## set up and pass all tests; make test TESTS=tests/unit passes some
+	$(BIN)/pytest -n 3 --dist worksteal $(TESTS)
 
 check: setup-dev ## everything CI checks: lint, format, types, imports, tests
 	$(BIN)/ruff check .

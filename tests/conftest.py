@@ -2,12 +2,19 @@
 
 import os
 import signal
+from collections import Counter
+from collections.abc import Iterator
 from types import FrameType
 
 import pytest
 
-OUTER = ("GIT_", "LISTEN_", "MAKE", "MFLAGS", "NOTIFY_SOCKET", "UPULSE_", "WATCHDOG_")
-"""Beginnings of variables that steer git, make, systemd's services or Pulse itself."""
+from tests.engine_user import python_for_all
+
+OUTER = ("GIT_", "LISTEN_", "MAKE", "MFLAGS", "NOTIFY_SOCKET", "PYTHON", "UPULSE_", "WATCHDOG_")
+"""Beginnings of variables that steer git, make, Python, systemd's services or Pulse itself."""
+
+ROOT = "only root can do that; to have it tested: sudo make test, in a clone that is root's own"
+ORDINARY = "root may do that; to have it tested: make test as an ordinary user, in a clone of its own"
 
 
 def ignore(_number: int, _frame: FrameType | None) -> None:
@@ -46,6 +53,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("wall_clock"):
             item.add_marker(pytest.mark.flaky(reruns=2))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in a line for each what was not tested here, and how to have it tested."""
+    reasons = Counter[str]()
+    for report in terminalreporter.stats.get("skipped", ()):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if "root" in reason:
+            reason = ORDINARY if os.geteuid() == 0 else ROOT
+        reasons[reason] += 1
+    for reason, number in reasons.items():
+        terminalreporter.write_line(f"{number} skipped: {reason}")
+
+
+@pytest.fixture(scope="session")
+def open_python() -> Iterator[str]:
+    """An interpreter like this one that every user of the machine can read."""
+    with python_for_all() as python:
+        yield python
 
 
 forget_what_was_inherited()

@@ -1,7 +1,9 @@
 """A user for the engine, made by the same code as a system install makes it, and taken away after the tests."""
 
 import os
+import shutil
 import site
+import stat
 import subprocess
 import sys
 import tempfile
@@ -11,15 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.action_host import tree
 from pulse_adapters.engine_user.account import SYSUSERS, Account, make
 from pulse_adapters.engine_user.layout import place_of
 from pulse_adapters.engine_user.reach import barrier
 from pulse_adapters.sandbox.copy_tree import remove_tree
+from pulse_adapters.workers import process_tree
 
 ROOT_ALONE = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a process another user")
 _NAME = f"pulse-test-{os.getpid()}"
 _REPOSITORY = Path(__file__).parents[1]
+_ANYBODY = Account("nobody", 65534, 65534)
 
 
 @contextmanager
@@ -29,7 +32,7 @@ def throwaway() -> Iterator[Account]:
     try:
         yield account
     finally:
-        tree.end(lambda now: [pid for pid in now if uid_of(pid) == account.uid])
+        process_tree.end(lambda now: [pid for pid in now if uid_of(pid) == account.uid])
         subprocess.run(["userdel", account.name], check=True, timeout=60)
         (SYSUSERS / f"{account.name}.conf").unlink(missing_ok=True)
 
@@ -56,19 +59,61 @@ def cleared(home: Path) -> None:
     remove_tree(place_of(home))
 
 
-def readable_python(account: Account, folder: Path) -> str:
-    """An interpreter that this user can read, with all that this one has; skips where there is none."""
-    if not barrier(account):
-        return sys.executable
+@contextmanager
+def python_for_all() -> Iterator[str]:
+    """An interpreter with all that this one has which every user can read; skips where there is none.
+
+    A clone in a home of mode 0700 is closed to everybody else. What is in it is linked (or copied) to an open folder.
+    """
+    if not barrier(_ANYBODY):
+        yield sys.executable
+        return
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    for found in (f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
-        if os.path.exists(found):
-            return _like_this(found, folder, version)
-    pytest.skip(f"{barrier(account)} is closed to other users, and there is no other {version}")
+    places = (os.path.realpath(sys.executable), f"/usr/bin/{version}", f"/usr/local/bin/{version}")
+    base = next((place for place in places if _serves(place)), None)
+    if base is None:
+        pytest.skip(
+            f"{barrier(_ANYBODY)} is closed to other users, and there is no other {version}; "
+            "to have it tested: clone to where all may read, as /srv, and make test PYTHON=/usr/bin/python3"
+        )
+    with open_folder() as folder:
+        subprocess.run([base, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=60)
+        packages = folder / "lib" / version / "site-packages"
+        for place in site.getsitepackages():
+            _linked(Path(place), packages)
+        for name in ("pulse_core", "pulse_adapters", "upulse_cli", "tests", "engine_template"):
+            _linked(_REPOSITORY / name, packages / name)
+        yield str(folder / "bin" / "python")
 
 
-def _like_this(python: str, folder: Path, version: str) -> str:
-    subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=60)
-    paths = [str(_REPOSITORY), *site.getsitepackages()]
-    (folder / "lib" / version / "site-packages" / "all.pth").write_text("\n".join(paths))
-    return str(folder / "bin" / "python")
+def packages_for(python: str) -> tuple[str, ...]:
+    """Where Pulse lies for an interpreter that was yielded by `python_for_all`, and that looks for no packages itself."""
+    if python == sys.executable:
+        return (str(_REPOSITORY),)
+    return tuple(str(place) for place in Path(python).parents[1].glob("lib/*/site-packages"))
+
+
+def lend(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the hosts of this process start that interpreter, with the packages that it finds."""
+    packages = packages_for(python)[0]
+    monkeypatch.setattr(sys, "executable", python)
+    for hosts in ("pulse_adapters.action_host.hosts", "pulse_adapters.rule_host.hosts"):
+        monkeypatch.setattr(f"{hosts}._ROOT", packages)
+
+
+def _serves(python: str) -> bool:
+    """Whether anybody can start it."""
+    return os.path.exists(python) and all(
+        folder.stat().st_mode & stat.S_IXOTH for folder in Path(python).resolve().parents
+    )
+
+
+def _linked(source: Path, target: Path) -> None:
+    shutil.copytree(source, target, copy_function=_link, dirs_exist_ok=True)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy(source, target)

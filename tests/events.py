@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
-    SETTLING,
     ConditionCleared,
     ConditionRaised,
     Effect,
@@ -31,10 +31,9 @@ from pulse_core.model.kinds import (
     RollbackRequested,
     RuleQuarantined,
     SettingsLoaded,
-    SilenceAdded,
-    SilenceRemoved,
 )
 from pulse_core.model.payload import Payload, encode
+from pulse_core.silences.events import SilenceAdded, SilenceRemoved
 
 SECOND = 1_000_000
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from upulse_cli.capabilities import packages
 from upulse_cli.commands import (
     backup,
     completion,
@@ -29,7 +30,6 @@ from upulse_cli.commands import (
     promote,
     replay,
     shadow,
-    silence,
     state,
     status,
     verify,
@@ -83,7 +83,8 @@ status.add_to(app)
 events.add_to(app)
 app.add_typer(effect.app, name="effect")
 app.add_typer(process.app, name="process")
-app.add_typer(silence.app, name="silence")
+for package in packages():
+    package.add_to(app)
 why.add_to(app)
 explain.add_to(app)
 incidents.add_to(app)

@@ -1,4 +1,4 @@
-"""Names in a home that a person may want to type: processes, effects, silences, kinds, vitals."""
+"""Names in a home that a person may want to type: processes, effects, kinds, vitals."""
 
 import os
 import tomllib
@@ -10,15 +10,14 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.config.instances import BASE, instance_at
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.ports.readers import EventQuery
+from upulse_cli.capabilities import packages
 from upulse_cli.completing import Candidate, Source
 
 NEWEST = 2_000
 """Rows at the end of the log in which effects are looked for: somebody waits at a prompt."""
-
-SETTLING = ("effect-acked", "effect-failed", "effect-unknown", "effect-cancelled")
-"""As `pulse_core.model.kinds` has it, without importing pydantic; a test compares them."""
 
 
 def processes(home: Home, _begun: str = "") -> Iterator[Candidate]:
@@ -58,17 +57,9 @@ def explained(home: Home, begun: str) -> Iterator[Candidate]:
     yield from effects(home, begun)
 
 
-def silences(home: Home, _begun: str) -> Iterator[Candidate]:
-    """The ids of the silences that hold."""
-    from upulse_cli.silencing import standing
-
-    for one in standing(home)["silences"]:
-        yield Candidate(one["id"], f"{one['match']} {one['why']}".rstrip())
-
-
 def vitals(home: Home, _begun: str) -> Iterator[Candidate]:
     """Every number that was sensed last."""
-    from upulse_cli.series import numbers
+    from pulse_core.app.series import numbers
 
     with SqliteVitalsReader(home.path) as reader:
         for sample in reader.last_samples():
@@ -86,7 +77,7 @@ def kinds(_home: Home, _begun: str) -> Iterator[Candidate]:
 
 def projections(_home: Home, _begun: str) -> Iterator[Candidate]:
     """The parts of the state."""
-    from pulse_core.capabilities import FOLD
+    from pulse_core.composition import FOLD
 
     return (Candidate(name) for name in FOLD.projections)
 
@@ -122,9 +113,9 @@ SOURCES: Mapping[str, Source] = {
     "instance": instances,
     "process start name": processes,
     "process stop name": processes,
-    "silence remove silence": silences,
     "state part": projections,
     "vitals key": vitals,
     "why effect": explained,
+    **{name: source for package in packages() for name, source in getattr(package, "SOURCES", {}).items()},
 }
 """Who knows the values of a parameter: by its command and its name, or by its name alone on every command."""

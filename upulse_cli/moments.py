@@ -3,30 +3,23 @@
 import re
 import time
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import typer
 
 from pulse_core.model.durations import parse_duration
+from pulse_core.ports.readers import EventQuery
 
 US = 1_000_000
 
 
-class Since(NamedTuple):
-    """From where on: after a row of the log, or not before a time (UTC microseconds)."""
-
-    seq: int = 0
-    at: int | None = None
-
-
-def since(text: str) -> Since:
+def since(text: str) -> EventQuery:
     """`10m` ago, a time in ISO 8601 (local if it names no zone), or a row's number; else a usage error."""
     if text.isascii() and text.isdigit():
-        return Since(seq=int(text))
+        return EventQuery(since_seq=int(text))
     if span := _span(text):
-        return Since(at=time.time_ns() // 1000 - duration(span, "--since"))
+        return EventQuery(since_at=time.time_ns() // 1000 - duration(span, "--since"))
     try:
-        return Since(at=round(datetime.fromisoformat(text).timestamp() * US))
+        return EventQuery(since_at=round(datetime.fromisoformat(text).timestamp() * US))
     except (ValueError, OverflowError, OSError) as error:
         raise typer.BadParameter(
             f"{text!r} is neither a duration ('10m'), nor a time ('2026-01-31T08:15'), nor a row's number",

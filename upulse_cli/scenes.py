@@ -19,11 +19,11 @@ from pulse_adapters.host.proc import PROCESS
 from pulse_adapters.host.process_search import marked
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.app.incidents import incidents_in
 from pulse_core.app.status import home_status
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.ports.readers import EventQuery
-from upulse_cli import running
-from upulse_cli.incidents import incidents
+from upulse_cli.wiring.daemon_control import daemon_process
 from upulse_cli.wiring.home import home_context
 
 PATIENCE = 30.0
@@ -88,7 +88,7 @@ def kill_daemon(home: Home) -> str:
     os.kill(daemon, signal.SIGKILL)
     until(lambda: holder(home.lock) is None, "the daemon's death")
     os.kill(guarded, signal.SIGKILL)
-    running.begin(home)
+    daemon_process(home).start()
     return f"kill -9 {daemon} (the daemon), kill -9 {guarded}, upulse daemon start"
 
 
@@ -162,11 +162,11 @@ def stage(scene: Scene) -> Iterator[Home]:
         settings = settings.replace(f"{{{name}}}", value)
     home.config.write_text(settings.replace("{{", "{").replace("}}", "}"))
     try:
-        running.begin(home)
+        daemon_process(home).start()
         yield home
     finally:
         try:
-            running.end(home, PATIENCE)
+            daemon_process(home).stop(PATIENCE)
         finally:  # only now nothing more is started
             until(lambda: not ended(home), "the end of what was started")
             shutil.rmtree(place, ignore_errors=True)
@@ -200,7 +200,7 @@ def played(scene: Scene, home: Home) -> Answer:
     time.sleep(AFTERMATH)
     with SqliteEventReader(home.path) as log:
         wanted = EventQuery(since_seq=since)
-        stories = [one.told() for one in incidents(log, wanted, SystemClock().now())]
+        stories = [one.spelled() for one in incidents_in(log, wanted, SystemClock().now())]
     return Answer(broken, events_since(home, since), stories)
 
 

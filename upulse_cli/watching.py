@@ -13,9 +13,8 @@ from typing import Any
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.app.effect_timeline import effect_timeline, last_effects
 from pulse_core.app.status import home_status
-from upulse_cli.lives import life
-from upulse_cli.reading import last_effects
 from upulse_cli.speech import console
 from upulse_cli.views.watch import screen
 from upulse_cli.wiring.home import home_context
@@ -44,7 +43,7 @@ def show(home: Home, live: bool) -> None:
 def gathered(home: Home) -> dict[str, Any]:
     """How everything stands, the newest effects and the last ticks, newest first."""
     with SqliteEventReader(home.path) as log, SqliteVitalsReader(home.path) as vitals:
-        effects = [life(log, wish).told() for wish in last_effects(log, SHOWN)]
+        effects = [effect_timeline(log, wish).spelled() for wish in last_effects(log, SHOWN)]
         ticks = [tick.spelled() for tick in vitals.ticks(SHOWN)]
         now = time.time_ns() // 1000
         samples = [sample.data for sample in vitals.between(now - COURSE_US, now, "system-resource")]

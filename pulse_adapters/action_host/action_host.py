@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
-from types import MappingProxyType
 
 from pulse_adapters.action_host.executor_proxy import ChildExecutor
 from pulse_adapters.action_host.protocol import names_of, wrong_of
@@ -19,19 +18,17 @@ NUDGES = 1.0
 class ChildActionHost:
     """An engine's watchers and executors while its revision is in force.
 
-    faults: what was left out, and why; sandbox: each part of what keeps it from the daemon, and whether it holds.
+    faults: what was left out, and why.
     """
 
     def __init__(
         self,
         keeping: ChildSupervisor | None = None,
         faults: Iterable[EngineFault] = (),
-        sandbox: Mapping[str, bool] = MappingProxyType({}),
     ) -> None:
         self.watchers: tuple[ChildWatcher, ...] = ()
         self.executors: Mapping[str, ChildExecutor] = {}
         self.faults = tuple(faults)
-        self.sandbox = sandbox
         self.keeping = keeping
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None

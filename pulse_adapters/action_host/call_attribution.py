@@ -7,10 +7,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
-from pulse_adapters.child.given import MARK
-
-ENV = "PULSE_HANDS"
-"""The variable by which all that comes out of a child is known."""
+from pulse_adapters.workers.descriptors import MARK
 
 CALL: "ContextVar[int]" = ContextVar("call", default=0)
 """For which call the code runs that is running."""

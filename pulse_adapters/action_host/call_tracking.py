@@ -6,8 +6,8 @@ import subprocess
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from pulse_adapters.action_host import tree
 from pulse_adapters.action_host.call_attribution import CALL
+from pulse_adapters.workers import process_tree
 
 CALL_MARK = "PULSE_HANDS_CALL"
 _PATIENCE = 0.3
@@ -35,7 +35,7 @@ class CallResources:
         """End its programs, and wait for its threads, which nobody can end."""
         if call in self._programs:
             mark = f"{CALL_MARK}={self._value}.{call}"
-            tree.end(tree.marked(mark), _PATIENCE)
+            process_tree.end(process_tree.marked(mark), _PATIENCE)
         if jobs := self._jobs.get(call):
             await asyncio.wait([asyncio.wrap_future(job) for job in jobs])
 

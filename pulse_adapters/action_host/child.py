@@ -6,15 +6,16 @@ import gc
 import os
 import traceback
 
-from pulse_adapters.action_host.call_attribution import CALL, ENV, CallMarks
+from pulse_adapters.action_host.call_attribution import CALL, CallMarks
 from pulse_adapters.action_host.call_tracking import CallResources
 from pulse_adapters.action_host.dispatcher import CallDispatcher
 from pulse_adapters.action_host.limits import Unlimited, confine
 from pulse_adapters.action_host.loader import ActionContents, ActionsNotLoadable, load
-from pulse_adapters.child import inside
-from pulse_adapters.child.frames import Frames, Message
-from pulse_adapters.child.given import REQUESTS, WHERE
-from pulse_adapters.child.places import Places, roots_of_plugins
+from pulse_adapters.workers import host_side
+from pulse_adapters.workers.descriptors import REQUESTS, WHERE
+from pulse_adapters.workers.environment import HANDS_MARK
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.projections import snapshot  # noqa: F401 - authors import it, as a user who may not read this Python
 
 _OURS = ("PYTHONPATH", "PYDANTIC_DISABLE_PLUGINS")
@@ -24,10 +25,10 @@ _OURS = ("PYTHONPATH", "PYDANTIC_DISABLE_PLUGINS")
 class ActionHostChild:
     """Reads requests and answers each when it is done, in whatever order that happens."""
 
-    def __init__(self, frames: Frames, contents: ActionContents, places: Places) -> None:
-        self._frames, self._acting = frames, CallDispatcher(contents, places)
-        self._begun = CallResources(f"{ENV}={os.environ[ENV]}")
-        self._marks = CallMarks(inside.shared())
+    def __init__(self, requests: host_side.Requests, contents: ActionContents, places: Places) -> None:
+        self._requests, self._acting = requests, CallDispatcher(contents, places)
+        self._begun = CallResources(f"{HANDS_MARK}={os.environ[HANDS_MARK]}")
+        self._marks = CallMarks(host_side.shared())
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._ended = asyncio.Event()
 
@@ -37,15 +38,15 @@ class ActionHostChild:
         loop.set_default_executor(self._begun.pool)
         loop.set_task_factory(self._marks.task)
         loop.add_reader(REQUESTS, self._read)
-        self._take(self._frames.take(b""))
+        self._take(self._requests.take(b""))
         await self._ended.wait()
 
     def _read(self) -> None:
-        raw = inside.heard()
+        raw = host_side.heard()
         if not raw:
             self._ended.set()
             asyncio.get_running_loop().remove_reader(REQUESTS)
-        self._take(self._frames.take(raw))
+        self._take(self._requests.take(raw))
 
     def _take(self, requests: list[Message]) -> None:
         for request in requests:
@@ -70,17 +71,17 @@ class ActionHostChild:
         if "ok" not in answer:
             await self._begun.end(number)
         self._begun.forget(number)
-        inside.send({"id": number, **answer})
+        host_side.send({"id": number, **answer})
 
     def _never_begun(self, number: int) -> None:
         """Answer for a call that was cancelled before its first step."""
         if self._calls.pop(number, None):
-            inside.send({"id": number, "wrong": "cancelled", "words": ""})
+            host_side.send({"id": number, "wrong": "cancelled", "words": ""})
 
 
 def _prepare() -> None:
     """As every child; besides, what is only for Python here is not for the programs that it starts."""
-    inside.prepare(all_threads=True)
+    host_side.begin(all_threads=True)
     for name in _OURS:
         os.environ.pop(name, None)
 
@@ -88,24 +89,24 @@ def _prepare() -> None:
 def main() -> None:
     """Serve until there is nobody to serve."""
     _prepare()
-    frames = inside.listening()
-    begin = next(inside.requests(frames), None)
+    requests = host_side.Requests()
+    begin = next(host_side.requests(requests), None)
     if begin is None:
-        inside.leave(0)
+        host_side.leave(0)
     plugins = begin["plugins"]
     roots = {begin["root"]: "", **roots_of_plugins(plugins)}
     places = Places(roots)
     try:
-        held = confine(begin["memory"], begin["user"], begin["parent"], begin["group"])
+        confine(begin["memory"], begin["user"], begin["parent"])
         os.chdir(begin["root"])
         contents = load(begin["root"], plugins, places)
     except (Unlimited, ActionsNotLoadable, OSError) as error:
-        inside.send({"id": begin["id"], "error": str(error)})
-        inside.leave(1)
-    inside.send({"id": begin["id"], "roots": roots, "sandbox": held, **contents.told})
+        host_side.send({"id": begin["id"], "error": str(error)})
+        host_side.leave(1)
+    host_side.send({"id": begin["id"], "roots": roots, **contents.told})
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
-    inside.leave(_served(ActionHostChild(frames, contents, places)))
+    host_side.leave(_served(ActionHostChild(requests, contents, places)))
 
 
 def _served(host: ActionHostChild) -> int:

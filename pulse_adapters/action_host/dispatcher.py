@@ -11,8 +11,8 @@ from pydantic_core import from_json
 
 from pulse_adapters.action_host.bounds import MOST_BYTES
 from pulse_adapters.action_host.loader import ActionContents, told_policy
-from pulse_adapters.child.frames import Message
-from pulse_adapters.child.places import Places, placed, spelled, text_of
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.source_locations import Places, placed, spelled, text_of
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
@@ -145,7 +145,7 @@ class CallDispatcher:
 
 
 def _params(executor: Any, params: Mapping[str, Any]) -> Any:
-    """The params as the author's own model, which knows more than its schema tells. Raises GivenUp."""
+    """The params as the author's own model. Raises GivenUp."""
     try:
         return executor.params.model_validate(params)
     except ValidationError as error:

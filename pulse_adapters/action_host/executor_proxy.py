@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from pydantic import RootModel
+
 from pulse_adapters.action_host.protocol import LONGEST, ExecutorDescription, data_of, policy_of, wrong_of
-from pulse_adapters.action_host.schema import accepting
 from pulse_adapters.action_host.session import CallLost
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
 from pulse_adapters.action_host.watcher_proxy import RESTART, EngineCodeFailed, late
-from pulse_adapters.child.frames import Message
+from pulse_adapters.workers.framing import Message
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
@@ -25,6 +26,10 @@ CAREFUL = Policy(Safety.AT_MOST_ONCE, timeout=600.0)
 """For an executor that has told no policy yet."""
 
 
+class EffectParams(RootModel[dict[str, Any]]):
+    """Params as they stand in the effect; the author's own model, which only the child has, takes or refuses them."""
+
+
 class ChildExecutor:
     """`Executor` in a child, which is asked before each attempt what policy it has for these params.
 
@@ -35,7 +40,7 @@ class ChildExecutor:
     """
 
     def __init__(self, told: ExecutorDescription, keeping: ChildSupervisor, failed: Failed) -> None:
-        self.action, self.params = told.action, accepting(told.schema)
+        self.action, self.params = told.action, EffectParams
         self._told, self._keeping, self._failed = told, keeping, failed
         self._plain = told.policy or CAREFUL
         self._safest = Policy(Safety.AT_MOST_ONCE, timeout=self._plain.timeout)
@@ -54,7 +59,7 @@ class ChildExecutor:
         return replace(plain, safety=Safety.VERIFY_FIRST, timeout=3 * LONGEST, retries=retries)
 
     def check(self, params: Any) -> None:
-        """Nothing: the params were held against its schema."""
+        """Nothing: the child holds the params against the author's model when the action is begun."""
 
     async def execute(self, effect: Effect, params: Any, event: Event) -> Result:
         """Have it done. Raises PulseError for a failure, Unsure where nobody can tell whether it was done."""

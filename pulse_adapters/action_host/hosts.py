@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pulse_adapters.action_host.action_host import ChildActionHost
-from pulse_adapters.action_host.call_attribution import ENV
 from pulse_adapters.action_host.executor_proxy import ChildExecutor
 from pulse_adapters.action_host.protocol import LoadReply, roots_of, told
 from pulse_adapters.action_host.session import ENGINE, CallLost, ChildSession
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
 from pulse_adapters.action_host.watcher_proxy import ChildWatcher
-from pulse_adapters.child.places import Places, placed
-from pulse_adapters.child.run_as import RunAs
+from pulse_adapters.workers.environment import HANDS_MARK
+from pulse_adapters.workers.run_as import RunAs
+from pulse_adapters.workers.source_locations import Places, placed
 from pulse_core.model.vitals import Window
 from pulse_core.ports import CannotLoad, Clock, EngineFault, ReservedNames, Revision
 
@@ -58,7 +58,7 @@ class ChildActionHosts:
         clashes = tuple(_clashes(found, taken))
         if not (found.watchers or found.executors):
             await _ended(life)
-            return ChildActionHost(None, found.faults, found.sandbox)
+            return ChildActionHost(None, found.faults)
         left_out = {fault.whose for fault in clashes}
 
         async def again() -> ChildSession:
@@ -69,7 +69,7 @@ class ChildActionHosts:
             return life
 
         keeping = ChildSupervisor(life, again, failed)
-        hands = ChildActionHost(keeping, (*found.faults, *clashes), found.sandbox)
+        hands = ChildActionHost(keeping, (*found.faults, *clashes))
         watchers = (ChildWatcher(one, keeping, self.clock, self.windows, failed) for one in found.watchers)
         executors = (ChildExecutor(one, keeping, failed) for one in found.executors)
         hands.take(
@@ -81,7 +81,7 @@ class ChildActionHosts:
     async def _begun(self, path: str, memory: int, run_as: RunAs) -> tuple[ChildSession, LoadReply]:
         user, shown = run_as
         root = _real(await asyncio.to_thread(shown, path) if shown else path)
-        mark = f"{ENV}={secrets.token_hex(8)}"
+        mark = f"{HANDS_MARK}={secrets.token_hex(8)}"
         try:
             life = ChildSession(_environment(mark, user), mark, Places({root: ""}), user[0] if user else None)
         except OSError as error:
@@ -100,7 +100,6 @@ class ChildActionHosts:
             "memory": memory * _MIB,
             "user": user,
             "parent": os.getpid(),
-            "group": os.getpgid(0),
             "plugins": self.plugins,
         }
         try:

@@ -4,10 +4,9 @@ import ctypes
 import os
 import resource
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from pulse_adapters.action_host.sparing import spare
-from pulse_adapters.child.becoming import become
+from pulse_adapters.workers.drop_privileges import become
 
 FILES = 256
 PROCESSES = 256
@@ -19,10 +18,11 @@ class Unlimited(Exception):
     """A limit that can't be had."""
 
 
-def confine(memory: int, user: Sequence[int] | None, parent: int, group: int) -> Mapping[str, bool]:
-    """Take on the user, the limits, and the daemon's fate, and spare it; which parts of that hold.
+def confine(memory: int, user: Sequence[int] | None, parent: int) -> None:
+    """Take on the user and the limits, and end with the daemon. Raises Unlimited.
 
-    memory: bytes beyond what it has; parent, group: the daemon's process, and its process group. Raises Unlimited.
+    What keeps this process from the daemon is its user: without one of its own it may do what the daemon may, which
+    `upulse status` calls `isolation: partial (no user)`. memory: bytes beyond what it has; parent: the daemon's process.
     """
     try:
         _limit(memory, user is not None)
@@ -36,7 +36,6 @@ def confine(memory: int, user: Sequence[int] | None, parent: int, group: int) ->
     libc.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)  # after the change of user, which takes it back
     if os.getppid() != parent:
         os._exit(0)
-    return spare(parent, group)
 
 
 def _limit(memory: int, is_alone: bool) -> None:

@@ -13,12 +13,11 @@ from pydantic import BaseModel, ValidationError
 
 from pulse_adapters.action_host.standin import Standin, path_of, words_of
 from pulse_adapters.action_host.unrun import leave_out
-from pulse_adapters.child.frames import Message
-from pulse_adapters.child.places import Places, placed, spelled
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.source_locations import Places, placed, spelled
 from pulse_core.ports.executor import Policy
 
 _FILE = "engine.py"
-_SCHEMA_BYTES = 64 * 1024
 
 
 class ActionsNotLoadable(Exception):
@@ -147,7 +146,6 @@ def _executor(thing: Any, places: Places) -> Message:
         raise UnusableItem("its params are no pydantic model; write: class Params(BaseModel)")
     return {
         "action": thing.action,
-        "schema": _schema(thing.params),
         "policy": _policy(thing),
         "place": places.of_code(thing.execute),
     }
@@ -189,21 +187,3 @@ def told_policy(policy: Any) -> Message:
     if not isinstance(policy, Policy):
         raise UnusableItem(f"its policy is {type(policy).__name__}; return Policy(...)")
     return {**asdict(policy), "safety": policy.safety.value}
-
-
-def _schema(params: type[BaseModel]) -> Message:
-    """The schema by which params can be refused before anybody is asked; empty where it would refuse too much."""
-    config = params.model_config
-    by_name = config.get("populate_by_name") or config.get("validate_by_name")
-    if by_name or any(
-        field.validation_alias is not None and not isinstance(field.validation_alias, str)
-        for field in params.model_fields.values()
-    ):
-        return {}
-    from pulse_adapters.action_host.accepted import AcceptedInput  # it takes memory that watchers need not
-
-    try:
-        schema = params.model_json_schema(schema_generator=AcceptedInput)
-    except Exception:  # noqa: BLE001 - a model without a schema is checked when the action is carried out
-        return {}
-    return schema if len(repr(schema)) <= _SCHEMA_BYTES else {}

@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from pulse_adapters.action_host import tree
-from pulse_adapters.child.process import Process, Said, argv
+from pulse_adapters.workers import process_tree
+from pulse_adapters.workers.host_process import OPTIONS, HostProcess
+from pulse_adapters.workers.worker import Heard, module
 
-ARGV = argv("pulse_adapters.action_host.child")
 
-
-class ActionProcess(Process):
+class ActionProcess(HostProcess):
     """A running child, which keeps its number until its tree is ended, so that no other session has it.
 
     env holds the mark, `NAME=VALUE`, by which all that comes out of the child is known; uid: of the user that it takes
@@ -17,9 +16,10 @@ class ActionProcess(Process):
     """
 
     def __init__(
-        self, env: Mapping[str, str], mark: str, uid: int | None, said: Said, gone: Callable[[], None]
+        self, env: Mapping[str, str], mark: str, uid: int | None, heard: Heard, gone: Callable[[], None]
     ) -> None:
-        super().__init__(ARGV, env, said, gone, finite=True, keeps_number=True)
+        program = module("pulse_adapters.action_host.child", options=OPTIONS, env=env)
+        super().__init__(program._replace(is_heard=False), heard, gone, keeps_number=True)
         self._tree, self._uid = mark, uid
 
     async def clear(self, is_orderly: bool) -> bool:
@@ -27,15 +27,15 @@ class ActionProcess(Process):
 
         is_orderly: what has made a session of its own, as a service does, may go on.
         """
-        _, undead = await asyncio.wait([self.dead], timeout=tree.PATIENCE)
+        _, undead = await asyncio.wait([self.dead], timeout=process_tree.PATIENCE)
         if undead:  # it sleeps uninterruptibly
             self.close()
             return False
-        chosen = tree.in_session(self.pid) if is_orderly else tree.whole(self.pid, self._tree)
+        chosen = process_tree.in_session(self.pid) if is_orderly else process_tree.whole(self.pid, self._tree)
         if self._uid is not None and not is_orderly:
-            chosen = tree.both(chosen, tree.strays(self._uid))
+            chosen = process_tree.both(chosen, process_tree.strays(self._uid))
         try:
-            return await asyncio.to_thread(tree.end, chosen)
+            return await asyncio.to_thread(process_tree.end, chosen)
         finally:
             self.reap()
             self.close()

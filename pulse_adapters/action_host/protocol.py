@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic_core import to_json
 
 from pulse_adapters.action_host.bounds import MOST_BYTES
-from pulse_adapters.child.places import placed
+from pulse_adapters.workers.source_locations import placed
 from pulse_core.model.json_types import Json
 from pulse_core.ports import EngineFault, Policy, Safety
 
@@ -39,19 +39,17 @@ class ExecutorDescription:
     """An executor as its child tells it. policy: without params; None if it depends on them."""
 
     action: str
-    schema: Mapping[str, Any]
     policy: Policy | None
     place: str
 
 
 @dataclass(frozen=True, slots=True)
 class LoadReply:
-    """What a child has loaded, what of it is to be left out, and which parts of its confinement hold."""
+    """What a child has loaded, and what of it is to be left out."""
 
     watchers: tuple[WatcherDescription, ...]
     executors: tuple[ExecutorDescription, ...]
     faults: tuple[EngineFault, ...]
-    sandbox: Mapping[str, bool] = field(compare=False)
 
 
 def told(reply: Reply) -> LoadReply:
@@ -59,8 +57,7 @@ def told(reply: Reply) -> LoadReply:
     faults = [EngineFault(_text(whose), _text(words)) for whose, words in _list(reply, "faults")]
     watchers = _each(_list(reply, "watchers"), _watcher, "watcher", "name", faults)
     executors = _each(_list(reply, "executors"), _executor, "executor", "action", faults)
-    held = {_text(part): holds is True for part, holds in _table(reply.get("sandbox")).items()}
-    return LoadReply(watchers, executors, tuple(faults), held)
+    return LoadReply(watchers, executors, tuple(faults))
 
 
 def _each(
@@ -135,9 +132,7 @@ def _watcher(one: Any) -> WatcherDescription:
 
 def _executor(one: Any) -> ExecutorDescription:
     policy = None if one.get("policy") is None else policy_of(_table(one["policy"]))
-    return ExecutorDescription(
-        _name(one, "action"), _table(one.get("schema")), policy, _text(one.get("place"))
-    )
+    return ExecutorDescription(_name(one, "action"), policy, _text(one.get("place")))
 
 
 def _seconds(one: Mapping[str, Any], name: str, least: float = 0.001) -> float:

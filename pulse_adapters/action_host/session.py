@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pulse_adapters.action_host.process import ActionProcess
-from pulse_adapters.child.frames import Message
-from pulse_adapters.child.places import Places, placed
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.source_locations import Places, placed
 from pulse_core.ports import EngineFault
 
 GRACE = 0.5
@@ -152,11 +152,9 @@ class ChildSession:
         await asyncio.wait([process.dead], timeout=_LAST)
         if self._fault is None:
             words = (
-                f"the hands host said {process.garbled}"
-                if process.garbled
-                else f"the hands host {process.end()}"
+                f"the hands host said {process.fault}" if process.fault else f"the hands host {process.end()}"
             )
-            whose = ENGINE if process.garbled else self._whose
+            whose = ENGINE if process.fault else self._whose
             self._bury(EngineFault(whose, placed(words, self.places.of_dump(process.where()))))
         return self._bury(EngineFault(ENGINE, ""))
 

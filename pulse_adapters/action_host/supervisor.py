@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from pulse_adapters.action_host.session import ENGINE, ChildSession
-from pulse_adapters.child.frames import Message
+from pulse_adapters.workers.framing import Message
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad, EngineFault

@@ -12,8 +12,8 @@ from pulse_adapters.action_host.protocol import (
 )
 from pulse_adapters.action_host.session import GRACE, CallLost, ChildSession
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
-from pulse_adapters.child.frames import Message
-from pulse_adapters.child.places import placed
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.source_locations import placed
 from pulse_core.model.errors import PulseError
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Broken, Clock, EngineFault

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from pulse_core.settings import Settings, spell_duration
+from pulse_core.composition import Settings
+from pulse_core.settings import spell_duration
 from pulse_core.settings.durations import is_duration
 from pulse_core.settings.secrets import is_secret
 

@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -13,8 +13,9 @@ from pulse_adapters.config.catalogue import find, settings_of
 from pulse_adapters.config.error_messages import at, said, wrong
 from pulse_adapters.config.settings_check import validate
 from pulse_adapters.config.toml_lines import Path, locate, nearest
-from pulse_core.settings import LlmSettings, ProcessSettings
-from pulse_core.settings.cross_checks import disagreements
+from pulse_core.composition import Settings
+from pulse_core.settings import ProcessSettings
+from pulse_core.settings.cross_checks import Disagreement, disagreements
 
 Placed = tuple[Path, str]
 Model = TypeVar("Model", bound=BaseModel)
@@ -56,10 +57,17 @@ def _between(data: dict[str, Any]) -> Iterator[Placed]:
     """What is wrong between tables, as far as they can be told apart."""
     processes = _outlines(data, "process", ProcessSettings, name=None, depends_on=())
     processes = {place: process for place, process in processes.items() if process.name is not None}
-    endpoints = _outlines(data, "llm", LlmSettings, url=None, restart=None)
-    places = {"process": list(processes), "llm": list(endpoints)}
-    for fault in disagreements(list(processes.values()), list(endpoints.values())):
-        yield (fault.table, places[fault.table][fault.place], fault.key), fault.text
+    yield from _placed(disagreements(list(processes.values())), processes)
+    for group in Settings.extensions:
+        if inner := next(one.inner for one in settings_of(Settings) if one.key == group.name):
+            tables = _outlines(data, group.name, inner, **group.outline)
+            yield from _placed(group.agree(list(tables.values()), list(processes.values())), tables)
+
+
+def _placed(found: Iterable[Disagreement], tables: Mapping[int, object]) -> Iterator[Placed]:
+    """The faults of tables that have these places in the file."""
+    places = list(tables)
+    return (((fault.table, places[fault.place], fault.key), fault.text) for fault in found)
 
 
 def _outlines(data: dict[str, Any], table: str, model: type[Model], **keys: Any) -> dict[int, Model]:

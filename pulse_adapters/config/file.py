@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from pulse_adapters.config.errors import faults
 from pulse_adapters.config.settings_check import validate
+from pulse_core.composition import Settings
 from pulse_core.model.errors import NoHome, SettingsRefused
-from pulse_core.settings import Settings
 
 NAME = "config.toml"
 """The name of the file in a home: it lies beside what must not be deleted."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.config.home import expanded
+from pulse_core.composition import Settings
 from pulse_core.model.errors import hint
-from pulse_core.settings import Settings
 from pulse_core.settings.durations import AS_WRITTEN
 from pulse_core.settings.engine import USER_CHECK
 from pulse_core.settings.groups import PATTERN_CHECK

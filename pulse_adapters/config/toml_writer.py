@@ -8,7 +8,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from pulse_adapters.config.catalogue import Setting, settings_of
-from pulse_core.settings import Settings, parse_duration, spell_duration
+from pulse_core.composition import Settings
+from pulse_core.settings import parse_duration, spell_duration
 
 
 def show(settings: Settings) -> str:

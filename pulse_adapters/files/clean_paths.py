@@ -50,7 +50,7 @@ class CleanPaths:
     async def execute(self, effect: Effect, params: CleanParams, event: Event) -> Result:
         """Clean, and tell how much went and why the rest was kept; a root that is not there has nothing to clean."""
         answer = await ask(
-            self._runner, "cleaning", self._order(params), seconds=_TIMEOUT - 30, marker=event.id
+            self._runner, "clean_program", self._order(params), seconds=_TIMEOUT - 30, marker=event.id
         )
         self._known |= answer.pop("real")
         if answer["faults"] and not answer["files"]:

@@ -30,9 +30,9 @@ class SocketDaemonClient:
         return event, bool(event.pop("existing"))
 
     def follow(
-        self, since: int, kinds: Collection[str] = (), *, brief: bool = False
+        self, since: int, kinds: Collection[str] = (), *, brief: bool = False, patience: float = 10.0
     ) -> Iterator[Mapping[str, Json]]:
-        with Client(self._layout.socket) as client:
+        with Client(self._layout.socket, patience) as client:
             for item in client.stream("follow", since=since, kinds=sorted(kinds), brief=brief):
                 yield item["event"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any
 
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.engine.plugin import Projection
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -24,7 +24,7 @@ from pulse_core.ports import (
 )
 from pulse_core.projections import Snapshot, State
 from pulse_core.rules import Rule, compose
-from pulse_core.rules.onion import Answer, Inner, Trace, name_of
+from pulse_core.rules.onion import Answer, Inner, Trace, name_of, not_survivals
 
 
 @dataclass
@@ -165,7 +165,7 @@ class MemoryRuleHost:
         seen = replace(curr, state=self.state, own=values)
         verdict = await compose(rules, trace=trace)(prev, seen)
         faults += [EngineFault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error"]
-        return FoldResult(verdict, tuple(trace), tuple(faults))
+        return FoldResult(not_survivals(verdict, curr), tuple(trace), tuple(faults))
 
     async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[Replayed]:
         insights: dict[int, FoldResult] = {}

@@ -117,7 +117,7 @@ class MemoryLog:
 
 def _written(draft: Draft) -> str:
     """The payload's text; raises Refused for what a row on disk could not hold."""
-    text = encode(draft.payload)
+    text = draft.data or encode(draft.payload)
     columns = (draft.subject, draft.actor, draft.id, draft.cause or "")
     moment = draft.moment or Moment(0, "", 0)
     try:

@@ -1,6 +1,6 @@
-"""The child's program: takes questions from its standard input, a socket, one JSON object a line, and answers them.
+"""The child's program: takes questions and answers them.
 
-A question has id, about (`dns` or `http`), target, timeout (seconds) and servers; an answer id, trouble (nothing
+A question has id, about (`dns` or `http`), target, timeout (seconds) and servers; an answer id, trouble (none
 if there was none), detail, took_ms, status and addresses. They are answered in the order in which they end. It
 ends when its input does.
 """
@@ -8,9 +8,7 @@ ends when its input does.
 import asyncio
 import json
 import logging
-import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,6 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pulse_adapters.network.failed import Failed, in_words
+from pulse_adapters.workers import child_side
+from pulse_adapters.workers.descriptors import REQUESTS
+from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
 
 THREADS = 64
 """Lookups that may hang at the same time before another one has to wait."""
@@ -36,7 +37,7 @@ async def answer(question: dict[str, Any]) -> dict[str, Any]:
     try:
         probe = PROBES[question["about"]]()
         began = time.perf_counter()
-        found: dict[str, Any] = {"trouble": "", "detail": "", **await probe(question)}
+        found: dict[str, Any] = {**await probe(question)}
     except Failed as failed:
         found = {"trouble": failed.trouble, "detail": failed.words}
     except ModuleNotFoundError as error:
@@ -74,20 +75,26 @@ PROBES: Mapping[str, Callable[[], Probe]] = {"dns": dns_probe, "http": http_prob
 class ProbeServer:
     """Answers side by side, and lets the kernel end this process should it stop answering."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
-        self.writer = writer
+    def __init__(self) -> None:
         self.tasks: set[asyncio.Task[None]] = set()
+        self._frames = Frames(LARGEST_REQUEST)
 
-    def take(self, line: bytes) -> None:
+    def read(self) -> None:
+        """Take the questions that have come."""
+        if not (raw := child_side.heard()):
+            child_side.leave(0)  # a lookup that hangs would hold up a gentler end
+        for body in self._frames.take(raw):
+            self._take(json.loads(body))
+
+    def _take(self, question: Message) -> None:
         """Begin to answer."""
-        question = json.loads(line)
         signal.setitimer(signal.ITIMER_REAL, question["timeout"] + ALONE_S)
         task = asyncio.create_task(self._reply(question), name=f"question {question['id']}")
         self.tasks.add(task)
         task.add_done_callback(self._done)
 
-    async def _reply(self, question: dict[str, Any]) -> None:
-        self.writer.write(json.dumps(await answer(question)).encode() + b"\n")
+    async def _reply(self, question: Message) -> None:
+        child_side.send(await answer(question))
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
@@ -97,15 +104,14 @@ class ProbeServer:
 
 async def main() -> None:
     """Answer until nobody asks any more."""
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "lookup"))
-    reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=os.dup(0)))
-    request_handler = ProbeServer(writer)
-    while line := await reader.readline():
-        request_handler.take(line)
-    os._exit(0)  # a lookup that hangs would hold up a gentler end
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(THREADS, "lookup"))
+    loop.add_reader(REQUESTS, ProbeServer().read)
+    await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
+    child_side.begin()
     logging.disable()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     asyncio.run(main())

@@ -1,12 +1,12 @@
 """The daemon's side of asking the network: a child that is started when there is something to ask."""
 
 import asyncio
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
-from pulse_adapters.network.child import Child
-from pulse_core.model.json_types import Json
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.messages import CutTo, Seq, decode
+from pulse_adapters.workers.worker import Worker, module
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 
@@ -19,6 +19,20 @@ IDLE_S = 900.0
 
 TRIES = 2
 """How often a question is put to a child that dies of it, or by chance."""
+
+
+PROBE = "pulse_adapters.network.probe"
+
+
+class _Reply(NamedTuple):
+    """What the child answers to the question of this number."""
+
+    id: Seq
+    took_ms: float
+    trouble: Trouble | None = None
+    detail: Annotated[str, CutTo(1_000)] = ""
+    status: int | None = None
+    addresses: tuple[str, ...] = ()
 
 
 @dataclass
@@ -35,8 +49,8 @@ class ChildProber:
     """Implements `pulse_core.ports.Prober`. Without questions there is no child."""
 
     def __init__(self) -> None:
-        self._child: Child | None = None
-        self._lives: list[Child] = []
+        self._child: Worker | None = None
+        self._lives: list[Worker] = []
         self._open: dict[int, _Open] = {}
         self._number = 0
         self._idle: asyncio.TimerHandle | None = None
@@ -76,18 +90,18 @@ class ChildProber:
         except OSError as error:
             self._settle(number, unasked(f"the process that asks could not be started: {error.strerror}"))
             return
-        if not child.send(_line(number, entry.question)):
-            self._give_up()
-            self._again()
+        child.send(_request(number, entry.question))
 
-    def _born(self) -> Child:
-        child = self._child = Child(self._said, self._gone)
-        self._lives = [*(one for one in self._lives if one.is_ours), child]
+    def _born(self) -> Worker:
+        child = self._child = Worker(module(PROBE), self._said, lambda: self._gone(child))
+        self._lives = [*(one for one in self._lives if not one.has_ended), child]
         return child
 
-    def _said(self, line: bytes) -> None:
-        said = json.loads(line)
-        self._settle(int(said.pop("id")), _answer(said))
+    def _said(self, message: Message) -> None:
+        said = decode(_Reply, message)
+        self._settle(
+            said.id, ProbeResult(said.trouble, said.detail, said.took_ms, said.status, said.addresses)
+        )
 
     def _settle(self, number: int, answer: ProbeResult) -> None:
         entry = self._open.pop(number, None)
@@ -103,9 +117,10 @@ class ChildProber:
         self._give_up()
         self._again()
 
-    def _gone(self) -> None:
-        self._give_up()
-        self._again()
+    def _gone(self, child: Worker) -> None:
+        if self._child is child:
+            self._give_up()
+            self._again()
 
     def _again(self) -> None:
         """Put to a new child what the last one has left open."""
@@ -120,7 +135,7 @@ class ChildProber:
     def _give_up(self) -> None:
         child, self._child = self._child, None
         if child:
-            child.end()
+            child.dismiss()
 
     def close(self) -> None:
         """End the child; what is open is told that nothing was asked."""
@@ -130,7 +145,7 @@ class ChildProber:
             self._settle(number, unasked("Pulse ends"))
         self._child = None
         for child in self._lives:
-            child.close()
+            child.end_now()
 
 
 def unasked(words: str) -> ProbeResult:
@@ -138,22 +153,11 @@ def unasked(words: str) -> ProbeResult:
     return ProbeResult(Trouble.UNASKED, words)
 
 
-def _line(number: int, question: ProbeRequest) -> bytes:
-    said = {
+def _request(number: int, question: ProbeRequest) -> Message:
+    return {
         "id": number,
         "about": question.about,
         "target": question.target,
         "timeout": question.timeout_us / US_PER_SECOND,
         "servers": question.servers,
     }
-    return json.dumps(said).encode() + b"\n"
-
-
-def _answer(said: Mapping[str, Json]) -> ProbeResult:
-    return ProbeResult(
-        Trouble(said["trouble"]) if said["trouble"] else None,
-        said["detail"],
-        said["took_ms"],
-        said.get("status"),
-        tuple(said.get("addresses", ())),
-    )

@@ -1,20 +1,19 @@
 """The program of the child that delivers messages through Apprise: `python -m pulse_adapters.notify.deliver`.
 
-It reads one JSON object from its standard input: `letters` (each with url, title, body and good) and `seconds`, after
-which it ends itself. For each letter it prints a line as soon as it knows: `[number, why it did not arrive]`, the
-second being empty for one that did. No secret stands in its command line, and none is printed.
+It is sent one order: `letters` (each with url, title, body and good) and `seconds`, after which it ends itself. For
+each letter it says as soon as it knows `number` and `why` it did not arrive, which is empty for one that did. No secret
+stands in its command line, and none is said.
 """
 
-import json
 import logging
-import os
 import re
 import signal
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
+
+from pulse_adapters.workers import child_side
 
 NO_APPRISE = "the package apprise is not installed; install it with: pip install 'upulse[notify]'"
 NOT_UNDERSTOOD = "Apprise does not understand this URL"
@@ -40,8 +39,9 @@ class AppriseLog(logging.Handler):
 
 
 def main() -> None:
-    """Deliver what standard input says, all letters at the same time."""
-    order = json.load(sys.stdin)
+    """Deliver what is ordered, all letters at the same time."""
+    child_side.begin()
+    order = next(child_side.requests())
     signal.alarm(order["seconds"])
     letters: Sequence[Mapping[str, Any]] = order["letters"]
     logging.getLogger("apprise").addHandler(ear := AppriseLog())
@@ -54,12 +54,11 @@ def main() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    sys.stdout.flush()
-    os._exit(0)  # threads that a plugin has left must not hold it up
+    child_side.leave(0)  # threads that a plugin has left must not hold it up
 
 
 def deliver(number: int, letter: Mapping[str, Any], ear: AppriseLog) -> None:
-    """Send one letter, and print how that went."""
+    """Send one letter, and say how that went."""
     LETTER.set(number)
     try:
         why = sent(letter)
@@ -67,9 +66,7 @@ def deliver(number: int, letter: Mapping[str, Any], ear: AppriseLog) -> None:
             why = ear.heard.get(number, why)
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises is why it did not arrive
         why = f"{type(error).__name__}: {error}"
-    # One write a line: print writes the line break by itself, and other letters are sent meanwhile.
-    sys.stdout.write(f"{json.dumps([number, masked(why, letter['url'])[:500]])}\n")
-    sys.stdout.flush()
+    child_side.send({"number": number, "why": masked(why, letter["url"])[:500]})
 
 
 def sent(letter: Mapping[str, Any]) -> str:

@@ -15,9 +15,6 @@ from dataclasses import replace
 from typing import Any
 
 import pulse_adapters.rule_host.import_trim  # noqa: F401 - before all that loads pydantic
-from pulse_adapters.child import inside
-from pulse_adapters.child.frames import LARGEST_REPLY, Message, packed
-from pulse_adapters.child.places import Places, roots_of_plugins
 from pulse_adapters.rule_host.loader import Loader, RuleContents, RulesNotLoadable
 from pulse_adapters.rule_host.profiling import Profile
 from pulse_adapters.rule_host.rule_fold import RuleFold
@@ -25,6 +22,10 @@ from pulse_adapters.rule_host.snapshot_replica import SnapshotReplica
 from pulse_adapters.rule_host.time_budget import TimeBudget
 from pulse_adapters.rule_host.user_projections import UserProjection, UserProjections
 from pulse_adapters.sandbox.confinement import lock
+from pulse_adapters.workers import host_side
+from pulse_adapters.workers.framing import LARGEST_REPLY, Message
+from pulse_adapters.workers.host_messages import encode
+from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.projections.snapshot import Snapshot
 
 PRINTED = 2
@@ -48,7 +49,7 @@ class RuleHostChild:
 
     def __init__(self, begin: Message) -> None:
         self.faults: list[tuple[str, str]] = []
-        self.guard = TimeBudget(inside.shared())
+        self.guard = TimeBudget(host_side.shared())
         plugins = begin["plugins"]
         self.roots = {begin["root"]: "", **roots_of_plugins(plugins)}
         self.places = Places(self.roots)
@@ -142,7 +143,7 @@ class RuleHostChild:
             outcomes.update((rule, outcome) for rule, outcome, *_ in answer["layers"])
             if answer["effects"] or answer["faults"]:
                 answer["layers"] = ()
-                took = len(packed(answer))
+                took = len(encode(answer))
                 told.append((tick["tick"], answer if took < _ONE else _less(answer)))
                 if (size := size + took) > _ENOUGH:
                     break
@@ -183,19 +184,19 @@ class RuleHostChild:
 
 
 def _send(message: Message) -> None:
-    frame = packed(message)
+    frame = encode(message)
     if len(frame) > LARGEST_REPLY:
-        frame = packed(_less(message))
-    inside.say(frame)
+        frame = encode(_less(message))
+    host_side.write(frame)
 
 
 def _less(message: Message) -> Message:
     """A reply that may be sent, instead of one that is too long: who made it so is told, and nothing is wished."""
     sizes: dict[str, int] = {}
     for effect in message.get("effects", ()):
-        sizes[effect.rule] = sizes.get(effect.rule, 0) + len(packed(effect))
+        sizes[effect.rule] = sizes.get(effect.rule, 0) + len(encode(effect))
     for rule, _, notes, _ in message.get("layers", ()):
-        sizes[rule] = sizes.get(rule, 0) + len(packed(notes))
+        sizes[rule] = sizes.get(rule, 0) + len(encode(notes))
     most = max(sizes, key=lambda name: sizes[name], default="")
     words = f"what all rules say takes more than {LARGEST_REPLY:,} bytes; most of it is this rule's"
     fault = (f"rule:{most}", words) if most else ("engine", f"an answer of more than {LARGEST_REPLY:,} bytes")
@@ -205,7 +206,7 @@ def _less(message: Message) -> Message:
 
 def _prepare() -> None:
     """As every child; besides, nothing waits for what is printed, and the daemon goes first."""
-    inside.prepare(all_threads=False)
+    host_side.begin(all_threads=False)
     sys.stdout = sys.stderr = DiscardedOutput()
     os.nice(5)
 
@@ -213,15 +214,15 @@ def _prepare() -> None:
 def main() -> None:
     """Serve until there is nobody to serve."""
     _prepare()
-    requests = inside.requests()
+    requests = host_side.requests()
     begin = next(requests)
     if os.getppid() != begin["parent"]:
-        inside.leave(0)
+        host_side.leave(0)
     try:
         host = RuleHostChild(begin)
     except RulesNotLoadable as error:
         _send({"id": begin["id"], "error": str(error)})
-        inside.leave(1)
+        host_side.leave(1)
     _send({"id": begin["id"], **host.loaded})
     del begin
     gc.collect()
@@ -229,7 +230,7 @@ def main() -> None:
     for request in requests:
         if (answer := host.answer(request)) is not None:
             _send({"id": request["id"], **answer})
-    inside.leave(0)
+    host_side.leave(0)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from types import CoroutineType
 from typing import Any
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
-from pulse_adapters.child.places import Places, placed, spelled, text_of
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
+from pulse_adapters.workers.source_locations import Places, placed, spelled, text_of
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.projections import Snapshot
@@ -30,6 +30,26 @@ class RuleEscaped(Exception):
     """A rule that tried to end more than itself."""
 
 
+class _InnerResult:
+    """The inner rule, and the effects that it answered, by key; owners: whose they are."""
+
+    def __init__(self, inner: Inner) -> None:
+        self.inner = inner
+        self.effects: dict[str, Effect] = {}
+        self.owners: set[str] = set()
+        self._times = 0
+
+    async def __call__(self, prev: Snapshot, curr: Snapshot) -> Verdict:
+        self._times += 1
+        if self._times > _ASKS:
+            raise VerdictTooLarge(f"inner was asked more than {_ASKS} times")
+        verdict = await self.inner(prev, curr)
+        if verdict.effects:
+            self.effects.update((effect.key, effect) for effect in verdict.effects)
+            self.owners.update(effect.rule for effect in verdict.effects)
+        return verdict
+
+
 class GuardedRule:
     """Runs a rule in its time and alone; whatever it raises leaves as an Exception, and is reported with its place."""
 
@@ -46,7 +66,7 @@ class GuardedRule:
         outer = self._guard.enter(self._unit)
         try:
             answer = _driven(self._rule, prev, curr, heard)
-            return _checked(as_verdict(answer), heard.known)
+            return self._checked(as_verdict(answer), heard, curr.tick)
         except Exception as error:  # noqa: BLE001 - it is raised again, as something tame
             words, alike = spelled(error), _alike(error)
             self._tell(error, words)
@@ -60,6 +80,33 @@ class GuardedRule:
         finally:
             self._guard.back(outer)
 
+    def _checked(self, verdict: Verdict, inner: _InnerResult, tick: int) -> Verdict:
+        """The verdict made of nothing but plain values. Raises VerdictTooLarge, or what is wrong with an effect."""
+        if (
+            type(verdict) is Verdict
+            and not verdict.effects
+            and not verdict.notes
+            and _is_plain(verdict.tick_ms)
+        ):
+            return verdict  # as nearly always
+        if len(verdict.effects) > MOST_EFFECTS:
+            raise VerdictTooLarge(f"{len(verdict.effects):,} effects; a verdict may hold {MOST_EFFECTS:,}")
+        if len(verdict.notes) > MOST_NOTES:
+            raise VerdictTooLarge(f"{len(verdict.notes):,} notes; a verdict may hold {MOST_NOTES:,}")
+        size, effects = 0, []
+        for effect in verdict.effects:
+            if inner.effects.get(effect.key) is not effect:
+                owner = effect.rule if effect.rule in inner.owners else self.__name__
+                effect, took = _copied(effect, owner, tick)
+                size += took
+                if size > MOST_BYTES:
+                    raise VerdictTooLarge(
+                        f"more than {MOST_BYTES:,} bytes of effects; one rule may add no more"
+                    )
+            effects.append(effect)
+        notes = tuple(note[:MOST_NOTE] for note in verdict.notes)
+        return Verdict(tuple(effects), max(0, min(int(verdict.tick_ms), NEVER_MS)), notes)
+
     def _tell(self, error: BaseException, words: str) -> Exception:
         self._guard.hold()
         self._report(f"rule:{self.__name__}", placed(words, self._places.of_error(error) or self._defined))
@@ -69,24 +116,6 @@ class GuardedRule:
 def _alike(error: Exception) -> Exception:
     """An error of this name that says the same, and has no code of its own that could go wrong later."""
     return type(type(error).__name__, (Exception,), {})(text_of(error)[:MOST_NOTE])  # type: ignore[no-any-return]
-
-
-class _InnerResult:
-    """The inner rule, and which effects it answered."""
-
-    def __init__(self, inner: Inner) -> None:
-        self.inner = inner
-        self.known: dict[int, Effect] = {}
-        self._times = 0
-
-    async def __call__(self, prev: Snapshot, curr: Snapshot) -> Verdict:
-        self._times += 1
-        if self._times > _ASKS:
-            raise VerdictTooLarge(f"inner was asked more than {_ASKS} times")
-        verdict = await self.inner(prev, curr)
-        if verdict.effects:
-            self.known.update((id(effect), effect) for effect in verdict.effects)
-        return verdict
 
 
 def _driven(rule: Rule, prev: Snapshot, curr: Snapshot, inner: Inner) -> Any:
@@ -106,33 +135,25 @@ async def _awaited(asked: Any) -> Any:
     return await asked
 
 
-def _checked(verdict: Verdict, known: dict[int, Effect]) -> Verdict:
-    """The verdict made of nothing but plain values. Raises Excess, or what is wrong with an effect."""
-    if type(verdict) is Verdict and not verdict.effects and not verdict.notes and _is_plain(verdict.tick_ms):
-        return verdict  # as nearly always
-    if len(verdict.effects) > MOST_EFFECTS:
-        raise VerdictTooLarge(f"{len(verdict.effects):,} effects; a verdict may hold {MOST_EFFECTS:,}")
-    if len(verdict.notes) > MOST_NOTES:
-        raise VerdictTooLarge(f"{len(verdict.notes):,} notes; a verdict may hold {MOST_NOTES:,}")
-    size, effects = 0, []
-    for effect in verdict.effects:
-        if id(effect) not in known:
-            effect, took = _plain(effect)
-            size += took
-            if size > MOST_BYTES:
-                raise VerdictTooLarge(f"more than {MOST_BYTES:,} bytes of effects; one rule may add no more")
-        effects.append(effect)
-    notes = tuple(note[:MOST_NOTE] for note in verdict.notes)
-    return Verdict(tuple(effects), max(0, min(int(verdict.tick_ms), NEVER_MS)), notes)
-
-
 def _is_plain(tick_ms: int) -> bool:
     return type(tick_ms) is int and 0 <= tick_ms <= NEVER_MS
 
 
-def _plain(effect: Effect) -> tuple[Effect, int]:
-    """The effect as it arrives on the other side, and its bytes."""
+def _copied(effect: Effect, owner: str, tick: int) -> tuple[Effect, int]:
+    """The effect made of nothing but plain values, with its owner and tick; and its bytes.
+
+    This is the only copy on its way to the log. Its values are checked where they are not to be trusted: by the daemon.
+    """
     text = to_json(effect)
     if len(text) > MOST_BYTES:
         raise VerdictTooLarge(f"an effect of {len(text):,} bytes; one rule may add {MOST_BYTES:,}")
-    return Effect.model_validate_json(text), len(text)
+    values = from_json(text)
+    if not isinstance(values.get("key"), str) or not isinstance(values.get("action"), str):
+        raise TypeError("an effect whose action or key is no text")
+    values |= {
+        "rule": owner,
+        "tick": tick,
+        "survival": False,
+        "samples": tuple(values.get("samples") or ()),
+    }
+    return Effect.model_construct(**values), len(text)

@@ -4,13 +4,13 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 
-from pulse_adapters.child.frames import Message
-from pulse_adapters.child.places import Places, placed
-from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.rule_host.process import RuleProcess
 from pulse_adapters.rule_host.replies import insight_of, kept_of, replayed_of
 from pulse_adapters.rule_host.snapshot_delta import SnapshotDelta
 from pulse_adapters.sandbox.scratch_folder import Scratch
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.run_as import RunAs
+from pulse_adapters.workers.source_locations import Places, placed
 from pulse_core.model.event import Event
 from pulse_core.ports import EngineFault, FoldResult, Loaded, RecordedInput, Replayed, UserProjectionState
 from pulse_core.projections import Snapshot
@@ -89,9 +89,9 @@ class RuleChild:
 
     def _bury(self, words: str, place: str = "") -> None:
         # Who has said what is garbled may be done by now, and somebody else under way.
-        unit = None if self.process.garbled else self.process.unit()
+        unit = None if self.process.fault else self.process.unit()
         if unit is None or unit >= len(self.units):
-            fault = EngineFault("engine", placed(words, "" if self.process.garbled else place))
+            fault = EngineFault("engine", placed(words, "" if self.process.fault else place))
         else:
             whose, defined = self.units[unit]
             fault = EngineFault(whose, placed(words, place or defined))
@@ -102,9 +102,8 @@ class RuleChild:
         process = self.process
         await asyncio.wait([process.dead], timeout=_LAST)
         if self._epitaph is None:
-            process.output.drain()
-            words = f"its host said {process.garbled}" if process.garbled else f"its host {process.end()}"
-            last = process.output.words()[-_WORDS:]
+            words = f"its host said {process.fault}" if process.fault else f"its host {process.end()}"
+            last = process.last_words()[-_WORDS:]
             self._bury(
                 words + (f"; it printed: {last}" if last else ""), self.places.of_dump(process.where())
             )
@@ -172,7 +171,7 @@ class ChildRuleHost:
         answer = await self._child.ask({**self._news.of(curr), "do": "fold"}, self._seconds)
         if answer is None:
             return FoldResult(faults=(await self._child.epitaph(),))
-        insight = insight_of(answer)
+        insight = insight_of(answer, curr.tick, self.defined)
         if self._child.scratch.is_over():
             self._child.spoil("nothing, but filled its scratch folder")
             insight = insight._replace(faults=(*insight.faults, await self._child.epitaph()))
@@ -201,7 +200,7 @@ class ChildRuleHost:
         if answer is None:
             return Replayed({}, {}, await self._child.epitaph())
         try:
-            return replayed_of(answer, len(ticks))
+            return replayed_of(answer, len(ticks), self.defined)
         except ValueError as error:
             self._child.spoil(f"what nobody understands ({error})")
             return Replayed({}, {}, await self._child.epitaph())

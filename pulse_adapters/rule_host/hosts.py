@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.child.places import Places, roots_of_plugins
-from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.rule_host.host import ChildRuleHost, RuleChild
 from pulse_adapters.rule_host.replies import kinds_of, loaded_of, roots_of, units_of
 from pulse_adapters.rule_host.snapshot_delta import whole
 from pulse_adapters.sandbox.scratch_folder import Scratch
+from pulse_adapters.workers.run_as import RunAs
+from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.model.event import Event
 from pulse_core.ports import CannotLoad, History, Loaded, Revision, UserProjectionState
 from pulse_core.projections import Snapshot

@@ -1,37 +1,23 @@
-"""A rule host's process: what it prints is taken as it comes, and nobody waits for it."""
+"""A rule host's process."""
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
 
-from pulse_adapters.child.process import Action, Process, Said, argv, pipe
-from pulse_adapters.rule_host.child_output import ChildOutput
+from pulse_adapters.workers.host_process import OPTIONS, HostProcess
+from pulse_adapters.workers.messages import Limits
+from pulse_adapters.workers.worker import Heard, module
 
-ARGV = argv("pulse_adapters.rule_host.child")
+LIMITS = Limits(finite=False)
+"""A rule may wish for what is no number: then it is told of that, and its host goes on."""
 
 
-class RuleProcess(Process):
-    """A running child. output: what it prints."""
+class RuleProcess(HostProcess):
+    """A running rule host."""
 
-    def __init__(self, env: Mapping[str, str], said: Said, gone: Callable[[], None]) -> None:
-        super().__init__(ARGV, env, said, gone)
-        self.output = ChildOutput(self._printed)
-
-    def _standard(self, theirs: ExitStack) -> Sequence[Action]:
-        self._printed, printed = pipe(self._ours, theirs)
-        os.set_blocking(printed, False)
-        return [
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_DUP2, printed, 1),
-            (os.POSIX_SPAWN_DUP2, printed, 2),
-        ]
+    def __init__(self, env: Mapping[str, str], heard: Heard, gone: Callable[[], None]) -> None:
+        program = module("pulse_adapters.rule_host.child", options=OPTIONS, env=env)
+        super().__init__(program._replace(limits=LIMITS), heard, gone)
 
     def unit(self) -> int | None:
         """The place of the unit under way, if any; the child may have written anything there."""
         mark = self.mark()
         return mark - 1 if mark else None
-
-    def close(self) -> None:
-        """Let go of everything; it must be dead."""
-        self.output.close()
-        super().close()

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from pulse_adapters.child.places import Places
 from pulse_adapters.rule_host.time_budget import OURS
+from pulse_adapters.workers.source_locations import Places
 from pulse_core.rules import onion
 
 _CALLS = {

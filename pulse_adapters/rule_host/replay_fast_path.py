@@ -4,9 +4,9 @@ import sys
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any
 
-from pulse_adapters.child.given import MARK
 from pulse_adapters.rule_host.guarded_rule import MOST_NOTE, MOST_NOTES
 from pulse_adapters.rule_host.time_budget import TimeBudget
+from pulse_adapters.workers.descriptors import MARK
 from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner, Rule, as_verdict

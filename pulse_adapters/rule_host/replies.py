@@ -3,7 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import ValidationError
+
+from pulse_adapters.workers.source_locations import placed
 from pulse_core.model.kinds import Effect
+from pulse_core.model.payload import describe
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.ports import EngineFault, FoldResult, Loaded, Replayed, UserProjectionState
@@ -13,19 +17,26 @@ _MOST, _WORDS = 2_000, 2_000
 Reply = Mapping[str, Any]
 
 
-def insight_of(reply: Reply) -> FoldResult:
-    """What came of a fold."""
-    effects = _list(reply, "effects", MOST_EFFECTS)
+def insight_of(reply: Reply, tick: int, defined: Mapping[str, str]) -> FoldResult:
+    """What came of a fold in this tick; an effect that makes no sense is its rule's fault. defined: where each rule is."""
+    effects, faults = [], [*faults_of(reply)]
+    for one in _list(reply, "effects", MOST_EFFECTS):
+        try:
+            effects.append(Effect.model_validate({**_object(one), "survival": False, "tick": tick}))
+        except ValidationError as error:
+            rule = str(one.get("rule", ""))[:_WORDS]
+            words = f"ValidationError: {describe(error)}"[:_WORDS]
+            faults.append(EngineFault(f"rule:{rule}", placed(words, defined.get(rule, ""))))
     verdict = Verdict(
-        tuple(Effect.model_validate(one) for one in effects),
+        tuple(effects),
         max(1, min(_number(reply.get("tick_ms")), NEVER_MS)),
         tuple(_text(note) for note in _list(reply, "notes")),
     )
     layers = tuple(_layer(one) for one in _list(reply, "layers"))
-    return FoldResult(verdict, layers, faults_of(reply))
+    return FoldResult(verdict, layers, tuple(faults))
 
 
-def replayed_of(reply: Reply, most: int) -> Replayed:
+def replayed_of(reply: Reply, most: int, defined: Mapping[str, str]) -> Replayed:
     """What came of some of these ticks, of one at least."""
     done = _number(reply.get("done"))
     if not 0 < done <= most:
@@ -33,7 +44,7 @@ def replayed_of(reply: Reply, most: int) -> Replayed:
     told = [_row(one, 2) for one in _list(reply, "told")]
     outcomes = [_row(one, 3) for one in _list(reply, "outcomes")]
     return Replayed(
-        {_number(tick): insight_of(one) for tick, one in told},
+        {_number(tick): insight_of(one, _number(tick), defined) for tick, one in told},
         {(_text(rule), _text(outcome)): _number(times) for rule, outcome, times in outcomes},
         done=done,
     )
@@ -108,6 +119,12 @@ def _table(reply: Reply, name: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{name} that are no object")
     return found
+
+
+def _object(one: Any) -> dict[str, Any]:
+    if not isinstance(one, dict):
+        raise ValueError("an effect that is no object")
+    return one
 
 
 def _row(one: Any, size: int) -> list[Any]:

@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 from time import perf_counter_ns
 from typing import Any
 
-from pulse_adapters.child.places import Places, placed, spelled
 from pulse_adapters.rule_host.guarded_rule import GuardedRule, Report
 from pulse_adapters.rule_host.profiling import Profile
 from pulse_adapters.rule_host.replay_fast_path import FastPath
 from pulse_adapters.rule_host.time_budget import TimeBudget
+from pulse_adapters.workers.source_locations import Places, placed, spelled
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Rule, Trace, at_once, compose

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window

@@ -7,8 +7,8 @@ from functools import cache
 from mmap import mmap
 from types import FrameType
 
-from pulse_adapters.child import given
-from pulse_adapters.child.given import MARK, REPLIES
+from pulse_adapters.workers import descriptors
+from pulse_adapters.workers.descriptors import MARK, REPLIES
 
 SHARE = 0.8
 """Of the time that is left, what one rule may take of it."""
@@ -18,7 +18,7 @@ _AGAIN = 0.002
 """Seconds after which one that went on all the same is stopped again."""
 _LEAST = 0.000_1
 _NONE = bytes(MARK)
-OURS = (os.path.dirname(__file__), os.path.dirname(given.__file__))
+OURS = (os.path.dirname(__file__), os.path.dirname(descriptors.__file__))
 DEAF = 4
 """The exit status of a child whose pipe was closed by a rule."""
 

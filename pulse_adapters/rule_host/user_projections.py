@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from pulse_adapters.child.places import Places, placed, spelled
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
+from pulse_adapters.workers.source_locations import Places, placed, spelled
 from pulse_core.engine.plugin import Projection
 from pulse_core.model.event import Event
 

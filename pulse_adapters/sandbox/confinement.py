@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from pulse_adapters.child.becoming import become
-from pulse_adapters.child.numbers import NUMBERS
-from pulse_adapters.child.syscalls import Memory, prctl, syscall
 from pulse_adapters.sandbox import landlock, seccomp
+from pulse_adapters.workers.drop_privileges import become
+from pulse_adapters.workers.syscall_numbers import NUMBERS
+from pulse_adapters.workers.syscalls import Memory, prctl, syscall
 
 MIB = 1024 * 1024
 _NO_NEW_PRIVS, _DEATH_SIGNAL = 38, 1

@@ -5,7 +5,7 @@ import stat
 import struct
 from collections.abc import Iterable
 
-from pulse_adapters.child.syscalls import Memory, syscall
+from pulse_adapters.workers.syscalls import Memory, syscall
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION = 1

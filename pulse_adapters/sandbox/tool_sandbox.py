@@ -18,9 +18,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from pulse_adapters.action_host import tree
 from pulse_adapters.sandbox.copy_tree import copy_tree, remove_tree
 from pulse_adapters.sandbox.scratch_folder import Scratch
+from pulse_adapters.workers import process_tree
 from pulse_core.model.errors import PulseError
 
 PATIENCE = 120.0
@@ -161,7 +161,7 @@ def _end(child: "subprocess.Popen[bytes]", user: tuple[int, int] | None) -> None
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
     if user:
-        tree.end(tree.both(tree.in_session(child.pid), tree.strays(user[0])))
+        process_tree.end(process_tree.both(process_tree.in_session(child.pid), process_tree.strays(user[0])))
 
 
 def _told(pipe: int) -> Mapping[str, Any]:

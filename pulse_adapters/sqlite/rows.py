@@ -40,7 +40,7 @@ def content(columns: tuple[Any, ...]) -> tuple[Any, ...]:
 def prepare(draft: Draft, now: Moment, host: str, new_id: Callable[[], str]) -> Row:
     """The row of a draft; raises Refused for what cannot be recorded."""
     payload = draft.payload
-    data = encode(payload)
+    data = draft.data or encode(payload)
     at, boot, mono = draft.moment or now
     if not (-_INTEGER <= at < _INTEGER and -_INTEGER <= mono < _INTEGER):
         raise Refused(f"{payload.kind}: its moment ({at}, {mono}) is beyond 64 bits")

@@ -101,6 +101,45 @@ def is_active(unit: Unit) -> bool:
     return _call(("is-active", "--quiet", unit.name), unit.user).returncode == 0
 
 
+@dataclass(frozen=True)
+class SystemdService:
+    """Implements `ServiceManager` for the home at this path."""
+
+    home: Path
+
+    def unit(self) -> str | None:
+        """The path of the unit's file; None if none is installed."""
+        unit = installed(self.home)
+        return str(unit.path) if unit else None
+
+    def is_active(self) -> bool:
+        """Whether systemd says that the daemon is up; False without a unit."""
+        unit = installed(self.home)
+        return unit is not None and is_active(unit)
+
+    def install(self, user: bool) -> str:
+        """Write and enable the unit; the path of its file."""
+        return str(install(self.home, user).path)
+
+    def start(self) -> None:
+        """Start the daemon and wait until it is ready."""
+        start(self._installed())
+
+    def stop(self) -> None:
+        """Stop the daemon and wait until it has drained."""
+        stop(self._installed())
+
+    def restart(self) -> None:
+        """Stop the daemon, start it again, and wait until it is ready."""
+        restart(self._installed())
+
+    def _installed(self) -> Unit:
+        unit = installed(self.home)
+        if unit is None:
+            raise PulseError(f"no systemd unit serves {self.home}; install one with: upulse daemon install")
+        return unit
+
+
 def lingers() -> bool:
     """Whether this user's manager outlives the login (`loginctl enable-linger` makes it so)."""
     return (Path("/var/lib/systemd/linger") / pwd.getpwuid(os.geteuid()).pw_name).exists()

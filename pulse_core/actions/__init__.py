@@ -4,6 +4,6 @@ Nothing acts here: an executor carries an action out, in an adapter, and takes i
 """
 
 from pulse_core.actions.declaration import ActionDeclaration
-from pulse_core.actions.declared import BUILT_IN, complaint, declared
+from pulse_core.actions.declared import BUILT_IN
 
-__all__ = ["BUILT_IN", "ActionDeclaration", "complaint", "declared"]
+__all__ = ["BUILT_IN", "ActionDeclaration"]

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
+from pulse_core.composition import holds, status_lines
 from pulse_core.execute.notice_batching import held_back
 from pulse_core.model.durations import rough
 from pulse_core.model.home_status import (
@@ -18,10 +18,10 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
 from pulse_core.ports import Watcher
 from pulse_core.projections import Condition, Phase, Snapshot, State
+from pulse_core.rules.survival.holds import longest_hold
 from pulse_core.rules.survival.process_state import ProcessState
 from pulse_core.rules.survival.process_state import ProcessStatus as ProcessCondition
 from pulse_core.rules.survival.process_status import judge, restart_key
-from pulse_core.rules.survival.silence import in_force
 from pulse_core.settings import ProcessSettings, Settings
 from pulse_core.watch.watcher_costs import Cost
 
@@ -42,7 +42,7 @@ def compute_status(
     daemon: DaemonStatus,
     vitals: Mapping[str, Mapping[str, Json]],
 ) -> HomeStatus:
-    """Daemon, processes, effects, conditions, notices, ticks and the newest samples. Pure."""
+    """Daemon, processes, effects, conditions, notices, capabilities, ticks and the newest samples. Pure."""
     snapshot = Snapshot(0, now, settings, {}, facts)
     control = facts.control
     return {
@@ -60,6 +60,7 @@ def compute_status(
         "effects": effect_counts(facts),
         "conditions": [condition_status(name, one) for name, one in facts.conditions.raised.items()],
         "notices": notices_status(facts, settings, now),
+        "capabilities": status_lines(snapshot),
         "tick": beat_status(beat),
         "vitals": {key: dict(data) for key, data in vitals.items()},
     }
@@ -80,13 +81,12 @@ def process_status(process: ProcessSettings, snapshot: Snapshot) -> GuardedProce
 
 
 def process_condition(process: ProcessSettings, snapshot: Snapshot) -> ProcessCondition:
-    """How the process stands; what is due and held back by a silence is silenced."""
+    """How the process stands; what is due and held back by somebody is silenced."""
     condition = judge(process, snapshot)
     key = restart_key(process.name)
-    holding = [quiet for quiet in in_force(snapshot) if fnmatchcase(key, quiet.match)]
-    if condition.state is not ProcessState.DUE or not holding:
+    last = longest_hold(key, holds(snapshot))
+    if condition.state is not ProcessState.DUE or last is None:
         return condition
-    last = max(holding, key=lambda quiet: quiet.left_us)
     why = f"{condition.why}; held back by {last.whose}, for another {rough(last.left_us)}"
     return ProcessCondition(ProcessState.SILENCED, last.left_us, why)
 

@@ -1,32 +1,52 @@
-"""Waiting for events: told by the daemon while it answers, else found by looking at the log now and then."""
+"""Waiting for news: through the daemon while it answers, else by looking at the file now and then."""
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from pulse_core.app.context import HomeContext
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import NotAnswering
+from pulse_core.model.event import Event
 from pulse_core.ports.readers import EventQuery
 
 LOOK = 0.25
-"""Seconds between two looks at the log."""
+"""Seconds between two looks at the file."""
+
+Spelled = Mapping[str, Any]
 
 
 def follow(
     home: HomeContext, seq: int, kinds: Collection[str] = (), *, brief: bool = False
-) -> Iterator[Mapping[str, Any]]:
-    """Events after row `seq` as they come, for ever, as JSON values; daemons may come and go meanwhile.
+) -> Iterator[Spelled]:
+    """Events after row `seq` as they come, for ever; daemons may come and go meanwhile.
 
     brief: whoever asks will soon have what it waits for, so that no place has to be left for others.
     """
     while True:
         try:
             for event in home.daemon.follow(seq, kinds, brief=brief):
-                seq = int(str(event["seq"]))
+                seq = int(event["seq"])
                 yield event
         except NotAnswering:
-            with home.events() as log:
-                for written in log.events(EventQuery(since_seq=seq, kinds=tuple(kinds))):
-                    seq = written.seq
-                    yield written.spelled()
+            for event in _written(home, seq, kinds):
+                seq = int(event["seq"])
+                yield event
             time.sleep(LOOK)
+
+
+def _written(home: HomeContext, seq: int, kinds: Collection[str]) -> Iterator[Spelled]:
+    with home.events() as log:
+        yield from map(Event.spelled, log.events(EventQuery(since_seq=seq, kinds=tuple(kinds))))
+
+
+def settled(home: HomeContext, effect: str) -> Spelled:
+    """The event that settles this effect, when it has come."""
+    with home.events() as log:
+        wish = log.event(effect)
+    return first(follow(home, wish.seq, SETTLING, brief=True), lambda event: event["subject"] == effect)
+
+
+def first(events: Iterator[Spelled], wanted: Callable[[Spelled], bool]) -> Spelled:
+    """The first event that is wanted, of a stream without end."""
+    return next(event for event in events if wanted(event))

@@ -10,13 +10,20 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pulse_core.app.append import AppendRequest, append
+from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import PulseError
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import GcDone
 from pulse_core.ports import Sweep, SweepResult, Vitals
 from pulse_core.settings import WatchSettings
 
 MINIMUM_AGE = 3_600.0
 """Seconds: what is younger may be somebody's work."""
+
+
+PATIENCE = 600.0
+"""Seconds without a sign of life after which a daemon that collects garbage is given up."""
 
 
 class References(Protocol):
@@ -94,3 +101,13 @@ async def collect_garbage(vitals: Vitals, sweep: Sweep, now: int, watch: WatchSe
         done = done.model_copy(update={"fault": told})
     took = asyncio.get_running_loop().time() - began
     return done.model_copy(update={"took_ms": round(took * 1000)})
+
+
+def ask_daemon(home: HomeContext) -> Mapping[str, Json]:
+    """Have the daemon take it away now; the fields of its `gc-done`. Raises PulseError if it does not say what went."""
+    request = append(home, AppendRequest("gc-requested"))
+    for event in home.daemon.follow(int(request.event["seq"]), ("gc-done",), brief=True, patience=PATIENCE):
+        if event["cause"] == request.event["id"]:
+            data = event["data"]
+            return {name: data.get(name, field.default) for name, field in GcDone.model_fields.items()}
+    raise PulseError("the daemon did not say what went; see: upulse daemon logs")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice, takewhile
 
 from pulse_core.app.context import HomeContext, LoadedSettings
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.errors import NoHome, SettingsRefused
 from pulse_core.model.event import Event
@@ -23,7 +23,7 @@ def current_state(home: HomeContext) -> State:
         with home.events() as log:
             return _folded(home, log)
     except NoHome:  # a home whose log was never opened, or is gone
-        return State()
+        return FOLD.start
 
 
 def _folded(home: HomeContext, log: EventReader) -> State:

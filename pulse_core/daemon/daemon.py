@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 
 from pulse_core.app.compute_status import Beat, compute_status, watcher_status
+from pulse_core.composition import SURVIVAL
 from pulse_core.daemon.effect_submitter import EffectSubmitter
 from pulse_core.daemon.gc import GarbageCollection
 from pulse_core.daemon.housekeeping import Housekeeping, heartbeat, turning
@@ -28,7 +29,6 @@ from pulse_core.ports import Executor, ReservedNames, Watcher
 from pulse_core.projections import Snapshot
 from pulse_core.projections.conditions import UNWRITTEN
 from pulse_core.record import Gate, Journal
-from pulse_core.rules.survival import SURVIVAL
 from pulse_core.tick import Inside, RuleFolds, Sources, Stores, Ticker, in_process
 from pulse_core.watch import ProcessAlive, WatchLoop
 from pulse_core.watch.watcher_costs import Cost
@@ -83,7 +83,7 @@ class Daemon:
         submit = EffectSubmitter(
             self.gate, self.journal, self.executor, self.executors, p.new_id, self.reporter
         )
-        folding = RuleFolds(SURVIVAL, self._inside(), submit, stopwatch)
+        folding = RuleFolds(SURVIVAL, self._inside(), submit, stopwatch, p.rules)
         sources = Sources(p.view, lambda: self.watch.windows, p.current_settings, p.clock)
         stores = Stores(p.vitals, p.objects, p.version, lambda: self.housekeeping.flush_soon())
         return Ticker(sources, folding, stores, self.reporter, lambda: self.budget.is_reflex_alone)

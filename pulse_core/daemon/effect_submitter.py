@@ -6,7 +6,7 @@ from pulse_core.execute import ExecutorLoop
 from pulse_core.model.errors import LogUnavailable, Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect
-from pulse_core.model.payload import encode
+from pulse_core.model.payload import written
 from pulse_core.ports import Executor
 from pulse_core.record import Gate, Journal
 from pulse_core.record.gate import sound
@@ -33,7 +33,9 @@ class EffectSubmitter:
     async def __call__(self, effects: Sequence[Effect]) -> Collection[str]:
         """The keys of those that are recorded now."""
         wishes = self.gate.news(
-            Draft(effect, subject=effect.key, id=self.new_id()) for effect in effects if self._sound(effect)
+            Draft(effect, subject=effect.key, id=self.new_id(), data=text)
+            for effect in effects
+            if (text := self._text(effect))
         )
         if not wishes:
             return ()
@@ -61,16 +63,16 @@ class EffectSubmitter:
             self.journal.suppose(*self.loop.claim(bold))
             self.loop.begin([wish.id for wish in bold])
 
-    def _sound(self, effect: Effect) -> bool:
-        if why := sound(self.executors, effect) or unwritable(effect):
+    def _text(self, effect: Effect) -> str:
+        """The effect as it is recorded; nothing if nobody can carry it out, or it can't be written, which is reported.
+
+        What came from outside the package was checked when it came in.
+        """
+        why = sound(self.executors, effect)
+        try:
+            text = written(effect) if not why else ""
+        except Refused as refused:
+            text, why = "", str(refused)
+        if why:
             self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {why}")
-        return not why
-
-
-def unwritable(effect: Effect) -> str:
-    """Why the effect cannot be written down, or nothing."""
-    try:
-        encode(effect)
-    except Refused as refused:
-        return str(refused)
-    return ""
+        return text

@@ -11,10 +11,11 @@ from pulse_core.ports import EventLog
 
 AFTER = 3.0
 LOG = logging.getLogger("pulse.log")
+Verify = Callable[[], Awaitable[LogVerified]]
 
 
-async def check_log(log: EventLog, verify: Callable[[], Awaitable[LogVerified]]) -> None:
-    """Have the log verified once, and record what was found; then stay out of the way.
+async def check_log(log: EventLog, verify: Verify) -> None:
+    """Have the log verified once, and record what was found; then wait for ever, as a service of the daemon does.
 
     verify: reads the log where it holds up nothing. It may raise PulseError, OSError, or ValueError or KeyError for an
     answer that makes no sense.
@@ -27,3 +28,4 @@ async def check_log(log: EventLog, verify: Callable[[], Awaitable[LogVerified]])
         await log.append(Draft(found))
     except (PulseError, OSError, ValueError, KeyError) as error:
         LOG.error("the background check of the log failed: %s", error)
+    await asyncio.Event().wait()  # a loop of the daemon never returns

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from pulse_core.composition import RULES
 from pulse_core.daemon.current_settings import CurrentSettings
 from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.engine.engine_context import EngineParts
@@ -41,7 +42,7 @@ class Parts:
     """Everything a daemon needs. `view` and `decisions` are shared with what was built around them.
 
     engine: the user's rules, folded in a process of their own; inside: rules that are trusted to be folded right here,
-    outermost first, where there is no engine; news: what is to be recorded first of all;
+    outermost first, where there is no engine; rules: those of the capabilities; news: what is to be recorded first of all;
     sweep: takes away what the home has no use for any more.
     """
 
@@ -63,5 +64,6 @@ class Parts:
     services: Mapping[str, Service] = field(default_factory=dict)
     engine: EngineParts | None = None
     inside: Sequence[Rule] = ()
+    rules: Sequence[Rule] = RULES
     news: Sequence[Draft] = ()
     sweep: Sweep = nothing_to_sweep

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from pulse_core.actions import declared
-from pulse_core.actions.reserved_keys import is_reserved
+from pulse_core.composition import declared, is_reserved
 from pulse_core.model.kinds import Effect
 from pulse_core.ports import EngineFault, FoldResult
 from pulse_core.projections import Snapshot
@@ -15,12 +14,15 @@ def apart(insight: FoldResult, curr: Snapshot) -> FoldResult:
     A rule that wishes the same in every tick would otherwise be answered, and woken by the answer, for ever.
     """
     effects = insight.verdict.effects
-    refused = {id(effect): why for effect in effects if (why := refusal(effect, curr))}
-    kept = tuple(one for one in effects if id(one) not in refused and not is_too_soon(one, curr))
+    kept, faults = [], list(insight.faults)
+    for effect in effects:
+        if why := refusal(effect, curr):
+            faults.append(EngineFault(f"rule:{effect.rule}", why))
+        elif not is_too_soon(effect, curr):
+            kept.append(effect)
     if len(kept) == len(effects):
         return insight
-    faults = tuple(EngineFault(f"rule:{one.rule}", refused[id(one)]) for one in effects if id(one) in refused)
-    return insight._replace(verdict=replace(insight.verdict, effects=kept), faults=(*insight.faults, *faults))
+    return insight._replace(verdict=replace(insight.verdict, effects=tuple(kept)), faults=tuple(faults))
 
 
 def refusal(effect: Effect, curr: Snapshot) -> str:

@@ -78,9 +78,8 @@ class Running:
 
     @property
     def sandbox(self) -> dict[str, Json]:
-        """Each part of what holds the engine's code, and whether it does; `hands-…` of what keeps hands off the daemon."""
-        hands = self.hands.sandbox if self.hands else {}
-        return {**self.host.loaded.sandbox, **{f"hands-{part}": holds for part, holds in hands.items()}}
+        """Each part of what holds the engine's code, and whether it does; its user holds watchers and executors, too."""
+        return dict(self.host.loaded.sandbox)
 
     async def close(self) -> None:
         """End the host, when the fold under way is done; the hands are not touched."""

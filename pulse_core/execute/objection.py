@@ -1,6 +1,6 @@
 """Whether a pending effect should still be done, looked at again just before it is."""
 
-from pulse_core.actions import declared
+from pulse_core.composition import declared
 from pulse_core.model.moment import Moment
 from pulse_core.projections import OpenEffect, State
 from pulse_core.projections.conditions import FOR

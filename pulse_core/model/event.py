@@ -28,7 +28,8 @@ class Draft:
 
     subject: what it is about (the id of an effect, the name of a process); cause: the id of the event that
     led to it; id: a UUIDv7, made by the writer when empty, given by whoever wants to repeat the append
-    safely; actor: who wants it, set by the writer from the peer; moment: when it happened, if not now.
+    safely; actor: who wants it, set by the writer from the peer; moment: when it happened, if not now; data: the
+    payload as JSON text, if somebody has checked and written it already.
     """
 
     payload: "Payload"
@@ -37,6 +38,7 @@ class Draft:
     id: str = ""
     actor: str = "pulse"
     moment: Moment | None = None
+    data: str = ""
 
 
 _MOMENT: Callable[[Iterable[Any]], Moment] = partial(tuple.__new__, Moment)

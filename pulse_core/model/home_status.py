@@ -87,6 +87,7 @@ class HomeStatus(TypedDict):
     effects: Mapping[str, int]
     conditions: Sequence[ConditionStatus]
     notices: NoticesStatus
+    capabilities: Mapping[str, Sequence[str]]
     tick: TickStatus
     vitals: Mapping[str, Mapping[str, Json]]
     engine: NotRequired[Json]

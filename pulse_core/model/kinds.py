@@ -1,9 +1,9 @@
-"""The catalogue: every kind of event this version knows, and what each one says."""
+"""The core's kinds of events, and what each one says; a capability's kinds are in its own folder."""
 
 from pydantic import Field
 
 from pulse_core.model.json_types import Json
-from pulse_core.model.payload import Payload, Role, Text, Wake
+from pulse_core.model.payload import Payload, Role, Text, Wake, register
 
 
 class DaemonStarted(Payload, kind="daemon-started", wakes=Wake.NEVER):
@@ -166,17 +166,6 @@ class LogMatched(Payload, kind="log-matched", wakes=Wake.NOW):
     )
 
 
-class SilenceAdded(Payload, kind="silence-added", by=Role.PERSON, wakes=Wake.SOON):
-    """A person wants effects held back for a while. Subject: what their keys look like (`*` and `?`)."""
-
-    expires_us: int = Field(gt=0, description="for how long, microseconds")
-    why: Text = ""
-
-
-class SilenceRemoved(Payload, kind="silence-removed", by=Role.PERSON, wakes=Wake.NOW):
-    """A silence is over before its time. Subject: the id of the event that added it."""
-
-
 class PromoteRequested(Payload, kind="promote-requested", by=Role.PERSON, wakes=Wake.NEVER):
     """A person wants the engine to be this commit; answered by an event with this one as cause. Subject: it."""
 
@@ -329,5 +318,45 @@ class EffectCancelRequested(Payload, kind="effect-cancel-requested", by=Role.PER
     why: Text = ""
 
 
-SETTLING = frozenset(kind.kind for kind in (EffectAcked, EffectFailed, EffectUnknown, EffectCancelled))
-"""The kinds of which exactly one ends every effect."""
+CORE: tuple[type[Payload], ...] = (
+    DaemonStarted,
+    DaemonStopped,
+    ReloadRequested,
+    SettingsLoaded,
+    SettingsRejected,
+    LogVerified,
+    DamageAccepted,
+    LogRestored,
+    GcRequested,
+    GcDone,
+    ErrorReported,
+    ProcessUp,
+    ProcessDied,
+    ProcessStopped,
+    ProcessStopRequested,
+    ProcessStartRequested,
+    ConditionRaised,
+    ConditionCleared,
+    LogMatched,
+    PromoteRequested,
+    RollbackRequested,
+    EnginePromoted,
+    EngineRolledBack,
+    PromoteRefused,
+    EngineLoaded,
+    RuleQuarantined,
+    WorkShed,
+    Paused,
+    Resumed,
+    Effect,
+    EffectExecuting,
+    EffectAttemptFailed,
+    EffectAcked,
+    EffectFailed,
+    EffectUnknown,
+    EffectCancelled,
+    EffectCancelRequested,
+)
+"""The core's own kinds; those of a capability are in its folder."""
+
+register(CORE)

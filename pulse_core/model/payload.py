@@ -1,6 +1,6 @@
-"""What an event says: one class a kind, registered by being defined, so that no list can be forgotten."""
+"""What an event says: one class a kind, registered from explicit lists."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Annotated, Any, ClassVar
 
@@ -42,18 +42,32 @@ class Payload(BaseModel):
         cls, *, kind: str, by: Role = Role.DAEMON, wakes: Wake = Wake.SOON, **kwargs: Any
     ) -> None:
         super().__init_subclass__(**kwargs)
-        if kind in KINDS:
-            raise TypeError(f"the kind {kind!r} is taken by {KINDS[kind].__name__}")
         cls.kind, cls.by, cls.wakes = kind, by, wakes
-        KINDS[kind] = cls
 
 
 KINDS: dict[str, type[Payload]] = {}
+"""The registered kinds; all of them once `pulse_core.composition` was imported."""
+_is_complete = False
+
+
+def register(kinds: Iterable[type[Payload]]) -> None:
+    """Let these kinds be recorded and decoded."""
+    for kind in kinds:
+        if KINDS.setdefault(kind.kind, kind) is not kind:
+            raise TypeError(f"the kind {kind.kind!r} is taken by {KINDS[kind.kind].__name__}")
+
+
+def close_registry() -> None:
+    """Say that all kinds are registered: from now on one that is not known is one that this version does not know."""
+    global _is_complete
+    _is_complete = True
 
 
 def decode(kind: str, data: str) -> Payload | None:
     """The payload of a stored row, or None if the kind is unknown to this version or the data was redacted."""
     model = KINDS.get(kind)
+    if model is None and not _is_complete:
+        raise RuntimeError(f"whether {kind!r} is known is not known yet; import pulse_core.composition first")
     return model.model_validate_json(data) if model and data != REDACTED else None
 
 
@@ -68,16 +82,26 @@ def plain(data: str) -> Mapping[str, Json]:
 def encode(payload: Payload) -> str:
     """The payload as JSON text, checked as if it had come from outside (a copy can hold anything).
 
-    Raises Refused with what is wrong.
+    Raises Refused with what is wrong, TypeError for a kind that could not be decoded again.
     """
+    if KINDS.get(payload.kind) is not type(payload):
+        raise TypeError(
+            f"the kind {payload.kind!r} is not registered; name it in the kinds of its capability"
+        )
+    text = written(payload)
     try:
-        text = payload.model_dump_json(exclude_defaults=True, warnings=False)
         type(payload).model_validate_json(text)
     except ValidationError as error:
         raise Refused(f"{payload.kind}: {describe(error)}") from error
+    return text
+
+
+def written(payload: Payload) -> str:
+    """The payload as JSON text, of one that was checked already; raises Refused if it can't be written."""
+    try:
+        return payload.model_dump_json(exclude_defaults=True, warnings=False)
     except ValueError as error:
         raise Refused(f"{payload.kind}: it cannot be written as JSON ({error})") from error
-    return text
 
 
 def parse(kind: str, data: dict[str, Json]) -> Payload:

@@ -36,11 +36,12 @@ class DaemonClient(Protocol):
         ...
 
     def follow(
-        self, since: int, kinds: Collection[str] = (), *, brief: bool = False
+        self, since: int, kinds: Collection[str] = (), *, brief: bool = False, patience: float = 10.0
     ) -> Iterator[Mapping[str, Json]]:
         """Events after row `since` as they come, for ever; only `kinds` if given.
 
-        brief: the caller soon has what it waits for, so it takes no place of those who stay.
+        brief: the caller soon has what it waits for, so it takes no place of those who stay. patience: seconds without
+        a sign of life after which the daemon counts as not answering.
         """
         ...
 

@@ -48,6 +48,8 @@ class EngineFault(NamedTuple):
 class FoldResult(NamedTuple):
     """What came of a fold: the verdict, what each layer did (innermost first), and the faults.
 
+    Each effect of the verdict bears the rule whose it is and the tick, and none is survival's.
+
     commit: whose rules were asked; nothing if nobody's were, or nobody says.
     """
 
@@ -166,7 +168,7 @@ class ReservedNames(NamedTuple):
 class ActionHost(Protocol):
     """An engine's watchers and executors.
 
-    faults: what was left out, and why; sandbox: each part of what keeps them from the daemon, and whether it holds.
+    faults: what was left out, and why.
     """
 
     @property
@@ -177,9 +179,6 @@ class ActionHost(Protocol):
 
     @property
     def faults(self) -> Sequence[EngineFault]: ...
-
-    @property
-    def sandbox(self) -> Mapping[str, bool]: ...
 
     def retire(self) -> None:
         """Let the calls under way end, each in its time, and then close; returns at once."""

@@ -12,7 +12,6 @@ from pulse_core.projections.logs import Logs
 from pulse_core.projections.notices import Notice, Notices
 from pulse_core.projections.processes import Intent, Processes, ProcessHistory, Stage
 from pulse_core.projections.projection import Projection
-from pulse_core.projections.silences import Silence, Silences
 from pulse_core.projections.snapshot import Snapshot
 from pulse_core.projections.state import CurrentState, State
 
@@ -36,8 +35,6 @@ __all__ = [
     "ProcessHistory",
     "Processes",
     "Projection",
-    "Silence",
-    "Silences",
     "Snapshot",
     "Stage",
     "State",

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
-from pulse_core.model.kinds import SETTLING, ConditionCleared, ConditionRaised, Effect, EffectAcked
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, EffectAcked
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import plain
 from pulse_core.model.sizes import spell_size

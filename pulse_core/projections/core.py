@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulse_core.projections import conditions, control, effects, engine, logs, notices, processes, silences
+from pulse_core.projections import conditions, control, effects, engine, logs, notices, processes
 from pulse_core.projections.projection import Projection
 
 EFFECTS = Projection("effects", 3, effects.Effects, effects.KINDS, effects.after)
@@ -10,7 +10,6 @@ PROCESSES = Projection("processes", 4, processes.Processes, processes.KINDS, pro
 CONTROL = Projection("control", 1, control.Control, control.KINDS, control.after)
 CONDITIONS = Projection("conditions", 3, conditions.Conditions, conditions.KINDS, conditions.after)
 NOTICES = Projection("notices", 2, notices.Notices, notices.KINDS, notices.after)
-SILENCES = Projection("silences", 1, silences.Silences, silences.KINDS, silences.after)
 LOGS = Projection("logs", 2, logs.Logs, logs.KINDS, logs.after)
 ENGINE = Projection("engine", 4, engine.Engine, engine.KINDS, engine.after)
 
@@ -20,7 +19,6 @@ CORE: tuple[Projection[Any], ...] = (
     CONTROL,
     CONDITIONS,
     NOTICES,
-    SILENCES,
     LOGS,
     ENGINE,
 )

@@ -9,10 +9,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from pulse_core.model.actions import OUTWARD
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
-    SETTLING,
     Effect,
     EffectAcked,
     EffectAttemptFailed,

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pulse_core.model.actions import OUTWARD, ROLLBACK_ENGINE
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
-    SETTLING,
     Effect,
     EffectAcked,
     EffectFailed,

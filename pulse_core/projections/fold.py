@@ -1,13 +1,12 @@
 """The fold that moves all projections on together, and brings back together those that were kept at different rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.event import Event, Head
 from pulse_core.projections.projection import Projection
-from pulse_core.projections.state import State
+from pulse_core.projections.state import OWN, State
 
 
 class Gap(NamedTuple):
@@ -19,11 +18,14 @@ class Gap(NamedTuple):
 
 
 class Fold:
-    """These projections as one fold over the log. kinds: the events that may change any of them."""
+    """These projections as one fold over the log. kinds: the events that may change any of them; start: the
+    state before the first event."""
 
     def __init__(self, projections: Iterable[Projection[Any]]) -> None:
         self.projections: Mapping[str, Projection[Any]] = {one.name: one for one in projections}
         self.kinds = frozenset[str]().union(*(one.kinds for one in self.projections.values()))
+        self._parts = {name: one.empty for name, one in self.projections.items() if name not in OWN}
+        self.start = State().having(self._parts, 0)
 
     @property
     def versions(self) -> dict[str, int]:
@@ -38,15 +40,10 @@ class Fold:
         """
         seq = upto if upto is not None else events[-1].seq if events else state.seq
         wanted = [event for event in events if event.kind in self.kinds]
-        state = replace(state, seq=seq, provisional=0)
-        return self.moved(state, self.projections.values(), wanted) if wanted else state
-
-    def moved(self, state: State, some: Iterable[Projection[Any]], events: Sequence[Event]) -> State:
-        """The state in which just these projections have folded the events."""
-        kinds = {event.kind for event in events}
-        return state.having(
-            {one.name: one.after(state.of(one), events) for one in some if not one.kinds.isdisjoint(kinds)}
-        )
+        values = moved(state, self.projections.values(), wanted) if wanted else {}
+        if not state.parts.keys() >= self._parts.keys():
+            values = {**self._parts, **state.parts, **values}
+        return state.having(values, seq)
 
     def dump(self, state: State) -> dict[str, str]:
         """Each projection's value as JSON text, by name."""
@@ -55,7 +52,7 @@ class Fold:
     def load(self, texts: Mapping[str, str], seq: int, provisional: int = 0) -> State:
         """The state from `dump`'s texts; raises ValueError or KeyError if one of them is none, or missing."""
         values = {name: one.load(texts[name]) for name, one in self.projections.items()}
-        return replace(State(seq, provisional=provisional)).having(values)
+        return self.start.having(values, seq, provisional)
 
     def checkpoints(self, state: State, head: Head) -> Mapping[str, Checkpoint]:
         """What is to be kept of a state that stands at this row."""
@@ -69,8 +66,9 @@ class Fold:
         its projection starts anew, and the others do not.
         """
         found = {name: _furthest(one, kept, upto) for name, one in self.projections.items()}
-        state = State().having({name: value for name, (_, value) in found.items()})
-        return CatchUp(self, {name: row for name, (row, _) in found.items()}, state)
+        rows = {name: row for name, (row, _) in found.items()}
+        values = {name: value for name, (_, value) in found.items()}
+        return CatchUp(self, rows, self.start.having(values, max(rows.values(), default=0)))
 
 
 class CatchUp:
@@ -86,7 +84,7 @@ class CatchUp:
     """
 
     def __init__(self, fold: Fold, rows: Mapping[str, int], state: State) -> None:
-        self.state = replace(state, seq=max(rows.values(), default=0))
+        self.state = state
         self._fold, self._rows = fold, dict(rows)
         self._behind: Sequence[Projection[Any]] = ()
 
@@ -101,7 +99,13 @@ class CatchUp:
 
     def take(self, events: Sequence[Event]) -> None:
         """Fold events of the gap, in order, into those that lack them."""
-        self.state = self._fold.moved(self.state, self._behind, events)
+        self.state = self.state.having(moved(self.state, self._behind, events), self.state.seq)
+
+
+def moved(state: State, some: Iterable[Projection[Any]], events: Sequence[Event]) -> dict[str, Any]:
+    """The values of those of these projections of whose kinds there are events, once they have folded them."""
+    kinds = {event.kind for event in events}
+    return {one.name: one.after(state.of(one), events) for one in some if not one.kinds.isdisjoint(kinds)}
 
 
 def _furthest(

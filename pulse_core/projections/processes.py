@@ -6,10 +6,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from pulse_core.model.actions import RESTART_PROCESS, STOP_PROCESS
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
-    SETTLING,
     Effect,
     EffectAcked,
     EffectFailed,

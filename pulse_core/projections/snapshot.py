@@ -13,7 +13,7 @@ from pulse_core.projections.engine import Engine
 from pulse_core.projections.logs import Logs
 from pulse_core.projections.notices import Notices
 from pulse_core.projections.processes import ProcessHistory
-from pulse_core.projections.silences import Silences
+from pulse_core.projections.projection import Projection, T
 from pulse_core.projections.state import State
 from pulse_core.settings import Settings
 
@@ -53,9 +53,9 @@ class Snapshot:
         return self.state.notices
 
     @property
-    def silences(self) -> Silences:
-        """What people want held back."""
-        return self.state.silences
+    def silences(self) -> Any:
+        """What people want held back: a name that authors had before capabilities brought their own projections."""
+        return self.state.parts["silences"]
 
     @property
     def logs(self) -> Logs:
@@ -66,6 +66,10 @@ class Snapshot:
     def engine(self) -> Engine:
         """The engine's commit, and how it does."""
         return self.state.engine
+
+    def of(self, projection: Projection[T]) -> T:
+        """What a capability's projection says, with its type."""
+        return self.state.of(projection)
 
     def process(self, name: str) -> ProcessHistory:
         """What the log knows of a guarded process."""

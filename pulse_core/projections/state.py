@@ -12,7 +12,6 @@ from pulse_core.projections.logs import Logs
 from pulse_core.projections.notices import Notices
 from pulse_core.projections.processes import Processes
 from pulse_core.projections.projection import Projection, T
-from pulse_core.projections.silences import Silences
 
 _NONE: Mapping[str, Any] = {}
 
@@ -31,7 +30,6 @@ class State:
     control: Control = field(default_factory=Control)
     conditions: Conditions = field(default_factory=Conditions)
     notices: Notices = field(default_factory=Notices)
-    silences: Silences = field(default_factory=Silences)
     logs: Logs = field(default_factory=Logs)
     engine: Engine = field(default_factory=Engine)
     parts: Mapping[str, Any] = field(default_factory=lambda: _NONE)
@@ -43,13 +41,13 @@ class State:
         value = getattr(self, name) if name in OWN else self.parts.get(name, projection.empty)
         return cast(T, value)
 
-    def having(self, values: Mapping[str, Any]) -> "State":
-        """The same with these values, by the names of their projections."""
-        if values.keys() <= OWN:
-            return replace(self, **values)
+    def having(self, values: Mapping[str, Any], seq: int, provisional: int = 0) -> "State":
+        """The state at another row, with these values by the names of their projections."""
+        if values.keys() <= OWN:  # as nearly always
+            return replace(self, **values, seq=seq, provisional=provisional)
         own = {name: value for name, value in values.items() if name in OWN}
-        parts = {name: value for name, value in values.items() if name not in OWN}
-        return replace(self, **own, parts={**self.parts, **parts})
+        parts = {**self.parts, **{name: value for name, value in values.items() if name not in OWN}}
+        return replace(self, **own, parts=parts, seq=seq, provisional=provisional)
 
 
 OWN = frozenset(one.name for one in fields(State)) - {"seq", "parts", "provisional"}

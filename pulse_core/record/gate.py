@@ -2,21 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from pulse_core.actions import declared
 from pulse_core.actions.declaration import parsed_params
+from pulse_core.composition import declared
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName
 from pulse_core.model.event import Draft, Event
-from pulse_core.model.kinds import (
-    Effect,
-    EffectCancelRequested,
-    ProcessStartRequested,
-    ProcessStopRequested,
-)
+from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Role
 from pulse_core.ports import EventLog, Executor
 from pulse_core.projections import CurrentState, OpenEffect
+from pulse_core.record.admission import CHECKS, COMPLETES
 from pulse_core.settings import Settings
 
 ONLY_RULES = ("rule", "tick", "samples", "survival")
@@ -138,31 +135,18 @@ class Gate:
 
     def _signed(self, draft: Draft, actor: str) -> Draft:
         """The draft with what only the writer can say: who asks, and what was left to the settings."""
-        payload, subject = draft.payload, draft.subject
-        match payload:
-            case Effect():
-                subject = payload.key
-            case ProcessStopRequested(expires_us=None):
-                payload = payload.model_copy(update={"expires_us": self.settings().intent.expires})
-            case _:
-                pass
-        return Draft(payload, subject, draft.cause, draft.id, actor)
+        complete = COMPLETES.get(draft.payload.kind)
+        whole = complete(draft, self.settings()) if complete else draft
+        return replace(whole, actor=actor, moment=None)
 
     def _check(self, role: Role, draft: Draft) -> None:
         payload = draft.payload
         if payload.by > role:
             raise Refused(f"{payload.kind!r} may be recorded by {_who(payload.by)} only, not by {_who(role)}")
-        match payload:
-            case Effect():
-                self._check_effect(payload)
-            case ProcessStopRequested() | ProcessStartRequested():
-                names = [process.name for process in self.settings().process]
-                if draft.subject not in names:
-                    raise UnknownName("guarded process", draft.subject, names)
-            case EffectCancelRequested() if draft.subject not in self.facts().effects.open:
-                raise Refused(f"no open effect {draft.subject!r}; see: upulse effect list")
-            case _:
-                pass
+        if isinstance(payload, Effect):
+            self._check_effect(payload)
+        elif check := CHECKS.get(payload.kind):
+            check(draft, self.facts(), self.settings())
 
     def _check_effect(self, effect: Effect) -> None:
         if forged := [name for name in ONLY_RULES if getattr(effect, name)]:

@@ -149,6 +149,6 @@ class Journal:
 def supposed(draft: Draft, seq: int) -> Event:
     """The event that a held draft will be, as far as one can tell."""
     assert draft.moment is not None
-    text = encode(draft.payload)
+    text = draft.data or encode(draft.payload)
     kind = draft.payload.kind
     return Event(seq, draft.id, *draft.moment, kind, draft.subject, draft.actor, "", draft.cause, text)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event, Head
 from pulse_core.ports import Checkpoint, Checkpoints, EventLog
 from pulse_core.projections import State
@@ -16,7 +16,7 @@ class View:
     """
 
     def __init__(self, state: State | None = None) -> None:
-        self._state = self._whole = state or State()
+        self._state = self._whole = state or FOLD.start
         self._news: list[Event] = []
         self._provisional: dict[str, Event] = {}
         self._stale = False

@@ -1,6 +1,6 @@
 """The onion: the first rule is outermost, and each may pass on, bypass, decorate or transform."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -47,6 +47,17 @@ def at_once(answer: Awaitable[Verdict]) -> Verdict | None:
     return None
 
 
+def not_survivals(verdict: Verdict, curr: Snapshot) -> Verdict:
+    """The verdict of rules that are not survival's: none of its effects is, or is of another tick."""
+    news = {"survival": False, "tick": curr.tick}
+    is_sound = all(not effect.survival and effect.tick == curr.tick for effect in verdict.effects)
+    return (
+        verdict
+        if is_sound
+        else replace(verdict, effects=tuple(effect.model_copy(update=news) for effect in verdict.effects))
+    )
+
+
 def name_of(rule: Rule) -> str:
     """A rule's name for people: the function's own."""
     return getattr(rule, "__name__", type(rule).__name__)
@@ -63,7 +74,7 @@ class Layer:
         asked = InnerCall(self.inner, prev, curr, self.clock)
         began = self.clock()
         try:
-            verdict = self._signed(as_verdict(await self.rule(prev, curr, asked)), asked.last)
+            verdict = self._signed(as_verdict(await self.rule(prev, curr, asked)), asked.owners, curr)
         except Exception as error:  # noqa: BLE001 - whatever a rule raises must not pass its layer
             stands = await asked.verdict()
             self._trace("error", (f"{type(error).__name__}: {error}",), began, asked)
@@ -71,17 +82,19 @@ class Layer:
         self._trace(outcome(asked, verdict), verdict.notes[len(asked.last.notes) :], began, asked)
         return verdict
 
-    def _signed(self, verdict: Verdict, inner: Verdict) -> Verdict:
-        known = {id(effect) for effect in inner.effects}
-        if all(id(effect) in known for effect in verdict.effects):
+    def _signed(self, verdict: Verdict, owners: Collection[str], curr: Snapshot) -> Verdict:
+        """The verdict whose effects all bear an owner: one from inside keeps its own, though this rule has copied it."""
+        owned = [one.rule in owners or self._is_signed(one, curr) for one in verdict.effects]
+        if all(owned):
             return verdict  # as nearly always
+        mine = {"rule": self.name, "tick": curr.tick}
+        both = zip(verdict.effects, owned, strict=True)
         return replace(
-            verdict,
-            effects=tuple(
-                effect if id(effect) in known else effect.model_copy(update={"rule": self.name})
-                for effect in verdict.effects
-            ),
+            verdict, effects=tuple(one if has else one.model_copy(update=mine) for one, has in both)
         )
+
+    def _is_signed(self, effect: Effect, curr: Snapshot) -> bool:
+        return effect.rule == self.name and effect.tick == curr.tick
 
     def _trace(self, what: str, notes: tuple[str, ...], began: int, asked: "InnerCall") -> None:
         took = self.clock() - began - asked.took
@@ -89,11 +102,12 @@ class Layer:
 
 
 class InnerCall:
-    """The inner rule as one layer sees it: remembers the last answer, and what it cost."""
+    """The inner rule as one layer sees it: remembers the last answer, whose effects it ever had, and what it cost."""
 
     def __init__(self, inner: Inner, prev: Snapshot, curr: Snapshot, clock: Stopwatch) -> None:
         self.inner, self.prev, self.curr, self.clock = inner, prev, curr, clock
         self.last = Verdict()
+        self.owners: set[str] = set()
         self.times = 0
         self.took = 0
         self.plain: Verdict | None = None
@@ -102,6 +116,7 @@ class InnerCall:
         began = self.clock()
         self.times += 1
         self.last = await self.inner(prev, curr)
+        self.owners.update(effect.rule for effect in self.last.effects if effect.rule)
         self.took += self.clock() - began
         if prev is self.prev and curr is self.curr:
             self.plain = self.last
@@ -138,7 +153,7 @@ def outcome(asked: InnerCall, answer: Verdict) -> str:
         return "bypassed"
     if not answer.effects and not asked.last.effects:
         return "passed"
-    before, now = {id(effect) for effect in asked.last.effects}, {id(effect) for effect in answer.effects}
+    before, now = {effect.key for effect in asked.last.effects}, {effect.key for effect in answer.effects}
     if before - now:
         return "dropped"
     return "added" if now - before else "passed"

@@ -6,8 +6,8 @@ Nothing here opens a file; the adapter `pulse_adapters.config` does, and tells e
 from pulse_core.settings.durations import Duration, parse_duration, spell_duration
 from pulse_core.settings.groups import Bound
 from pulse_core.settings.logs import LogSettings
-from pulse_core.settings.network import LlmSettings, NetworkSettings
-from pulse_core.settings.notices import NotifySettings, SilenceSettings
+from pulse_core.settings.network import NetworkSettings
+from pulse_core.settings.notices import NotifySettings
 from pulse_core.settings.processes import ProcessSettings, RestartSettings
 from pulse_core.settings.resources import DiskBound, ResourcesSettings, SessionsSettings
 from pulse_core.settings.rollback import RollbackSettings
@@ -32,7 +32,6 @@ __all__ = [
     "ExecutorsSettings",
     "HeartbeatSettings",
     "IntentSettings",
-    "LlmSettings",
     "LogSettings",
     "MetricsSettings",
     "NetworkSettings",
@@ -45,7 +44,6 @@ __all__ = [
     "SelfSettings",
     "SessionsSettings",
     "Settings",
-    "SilenceSettings",
     "SocketSettings",
     "WatchSettings",
     "parse_duration",

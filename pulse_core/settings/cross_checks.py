@@ -5,7 +5,6 @@ from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 from pulse_core.model.errors import hint
-from pulse_core.settings.network import LlmSettings
 from pulse_core.settings.processes import ProcessSettings
 
 
@@ -18,11 +17,9 @@ class Disagreement(NamedTuple):
     text: str
 
 
-def disagreements(
-    processes: Sequence[ProcessSettings], endpoints: Sequence[LlmSettings]
-) -> list[Disagreement]:
-    """Every such fault; needs only `name` and `depends_on` of a process, `url` and `restart` of an endpoint."""
-    return [*doubled(processes), *strangers(processes), *circles(processes), *misled(processes, endpoints)]
+def disagreements(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
+    """Every such fault between the processes; needs only `name` and `depends_on` of each."""
+    return [*doubled(processes), *strangers(processes), *circles(processes)]
 
 
 def doubled(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
@@ -30,7 +27,7 @@ def doubled(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
     names = [process.name for process in processes]
     return [
         Disagreement("process", place, "name", f"process {names[place]!r} is there twice; names must differ")
-        for place in _again(names)
+        for place in again(names)
     ]
 
 
@@ -64,26 +61,7 @@ def circles(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
     return faults
 
 
-def misled(processes: Sequence[ProcessSettings], endpoints: Sequence[LlmSettings]) -> list[Disagreement]:
-    """A fault for each endpoint that is there twice, or restarts what is no process or another one's."""
-    names = {process.name for process in processes}
-    urls = [endpoint.url for endpoint in endpoints]
-    restarts = [endpoint.restart for endpoint in endpoints]
-    return [
-        *(Disagreement("llm", place, "url", f"{urls[place]!r} is there twice; keep one") for place in _again(urls)),
-        *(
-            Disagreement("llm", place, "restart", f"{restarts[place]!r} is restarted for another [[llm]] already; keep one")
-            for place in _again(restarts)
-        ),
-        *(
-            Disagreement("llm", place, "restart", f"there is no [[process]] {name!r}{hint(name, names)}")
-            for place, name in enumerate(restarts)
-            if name is not None and name not in names
-        ),
-    ]  # fmt: skip
-
-
-def _again(values: Sequence[str | None]) -> Iterable[int]:
+def again(values: Sequence[str | None]) -> Iterable[int]:
     """The places of values that are there before."""
     return (place for place, value in enumerate(values) if value is not None and value in values[:place])
 

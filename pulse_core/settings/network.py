@@ -1,4 +1,4 @@
-"""The network and the LLM endpoints: what is asked, how often, and what no answer means."""
+"""The network: what is asked, how often, and what no answer means."""
 
 import re
 from ipaddress import ip_address
@@ -63,23 +63,3 @@ class NetworkSettings(Group):
         if self.slow > self.timeout:
             raise ValueError("slow is longer than timeout; lower slow or raise timeout")
         return self
-
-
-class LlmSettings(Group):
-    """One `[[llm]]`: an LLM endpoint that must answer, and the process to restart when it does not."""
-
-    url: HttpUrl = Field(
-        description="URL that answers with 2xx when it is well",
-        examples=["http://127.0.0.1:4000/health/liveliness"],
-    )
-    restart: str | None = Field(
-        None,
-        description="name of the [[process]] that is restarted when it does not answer",
-        examples=["litellm"],
-    )
-    interval: Duration = Field(15 * SECOND, ge=SECOND // 10, description="time between two questions")
-    timeout: Duration = Field(10 * SECOND, gt=0, description="how long an answer may take")
-    evidence: int = Field(3, ge=1, le=1000, description="questions in a row that must fail")
-    grace: Duration = Field(
-        60 * SECOND, ge=0, description="time that it has to answer after its process was started"
-    )

@@ -1,18 +1,21 @@
 """All of `config.toml` as one value."""
 
 import hashlib
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic.fields import FieldInfo
 
+from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.cross_checks import disagreements
 from pulse_core.settings.durations import Duration
 from pulse_core.settings.engine import EngineSettings
 from pulse_core.settings.groups import AbsolutePath, Group
 from pulse_core.settings.logs import LogSettings
-from pulse_core.settings.network import LlmSettings, NetworkSettings
-from pulse_core.settings.notices import NotifySettings, SilenceSettings
+from pulse_core.settings.network import NetworkSettings
+from pulse_core.settings.notices import NotifySettings
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.resources import ResourcesSettings
 from pulse_core.settings.rollback import RollbackSettings
@@ -119,7 +122,14 @@ class ExecutorsSettings(Group):
 
 
 class Settings(Group):
-    """Everything a person decides. Source: `config.toml` in the home."""
+    """Everything a person decides. Source: `config.toml` in the home.
+
+    The groups of the core are written down here; those of capabilities are added by `extend`, and read by their own
+    `SettingsGroup.of`, which knows their type.
+    """
+
+    model_config = ConfigDict(defer_build=True)  # built once, when it is complete
+    extensions: ClassVar[tuple[SettingsGroup[Any], ...]] = ()
 
     daemon: DaemonSettings = DaemonSettings()
     watch: WatchSettings = WatchSettings()
@@ -136,9 +146,7 @@ class Settings(Group):
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     self_: SelfSettings = Field(SelfSettings(), alias="self")
     process: tuple[ProcessSettings, ...] = ()
-    llm: tuple[LlmSettings, ...] = ()
     log: tuple[LogSettings, ...] = ()
-    silence: tuple[SilenceSettings, ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -148,6 +156,20 @@ class Settings(Group):
 
     @model_validator(mode="after")
     def _tables_agree(self) -> "Settings":
-        if faults := disagreements(self.process, self.llm):
+        faults = disagreements(self.process)
+        for group in self.extensions:
+            faults += group.agree(group.of(self), self.process)
+        if faults:
             raise ValueError("\n".join(fault.text for fault in faults))
         return self
+
+    @classmethod
+    def extend(cls, groups: Iterable[SettingsGroup[Any]]) -> None:
+        """Make groups that are not the core's own fields of the root; done once, by `pulse_core.composition`."""
+        cls.extensions = tuple(groups)
+        for group in cls.extensions:
+            if group.name in cls.__pydantic_fields__:
+                raise TypeError(f"the settings [{group.name}] are there already")
+            field = FieldInfo.from_annotated_attribute(group.type, group.default)
+            cls.__pydantic_fields__[group.name] = field
+        cls.model_rebuild(force=True)

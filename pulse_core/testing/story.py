@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.engine.plugin import Projection
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
@@ -23,7 +23,7 @@ from pulse_core.model.payload import Payload, encode, parse
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.projections import Snapshot, State
+from pulse_core.projections import Snapshot
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import at_once
 from pulse_core.settings import Settings, parse_duration
@@ -63,7 +63,7 @@ class Story:
         self.emitted: tuple[Effect, ...] = ()
         self.layers: tuple[LayerOutcome, ...] = ()
         self.verdict = Verdict()
-        self._state = State()
+        self._state = FOLD.start
         self._windows: dict[str, Window] = {}
         self._prev: Snapshot | None = None
         self._ticks = self._samples = 0
@@ -107,7 +107,7 @@ class Story:
 
     def restart(self) -> "Story":
         """Pulse is restarted: what is known afterwards is what the log and its checkpoints say."""
-        again = FOLD(State(), self.events)
+        again = FOLD(FOLD.start, self.events)
         kept = FOLD.load(FOLD.dump(self._state), self._state.seq)
         assert FOLD.dump(kept) == FOLD.dump(again), "a checkpoint differs from the replayed log"
         self._state, self._windows = again, {}
@@ -145,7 +145,7 @@ class Story:
         self._ticks += 1
         keys = curr.effects.keys
         self.emitted = tuple(
-            effect.model_copy(update={"tick": curr.tick})
+            effect
             for effect in self.verdict.effects
             if effect.key not in keys and (effect.survival or not is_too_soon(effect, curr))
         )

@@ -11,7 +11,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.ports import EngineFault, FoldResult
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Rule, compose
-from pulse_core.rules.onion import Stopwatch, Trace
+from pulse_core.rules.onion import Stopwatch, Trace, not_survivals
 
 Submit = Callable[[Sequence[Effect]], Awaitable[Collection[str]]]
 """Gets effects recorded; returns the keys of those that were, when they are on disk. Raises LogUnavailable if they are
@@ -36,14 +36,28 @@ class FoldOutcome:
 
 
 class RuleFolds:
-    """Folds snapshots. survival: the built-in rules, outermost first; inside: what they are folded around."""
+    """Folds snapshots. survival: the rules of the reflex, outermost first; inside: what they are folded around.
+
+    rules: those of capabilities, between the two, in the whole fold alone: however many there are, the reflex folds no
+    more than survival.
+    """
 
     def __init__(
-        self, survival: Sequence[Rule], inside: Inside | None, submit: Submit, stopwatch: Stopwatch
+        self,
+        survival: Sequence[Rule],
+        inside: Inside | None,
+        submit: Submit,
+        stopwatch: Stopwatch,
+        rules: Sequence[Rule] = (),
     ) -> None:
-        self.survival, self.inside = tuple(survival), inside
+        self.survival, self.inside, self.rules = tuple(survival), inside, tuple(rules)
         self.submit, self.stopwatch = submit, stopwatch
         self._emitted: dict[str, Moment | None] = {}
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is anything that the reflex does not fold."""
+        return bool(self.inside or self.rules)
 
     async def reflex(self, prev: Snapshot, curr: Snapshot) -> FoldOutcome:
         """Fold the survival rules around a quiet heart, and record what they wish."""
@@ -60,31 +74,29 @@ class RuleFolds:
         """
         trace: Trace = []
         inner: list[LayerOutcome] = []
-        theirs: set[int] = set()
         whose = NOBODY
 
         async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
             nonlocal whose
             insight = await self.inside(prev, curr) if self.inside else FoldResult()
             whose = insight.commit or NOBODY
-            verdict = tamed(insight.verdict)
             inner[:] = insight.layers
-            theirs.update(id(effect) for effect in verdict.effects)
-            return verdict
+            return insight.verdict
 
-        verdict = await compose(self.survival, heart, trace, self.stopwatch)(prev, curr)
-        passed = [effect for effect in verdict.effects if id(effect) in theirs or effect.key in ABOUT_RULES]
+        async def all_but_survival(prev: Snapshot, curr: Snapshot) -> Verdict:
+            return not_survivals(await compose(self.rules, heart, trace, self.stopwatch)(prev, curr), curr)
+
+        verdict = await compose(self.survival, all_but_survival, trace, self.stopwatch)(prev, curr)
+        passed = [effect for effect in verdict.effects if not effect.survival or effect.key in ABOUT_RULES]
         self._emitted = {key: at for key, at in self._emitted.items() if is_news(key, at, curr)}
         emitted = await self._submitted([one for one in passed if one.key not in self._emitted], curr)
         self._emitted.update((one.key, curr.effects.settled_at.get(one.key)) for one in emitted)
         return FoldOutcome(verdict, emitted, (*inner, *trace), faults_in(trace), whose)
 
     async def _submitted(self, effects: Sequence[Effect], curr: Snapshot) -> tuple[Effect, ...]:
-        """The effects that are not open yet, each with the tick that wished it, recorded."""
+        """The effects that are not open yet, recorded."""
         keys = curr.effects.keys
-        news = tuple(
-            effect.model_copy(update={"tick": curr.tick}) for effect in effects if effect.key not in keys
-        )
+        news = tuple(effect for effect in effects if effect.key not in keys)
         recorded = await self.submit(news) if news else ()
         return tuple(effect for effect in news if effect.key in recorded)
 
@@ -95,15 +107,6 @@ def is_news(key: str, settled: Moment | None, curr: Snapshot) -> bool:
     It may be settled by now, so that it would be done twice. settled: when its key had last been settled.
     """
     return key not in curr.effects.keys and curr.effects.settled_at.get(key) == settled
-
-
-def tamed(verdict: Verdict) -> Verdict:
-    """The verdict of rules from outside the package: none of their effects is survival's."""
-    effects = tuple(
-        effect.model_copy(update={"survival": False}) if effect.survival else effect
-        for effect in verdict.effects
-    )
-    return Verdict(effects, verdict.tick_ms, verdict.notes)
 
 
 def faults_in(trace: Sequence[LayerOutcome]) -> tuple[EngineFault, ...]:
@@ -119,6 +122,6 @@ def in_process(rules: Sequence[Rule], stopwatch: Stopwatch, failed: Callable[[st
         verdict = await compose(rules, trace=trace, clock=stopwatch)(prev, curr)
         for fault in faults_in(trace):
             failed(*fault)
-        return FoldResult(verdict, tuple(trace))
+        return FoldResult(not_survivals(verdict, curr), tuple(trace))
 
     return inside

@@ -2,7 +2,7 @@
 
 import json
 
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.projections import Snapshot
 
 VERSION = 1

@@ -124,7 +124,7 @@ class Ticker:
         self.took_us.append(record.took_us)
         record = await self._with_portrait(record, curr)
         self._store(record)
-        if self.folding.inside and not self.reflex_alone():
+        if self.folding.has_more and not self.reflex_alone():
             self._handed = (curr, record)
             self._news.set()
 

@@ -35,7 +35,7 @@ class Served:
         log = (self.home.path / "daemon.out").open("ab")
         argv = [self.python, "-m", "upulse_cli.serve", "--home", str(self.home.path), *options]
         self.daemon = subprocess.Popen(
-            argv, env={**os.environ, name: value}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            argv, cwd="/", env={**os.environ, name: value}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
         log.close()
         self.eventually(self.answers, "the daemon answers")

@@ -16,7 +16,7 @@ from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.template import shipped
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from tests.acceptance.conftest import Served
-from tests.engine_user import ROOT_ALONE, cleared, open_folder, readable_python, throwaway, uid_of
+from tests.engine_user import ROOT_ALONE, cleared, open_folder, throwaway, uid_of
 
 pytestmark = [ROOT_ALONE, pytest.mark.timeout(240)]
 ADA = "Ada Lovelace <ada@example.org>"
@@ -132,18 +132,12 @@ def account() -> Iterator[Account]:
         yield one
 
 
-@pytest.fixture(scope="module")
-def python(account: Account) -> Iterator[str]:
-    with open_folder() as folder:
-        yield readable_python(account, folder / "venv")
-
-
 @pytest.fixture
-def housed(account: Account, python: str) -> Iterator[Served]:
+def housed(account: Account, open_python: str) -> Iterator[Served]:
     """A home for an engine with a user, of which only its own modes keep others out."""
     with open_folder() as folder:
         served = Served(folder / "home")
-        served.python = python
+        served.python = open_python
         served.configure(f'[engine]\nuser = "{account.name}"\n')
         try:
             yield served
@@ -177,7 +171,7 @@ def running(served: Served) -> dict[str, Any]:
 
 def upulse(served: Served, *words: str) -> subprocess.CompletedProcess[str]:
     argv = [served.python, "-m", "upulse_cli", *words, "--home", str(served.home.path)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(argv, cwd="/", capture_output=True, text=True, timeout=120, check=False)
 
 
 def of_user(account: Account) -> list[int]:

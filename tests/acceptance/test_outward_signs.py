@@ -129,9 +129,11 @@ def test_a_metrics_process_that_is_killed_is_started_again_and_that_is_said(serv
     served.configure(metrics(port))
     served.start()
     served.eventually(lambda: page(port), "the page")
-    (first,) = children(served, "upulse_cli.measuring")
+    (first,) = children(served, "upulse_cli.metrics_process")
     os.kill(first, signal.SIGKILL)
-    served.eventually(lambda: children(served, "upulse_cli.measuring") not in ([], [first]), "another one")
+    served.eventually(
+        lambda: children(served, "upulse_cli.metrics_process") not in ([], [first]), "another one"
+    )
     served.eventually(lambda: page(port), "the page again")
     (said,) = errors(served, "metrics")
     assert "was killed by SIGKILL; it is started again" in said
@@ -141,7 +143,7 @@ def test_it_follows_the_settings(served: Served) -> None:
     port = free_port()
     served.configure(VICTIM)
     served.start()
-    assert not children(served, "upulse_cli.measuring")
+    assert not children(served, "upulse_cli.metrics_process")
     served.configure(metrics(port))
     served.append("reload-requested")
     served.eventually(lambda: page(port), "the page")
@@ -151,14 +153,14 @@ def test_it_follows_the_settings(served: Served) -> None:
     served.eventually(lambda: page(other) and not page(port), "the page elsewhere")
     served.configure(VICTIM)
     served.append("reload-requested")
-    served.eventually(lambda: not children(served, "upulse_cli.measuring"), "its end")
+    served.eventually(lambda: not children(served, "upulse_cli.metrics_process"), "its end")
     assert errors(served, "metrics") == []
 
 
 def test_nothing_of_it_outlives_the_daemon(served: Served) -> None:
     port = free_port()
     served.configure(f'[heartbeat]\nurl = "http://127.0.0.1:1/"\nevery = "1s"\n{metrics(port)}')
-    modules = ("upulse_cli.measuring", "pulse_adapters.metrics.heartbeat")
+    modules = ("upulse_cli.metrics_process", "pulse_adapters.metrics.heartbeat")
     for end in (served.stop, served.kill):
         served.start()
         served.eventually(lambda: page(port) and all(children(served, one) for one in modules), "both")

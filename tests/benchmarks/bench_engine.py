@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectCancelled
 from pulse_core.model.moment import Moment
@@ -67,7 +67,7 @@ class House:
     """The daemon's side of a tick: a log that grows, senses that speak, and a host that is asked."""
 
     def __init__(self) -> None:
-        self.state: State = FOLD(State(), [wish(seq) for seq in range(1, OPEN + 1)])
+        self.state: State = FOLD(FOLD.start, [wish(seq) for seq in range(1, OPEN + 1)])
         now = Moment(10**15 + 10**9, "boot", 10**9)
         self.curr = Snapshot(1, now, windows=windows(now), state=self.state)
 

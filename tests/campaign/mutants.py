@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.campaign.changes import Change, changes
-from tests.campaign.rehearsal import KILLED, OUTCOMES, PACKAGE, ROOT, RULES, attempt, prepare, recorded
+from tests.campaign.rehearsal import KILLED, MODULES, OUTCOMES, ROOT, attempt, file_of, prepare, recorded
 
-TESTS = ("tests/unit/rules",)
+TESTS = ("tests/unit/rules", "tests/unit/silences", "tests/unit/llm")
 JUDGED = Path(__file__).with_name("judged_mutants.txt")
 
 
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--judged", type=Path, default=JUDGED, help="the survivors that may be, and why")
     options = parser.parse_args(argv)
     judged = judgements(options.judged)
-    assert not [name for name in sys.modules if name.startswith(PACKAGE)], "the rules are in memory already"
+    assert not set(sys.modules) & set(MODULES.values()), "the rules are in memory already"
     with tempfile.TemporaryDirectory(prefix="pulse-mutants-") as place:
         prepare(place)
         reach = recorded(options.tests, Path(place) / "reach")
@@ -42,8 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def chosen(modules: Sequence[str]) -> list[Change]:
     """The changes of these modules, or of all."""
-    files = [path for path in sorted(RULES.glob("*.py")) if not modules or path.stem in modules]
-    return [change for path in files for change in changes(path.stem, path.read_text(), str(path))]
+    files = {module: file_of(module) for module in MODULES if not modules or module in modules}
+    return [one for module, file in files.items() for one in changes(module, file.read_text(), str(file))]
 
 
 def judgements(path: Path) -> dict[str, str]:
@@ -65,7 +65,7 @@ def judgements(path: Path) -> dict[str, str]:
 
 def tell(change: Change, outcome: str, judged: Mapping[str, str]) -> None:
     """Print a mutant that lived, and why it may."""
-    file = (RULES / f"{change.module}.py").relative_to(ROOT)
+    file = file_of(change.module).relative_to(ROOT)
     why = judged.get(change.name)
     print(
         f"{outcome}: {file}:{change.line}: {change.name}\n    {f'judged: {why}' if why else 'NOT JUDGED'}",

@@ -19,18 +19,37 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import settings
 
-from pulse_core import testing as _testing  # noqa: F401 - in memory before the first fork
+from pulse_core import ports, projections, rules  # noqa: F401 - in memory before the first fork, but no survival rule
 from tests.campaign.changes import Change
 
 ROOT = Path(__file__).resolve().parents[2]
-RULES = ROOT / "pulse_core" / "rules" / "survival"
 PACKAGE = "pulse_core.rules.survival"
+MODULES = {
+    **{
+        file.stem: f"{PACKAGE}.{file.stem}"
+        for file in sorted((ROOT / PACKAGE.replace(".", "/")).glob("*.py"))
+    },
+    "__init__": PACKAGE,
+    "silence": "pulse_core.silences.rule",
+    "llm_watchdog": "pulse_core.llm.rule",
+    "endpoint": "pulse_core.llm.endpoint",
+}
+"""The modules that are changed, by the name under which a change of them is judged: also those of capabilities."""
 PATIENCE = 60
 """Seconds after which a mutant counts as timed out; all the tests together need three."""
 MEMORY = 4 << 30
 UNNEEDED = ("cacheprovider", "faulthandler", "junitxml", "pastebin", "unraisableexception")
 """Plugins of pytest itself that write, or cost each mutant more than its tests do."""
 OUTCOMES = KILLED, SURVIVED, TIMED_OUT = "killed", "survived", "timed out"
+
+
+def file_of(module: str) -> Path:
+    """The file of one of these modules."""
+    name = MODULES[module].replace(".", "/")
+    return ROOT / (f"{name}/__init__.py" if module == "__init__" else f"{name}.py")
+
+
+NAMES = {str(file_of(module)): module for module in MODULES}
 
 
 class Reach(NamedTuple):
@@ -57,11 +76,11 @@ class Recorder:
         lines = self.reach.lines[item.nodeid]
 
         def step(frame: FrameType, event: str, arg: object) -> Any:
-            lines.add((Path(frame.f_code.co_filename).stem, frame.f_lineno))
+            lines.add((NAMES[frame.f_code.co_filename], frame.f_lineno))
             return step
 
         def enter(frame: FrameType, event: str, arg: object) -> Any:
-            return step(frame, event, arg) if frame.f_code.co_filename.startswith(str(RULES)) else None
+            return step(frame, event, arg) if frame.f_code.co_filename in NAMES else None
 
         began = time.perf_counter()
         sys.settrace(enter)
@@ -134,7 +153,7 @@ def attempt(change: Change, reach: Reach) -> str:
     tests = reach.tests(change)
     if not tests:
         return SURVIVED
-    name = PACKAGE if change.module == "__init__" else f"{PACKAGE}.{change.module}"
+    name = MODULES[change.module]
 
     def run() -> int:
         sys.meta_path.insert(0, Mutated(name, change.code))

@@ -14,13 +14,13 @@ from pulse_adapters.memory import MemoryHosts, MemoryRevisions
 from pulse_adapters.memory.engine import MemoryRuleHost
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectCancelled
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
 from pulse_core.ports import CannotLoad, FoldResult, Hosts, Revision, RuleHost, UserProjectionState
-from pulse_core.projections import Snapshot, State
+from pulse_core.projections import Snapshot
 from pulse_core.settings import Settings
 
 SETTINGS = Settings.model_validate({"engine": {"deadline": "2s"}})
@@ -119,7 +119,7 @@ def kill(host: RuleHost) -> None:
 def at(tick: int, events: Sequence[Event] = (), provisional: int = 0) -> Snapshot:
     """A snapshot that knows of these events; the last ones of them are only provisional."""
     now = Moment(10**15 + tick * 10**6, "boot", tick * 10**6)
-    projected = FOLD(State(), events)
+    projected = FOLD(FOLD.start, events)
     projected = replace(projected, seq=len(events) - provisional, provisional=provisional)
     return Snapshot(tick, now, SETTINGS, state=projected)
 
@@ -199,6 +199,21 @@ async def test_an_answer_that_is_no_verdict_is_a_fault(house: House) -> None:
     insight = await folded(host, 2)
     assert insight.verdict.effects == ()
     assert [fault.whose for fault in insight.faults] == ["rule:raises"]
+
+
+FORGES = """
+async def forges(prev, curr, inner):
+    wish = Effect(action="note", key="f", survival=True, rule="blast_radius", tick=99)
+    verdict = await inner(prev, curr)
+    return Verdict((*(one.model_copy(update={"tick": 7}) for one in verdict.effects), wish), verdict.tick_ms)
+"""
+
+
+async def test_each_effect_bears_whose_it_is_and_the_tick_and_none_is_survivals(house: House) -> None:
+    host = await house.start(FORGES + WISHES + "RULES = [forges, wishes]\n")
+    insight = await host.fold(at(1), at(2))
+    told = [(one.key, one.rule, one.tick, one.survival) for one in insight.verdict.effects]
+    assert told == [("tick-2", "wishes", 2, False), ("f", "forges", 2, False)]
 
 
 async def test_rules_see_the_events_that_a_tick_knows_of_and_no_later_ones(house: House) -> None:

@@ -14,8 +14,8 @@ import typer.main
 from docs.generate import DOCS, PARTS, pages, renewed
 from pulse_adapters.config.catalogue import groups, settings_of
 from pulse_adapters.config.file import load
+from pulse_core.composition import SURVIVAL
 from pulse_core.rules.onion import name_of
-from pulse_core.rules.survival import SURVIVAL
 from pulse_core.rules.survival.process_state import ProcessState
 from tests.docs.docs_console import PAGES, ROOT, blocks
 from upulse_cli.app import app

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from pulse_core import __version__
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     ConditionCleared,
@@ -30,12 +30,10 @@ from pulse_core.model.kinds import (
     RollbackRequested,
     RuleQuarantined,
     SettingsRejected,
-    SilenceAdded,
-    SilenceRemoved,
     WorkShed,
 )
 from pulse_core.model.payload import Payload
-from pulse_core.projections import State
+from pulse_core.silences.events import SilenceAdded, SilenceRemoved
 from tests.events import event
 from tests.simulation.chaos import live
 
@@ -77,7 +75,7 @@ RARE: tuple[Payload, ...] = (
 
 def folded(events: list[Event]) -> dict[str, object]:
     """Every projection of these events, as plain JSON."""
-    state = FOLD(State(), events)
+    state = FOLD(FOLD.start, events)
     return {name: json.loads(text) for name, text in FOLD.dump(state).items()}
 
 

@@ -9,11 +9,11 @@ from random import Random
 from typing import Any
 
 from pulse_adapters.memory import MemoryExecutor, MemoryStop
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
-    SETTLING,
     Effect,
     EffectCancelRequested,
     Paused,
@@ -23,7 +23,6 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.payload import Role
 from pulse_core.ports import Policy, Safety
-from pulse_core.projections import State
 from pulse_core.rules.survival.process_stop import STOP_TRIES
 from tests.simulation.world import World, simulate
 
@@ -193,7 +192,9 @@ def live(seed: int, deeds: int) -> World:
             await one.do_something()
         await one.calm()
         assert world.daemon is not None
-        assert world.daemon.parts.view() == FOLD(State(), world.log.events), "the view is not the log's fold"
+        assert world.daemon.parts.view() == FOLD(FOLD.start, world.log.events), (
+            "the view is not the log's fold"
+        )
         assert set(world.host.bodies) == set(NAMES), f"only {sorted(world.host.bodies)} are up"
 
     world = simulate(story, SETTINGS, dice=Random(seed))

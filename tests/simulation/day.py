@@ -18,9 +18,9 @@ from pulse_core.model.kinds import (
     ProcessStopRequested,
     ReloadRequested,
     Resumed,
-    SilenceAdded,
 )
 from pulse_core.ports import ProbeResult, Trouble
+from pulse_core.silences.events import SilenceAdded
 from tests.simulation.machine import RESOURCES, Hand, Machine, consumer
 from tests.simulation.senses import of_logs, of_network
 from tests.simulation.thin import ThinLogs, thinned

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import SETTLING, PromoteRequested, RollbackRequested
+from pulse_core.model.kinds import PromoteRequested, RollbackRequested
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot, State
+from pulse_core.projections import Snapshot
 from pulse_core.rules import Inner, Rule
 from tests.long_form import sample
 from tests.simulation.mortal import Fate, Lives
@@ -77,7 +78,7 @@ def asked(world: World, word: str) -> Deed:
 def obeys(world: World, lives: Lives) -> None:
     """The laws: each request has one answer, and the log, `main` and the host agree on what is in force."""
     assert world.daemon is not None
-    engine = FOLD(State(), world.log.events).engine
+    engine = FOLD(FOLD.start, world.log.events).engine
     answers = Counter(event.cause for event in world.events("promote", "rollback", "promote-refused"))
     for request in world.events("promote-requested", "rollback-requested"):
         assert answers[request.id] == 1, f"{answers[request.id]} answers to {request}"

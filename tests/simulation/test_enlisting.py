@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from pulse_adapters.memory import MemoryExecutor
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.execute import ExecutorLoop, ExecutorRegistry
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Draft, Event
@@ -89,7 +89,7 @@ def test_only_an_incomplete_roster_awaits_anybody() -> None:
 
 def wished(world: World, *more: Draft) -> State:
     """What the log says when `beep` was wished in an earlier life, and whatever came of it."""
-    return FOLD(State(), [world.log._row(draft, draft.payload.model_dump_json()) for draft in more])
+    return FOLD(FOLD.start, [world.log._row(draft, draft.payload.model_dump_json()) for draft in more])
 
 
 async def second_life(world: World, executor_registry: ExecutorRegistry, view: View) -> ExecutorLoop:

@@ -11,6 +11,7 @@ import pytest
 from pulse_adapters.memory import MemoryCheckpoints, MemoryTransport
 from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
 from pulse_adapters.notify.executor import Notify
+from pulse_core.composition import SURVIVAL
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
@@ -20,14 +21,13 @@ from pulse_core.model.kinds import (
     EffectCancelRequested,
     Paused,
     Resumed,
-    SilenceAdded,
 )
 from pulse_core.model.payload import Payload
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Inner, Rule
-from pulse_core.rules.survival import SURVIVAL
 from pulse_core.settings import Settings
+from pulse_core.silences.events import SilenceAdded
 from tests.simulation.world import World, simulate
 
 ONE, TWO = "json://one", "json://two"

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from pulse_adapters.memory import MemoryCheckpoints
-from pulse_core.model.kinds import EffectCancelRequested, Paused, Resumed, SilenceAdded
+from pulse_core.model.kinds import EffectCancelRequested, Paused, Resumed
 from pulse_core.rules.survival.shortage import BUDGET, STOPS
 from pulse_core.settings import Settings
+from pulse_core.silences.events import SilenceAdded
 from tests.simulation.machine import Machine, Story, consumer, failing, live
 
 MINUTE, HOUR = 60, 3_600

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from pulse_core.composition import SURVIVAL
 from pulse_core.model.kinds import Effect, Paused
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Inner, Rule
 from pulse_core.rules.onion import name_of
-from pulse_core.rules.survival import SURVIVAL, process_watchdog
+from pulse_core.rules.survival.process_watchdog import process_watchdog
 from tests.simulation.world import World, simulate
 
 ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}

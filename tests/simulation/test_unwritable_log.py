@@ -5,11 +5,10 @@ import json
 
 import pytest
 
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionRaised, Effect, Paused
-from pulse_core.projections import State
 from tests.simulation.world import World, simulate
 
 ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
@@ -70,7 +69,7 @@ def test_the_view_after_a_full_disk_is_the_fold_of_the_log() -> None:
         await asyncio.sleep(30)
         free_disk(world)
         await asyncio.sleep(30)
-        assert daemon.parts.view() == FOLD(State(), world.log.events)
+        assert daemon.parts.view() == FOLD(FOLD.start, world.log.events)
 
     simulate(story, ONE)
 

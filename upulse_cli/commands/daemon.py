@@ -29,27 +29,28 @@ def start(
 
     Returns when it is ready. Where its unit is installed, this goes through systemctl, as stop and restart do.
     """
-    from upulse_cli import managing, running
+    from pulse_adapters.ipc.daemon_process import demand_free, replace_by, serving
+    from upulse_cli.wiring.daemon_control import daemon_control
     from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     demand_settings(where)
-    running.demand_free(where)
+    demand_free(where)
     more = ("--accept-damage",) if accept_damage else ()
     if foreground:
-        running.replace_by(running.serving(where, *more))
-    managing.launch(where, *more)
+        replace_by(serving(where, *more))
+    daemon_control(where).start(*more)
 
 
 @app.command()
 def stop(home: HomeDir = None) -> None:
     """Stop the daemon, not what it guards."""
-    from upulse_cli import managing
+    from upulse_cli.wiring.daemon_control import daemon_control, processes_up
     from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
-    guarded = managing.up_now(where)
-    if managing.halt(where):
+    guarded = processes_up(where)
+    if daemon_control(where).stop():
         say(left_running(guarded))
         if waiting := shadow_left(where):
             say(waiting)
@@ -58,12 +59,12 @@ def stop(home: HomeDir = None) -> None:
 @app.command()
 def restart(home: HomeDir = None) -> None:
     """Stop the daemon if it runs, and start it."""
-    from upulse_cli import managing
+    from upulse_cli.wiring.daemon_control import daemon_control
     from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     demand_settings(where)
-    managing.relaunch(where)
+    daemon_control(where).restart()
 
 
 @app.command()
@@ -115,13 +116,12 @@ def install(
     """
     from pulse_adapters.config.file import load
     from pulse_adapters.systemd import lingers
-    from upulse_cli import managing
+    from upulse_cli.wiring.daemon_control import daemon_control
     from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     load(where.config)
-    unit = managing.hand_over(where, user)
-    say(f"Installed and started: {unit.path}")
+    say(f"Installed and started: {daemon_control(where).install(user)}")
     if user and not lingers():
         say("It ends with your last login; to keep it running and start it at boot: loginctl enable-linger")
 
@@ -134,11 +134,11 @@ def uninstall(home: HomeDir = None) -> None:
     own, and other homes may need it.
     """
     from pulse_adapters.systemd import manager
-    from upulse_cli.managing import up_now
+    from upulse_cli.wiring.daemon_control import processes_up
     from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
-    guarded = up_now(where)
+    guarded = processes_up(where)
     unit = manager.uninstall(where.path)
     say(f"Removed {unit.path}.")
     forget_quarters(where)
@@ -157,17 +157,10 @@ def logs(
 
     From the journal where its unit is installed, else from its file.
     """
-    from pulse_adapters.systemd import manager
-    from pulse_core.model.errors import PulseError
-    from upulse_cli import tail
+    from upulse_cli.wiring.daemon_control import daemon_log_lines
     from upulse_cli.wiring.home import found_home
 
-    where = found_home(home)
-    unit = manager.installed(where.path)
-    if unit is None and not where.daemon_log.exists():
-        raise PulseError(f"nothing was said yet: there is no {where.daemon_log}")
-    lines = tail.journal(unit, last, follow) if unit else tail.lines(where.daemon_log, last, follow)
-    for line in lines:
+    for line in daemon_log_lines(found_home(home), last, follow):
         put(line)
 
 

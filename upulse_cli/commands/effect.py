@@ -1,17 +1,16 @@
 """`upulse effect`: what Pulse wishes to do, by hand too."""
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, Why, group
-from upulse_cli.speech import console, put, put_json, say
+from upulse_cli.speech import console, put, put_json, say, say_when
 
 if TYPE_CHECKING:
-    from pulse_adapters.config.home import Home
-    from upulse_cli.lives import Life
+    from pulse_core.app.append import Appended
+    from pulse_core.app.context import HomeContext
 
 app = group("Show, add, cancel and retry effects.")
 
@@ -34,19 +33,11 @@ def list_(
     home: HomeDir = None,
 ) -> None:
     """List open effects, or the newest of all."""
-    from pulse_adapters.sqlite.event_reader import SqliteEventReader
-    from pulse_core.app.state import current_state
-    from upulse_cli.lives import life
-    from upulse_cli.reading import last_effects
+    from pulse_core.app.effects import newest_effects, open_effects
     from upulse_cli.wiring.home import found_home, home_context
 
-    where = found_home(home)
-    with SqliteEventReader(where.path) as log:
-        if everything:
-            wishes = list(reversed(last_effects(log, last)))
-        else:
-            wishes = [effect.event for effect in current_state(home_context(where)).effects.open.values()]
-        effects = [life(log, wish).told() for wish in wishes]
+    where = home_context(found_home(home))
+    effects = [one.spelled() for one in (newest_effects(where, last) if everything else open_effects(where))]
     if as_json:
         return put_json(effects)
     from upulse_cli.views.effects import table
@@ -59,10 +50,13 @@ def list_(
 @app.command()
 def show(effect: EffectId, as_json: AsJson = False, home: HomeDir = None) -> None:
     """Show an effect and its events."""
+    from pulse_core.app import effects
+    from upulse_cli.wiring.home import found_home, home_context
 
-    one = find(home, effect)
-    events = [row.spelled() for row in (one.wish, *one.about)]
-    told = {**one.told(), "held_back": held_back(home, one) or None}
+    where = home_context(found_home(home))
+    one = effects.effect(where, effect)
+    events = [event.spelled() for event in (one.wish, *one.about)]
+    told = {**one.spelled(), "held_back": effects.held_back(where, one) or None}
     if as_json:
         return put_json({**told, "events": events})
     from upulse_cli.views.effects import details
@@ -93,30 +87,27 @@ def add(
 
     If an effect with this key is open already, its id is printed instead.
     """
-    from upulse_cli.wiring.home import found_home
+    from pulse_core.app.effects import add_effect
+    from upulse_cli.wiring.home import found_home, home_context
 
     wish: dict[str, Any] = {"action": action, "key": key, "params": parameters(param or ()), "reason": reason}
     if idempotent:
         wish["params"]["idempotent"] = True
     if not_after is not None:
         wish["not_after"] = deadline(not_after)
-    record(found_home(home), wish, None, wait)
+    where = home_context(found_home(home))
+    tell(where, add_effect(where, wish, to_wait=wait), wait)
 
 
 @app.command()
 def cancel(effect: EffectId, why: Why = "", home: HomeDir = None) -> None:
     """Cancel one that is pending, stop one that runs."""
-    from pulse_core.app.append import AppendRequest, append
-    from pulse_core.model.errors import PulseError
-    from upulse_cli.speech import say_when
+    from pulse_core.app import effects
     from upulse_cli.wiring.home import found_home, home_context
 
-    one = find(home, effect)
-    if not one.is_open:
-        raise PulseError(f"effect {one.wish.id} is {one.phase.value} already; there is nothing to cancel")
-    answer = append(
-        home_context(found_home(home)), AppendRequest("effect-cancel-requested", one.wish.id, {"why": why})
-    )
+    where = home_context(found_home(home))
+    one = effects.effect(where, effect)
+    answer = effects.cancel_effect(where, one, why)
     say(f"Asked to cancel {one.wish.subject}.")
     say_when(answer)
 
@@ -134,64 +125,22 @@ def retry(
 
     That is: what failed, is unknown or was cancelled. Prints the new effect's id.
     """
-    from pulse_core.model.errors import PulseError
-    from upulse_cli.wiring.home import found_home
-
-    one = find(home, effect)
-    if one.is_open:
-        raise PulseError(f"effect {one.wish.id} is {one.phase.value} still; wait for its end, or cancel it")
-    if one.phase.value == "acked" and not force:
-        raise PulseError(f"effect {one.wish.id} was done; to do it again all the same, give --force")
-    wish = {name: one.data[name] for name in ("action", "key", "params") if name in one.data}
-    record(found_home(home), {**wish, "reason": f"retry of {one.wish.id}"}, one.wish.id, wait)
-
-
-def find(option: str | None, name: str) -> "Life":
-    """The effect of this id in the home that is meant."""
-    from pulse_adapters.sqlite.event_reader import SqliteEventReader
-    from upulse_cli.lives import life
-    from upulse_cli.reading import effect_meant
-    from upulse_cli.wiring.home import found_home
-
-    with SqliteEventReader(found_home(option).path) as log:
-        return life(log, effect_meant(log, name))
-
-
-def held_back(option: str | None, one: "Life") -> str:
-    """Why a notice that is open does not go out now, in words; nothing for any other effect."""
-    if not one.is_open or one.data.get("action") != "notify":
-        return ""
-    from pulse_adapters.host.clock import SystemClock
-    from pulse_core.app.state import current_state, settings_for
-    from pulse_core.execute import notice_batching
+    from pulse_core.app import effects
     from upulse_cli.wiring.home import found_home, home_context
 
-    where = found_home(option)
-    facts = current_state(home_context(where))
-    settings, _ = settings_for(home_context(where), facts)
-    is_new = one.phase.value == "pending"
-    if not settings.notify.urls or not (is_new or notice_batching.is_away(facts, settings)):
-        return ""
-    return notice_batching.held_back(facts, settings, SystemClock().now())
+    where = home_context(found_home(home))
+    again = effects.retry_effect(where, effects.effect(where, effect), force=force, to_wait=wait)
+    tell(where, again, wait)
 
 
-def record(home: "Home", data: Mapping[str, Any], cause: str | None, wait: bool) -> None:
-    """Have the effect recorded, print its id, and wait for its end if asked to."""
-    from pulse_core.app.append import AppendRequest, append
-    from pulse_core.app.status import why_unheard
-    from pulse_core.model.errors import PulseError
-    from upulse_cli.speech import say_when
-    from upulse_cli.wiring.home import home_context
-
-    if wait and (why := why_unheard(home_context(home))):
-        raise PulseError(f"{why}; or leave out --wait, since nobody would do it now")
-    answer = append(home_context(home), AppendRequest("effect", str(data["key"]), data, cause))
+def tell(home: "HomeContext", answer: "Appended", wait: bool) -> None:
+    """Print the effect's id, and wait for its end if asked to."""
     put(str(answer.event["id"]))
     if answer.existing:
-        say(f"The key {data['key']!r} is open already: this is the id of that effect.")
+        say(f"The key {answer.event['subject']!r} is open already: this is the id of that effect.")
     say_when(answer)
     if wait:
-        from upulse_cli.following import settled  # and with it pydantic, which only waiting needs
+        from pulse_core.app.follow import settled
 
         outcome = settled(home, str(answer.event["id"]))
         say(f"{outcome['kind']}: {json.dumps(outcome['data'])}")

@@ -1,18 +1,13 @@
 """`upulse events`: what happened."""
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
-from pulse_core.model.event import Event
 from pulse_core.model.text import one_line
 from upulse_cli.options import AsJson, HomeDir
 from upulse_cli.speech import put, put_line
-
-if TYPE_CHECKING:
-    from pulse_adapters.config.home import Home
-    from upulse_cli.choosing import Choice
 
 LAST = 50
 
@@ -49,29 +44,16 @@ def events(
     """
     import sys
 
-    from upulse_cli.choosing import Choice
+    from pulse_core.app import event_filter
     from upulse_cli.moments import since as parsed
-    from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.home import found_home, home_context
 
-    where = found_home(home)
+    where = home_context(found_home(home))
     if last is None and since is None and sys.stdout.isatty():
         last = LAST
-    choice = Choice.made(kind or (), subject, parsed(since) if since else None, last)
-    for event in chosen(where, choice, follow):
+    wanted = event_filter.EventFilter.made(kind or (), subject, parsed(since) if since else None, last)
+    for event in event_filter.events(where, wanted, and_new=follow):
         put_line(event) if as_json else put(one_line(words(event)))
-
-
-def chosen(home: "Home", choice: "Choice", follow: bool) -> Iterator[Mapping[str, Any]]:
-    """The events that are there, and then those that come, if they are wanted too."""
-    from pulse_adapters.sqlite.event_reader import SqliteEventReader
-    from upulse_cli import following
-
-    with SqliteEventReader(home.path) as log:
-        head = log.head().seq
-        yield from map(Event.spelled, choice.recorded(log))
-    if follow:
-        coming = following.follow(home, max(head, choice.since.seq), choice.streamed)
-        yield from filter(choice.concerns, coming)
 
 
 def words(event: Mapping[str, Any]) -> str:

@@ -35,10 +35,10 @@ def explain(
     and why not: which bound, streak, silence or budget.
     """
     from pulse_core.app.engine.evaluate import UserRulesResult, evaluate_user_rules
+    from pulse_core.app.explain import explain as explained
     from pulse_core.app.snapshots import CaveatedSnapshot
     from pulse_core.app.snapshots import snapshot as snapshot_at
-    from pulse_core.rules.survival import SURVIVAL
-    from upulse_cli.explaining import explained
+    from pulse_core.composition import WHOLE
     from upulse_cli.moments import moment
     from upulse_cli.wiring.home import found_home, home_context
 
@@ -49,7 +49,7 @@ def explain(
         from upulse_cli.wiring.engine import workflow_context  # slow to import
 
         own = evaluate_user_rules(workflow_context(where), snapshot, engine)
-    told = explained(CaveatedSnapshot(snapshot, (*caveats, *own.caveats)), SURVIVAL, own.result).told()
+    told = explained(CaveatedSnapshot(snapshot, (*caveats, *own.caveats)), WHOLE, own.result).spelled()
     if as_json:
         return put_json(told)
     from upulse_cli.views.explain import tree

@@ -8,7 +8,9 @@ from upulse_cli.options import AsJson, HomeDir
 from upulse_cli.speech import put, put_json
 
 if TYPE_CHECKING:
-    from upulse_cli.collecting import Told
+    from collections.abc import Mapping
+
+    from pulse_core.model.json_types import Json
 
 
 def add_to(app: typer.Typer) -> None:
@@ -26,13 +28,19 @@ def gc(
     Old samples go after being rolled up to minutes, and old ticks, objects that nothing names, old logs and
     archives. A running daemon does this by itself every hour; here it is asked to do it now. No event ever goes.
     """
+    from pulse_core.app.gc import ask_daemon
     from pulse_core.app.status import daemon_status
-    from upulse_cli.collecting import collected, foreseen
+    from upulse_cli.wiring.gc import collect_offline, forecast
     from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
-    runs = daemon_status(home_context(where))["state"] != "stopped"
-    told = foreseen(where) if dry_run else collected(where, by_daemon=runs)
+    context = home_context(where)
+    if dry_run:
+        told = forecast(where)
+    elif daemon_status(context)["state"] == "stopped":
+        told = collect_offline(where)
+    else:
+        told = ask_daemon(context)
     if as_json:
         put_json(told)
     else:
@@ -43,7 +51,7 @@ def gc(
         raise PulseError(f"not everything could be done: {fault}")
 
 
-def in_words(told: "Told", verb: str) -> str:
+def in_words(told: "Mapping[str, Json]", verb: str) -> str:
     """What went, in one line."""
     from pulse_core.model.sizes import spell_size
     from pulse_core.model.text import count

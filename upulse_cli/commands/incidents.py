@@ -24,15 +24,12 @@ def incidents(
 
     One story an episode: what was seen, what Pulse did about it, and whether it helped.
     """
-    from pulse_adapters.host.clock import SystemClock
-    from pulse_adapters.sqlite.event_reader import SqliteEventReader
-    from upulse_cli import incidents as chronicle
+    from pulse_core.app import incidents as app
     from upulse_cli.moments import moment
-    from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.home import found_home, home_context
 
-    with SqliteEventReader(found_home(home).path) as log:
-        wanted = chronicle.rows_since(log, moment(since, "--since"))
-        told = [one.told() for one in chronicle.incidents(log, wanted, SystemClock().now())]
+    found = app.incidents(home_context(found_home(home)), moment(since, "--since"))
+    told = [one.spelled() for one in found]
     if as_json:
         return put_json(told)
     from upulse_cli.views.incidents import tree

@@ -29,11 +29,11 @@ def profile(
     Of each watcher its newest looks, as the running daemon has measured them; of each rule its part of the
     recorded ticks.
     """
+    from pulse_core.app.profile import profile as costs
     from upulse_cli.moments import moment
-    from upulse_cli.profiling import profile as measured
-    from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.home import child_costs, found_home, home_context
 
-    told = measured(found_home(home), moment(since, "--since") or 0)
+    told = costs(home_context(found_home(home)), moment(since, "--since") or 0, child_costs)
     if as_json:
         return put_json(told)
     if told["watchers"] is None:

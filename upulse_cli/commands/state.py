@@ -29,7 +29,7 @@ def state(
     Every projection as JSON: the log folded up to the last event before that moment.
     """
     from pulse_core.app.snapshots import snapshot as snapshot_at
-    from pulse_core.capabilities import FOLD
+    from pulse_core.composition import FOLD
     from pulse_core.model.errors import UnknownName
     from pulse_core.model.moment import iso
     from upulse_cli.moments import moment

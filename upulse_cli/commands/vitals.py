@@ -9,7 +9,7 @@ from upulse_cli.options import AsJson, HomeDir
 from upulse_cli.speech import console, put_json
 
 if TYPE_CHECKING:
-    from upulse_cli.series import Series
+    from pulse_core.app.series import Series
 
 
 def add_to(app: typer.Typer) -> None:
@@ -34,11 +34,11 @@ def vitals(
 
     Every number with its course; or, if one is named, a plot of it.
     """
+    from pulse_core.app.series import all_series, series
     from upulse_cli.moments import moment
-    from upulse_cli.series import all_series, series
-    from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.home import found_home, home_context
 
-    where, now = found_home(home), time.time_ns() // 1000
+    where, now = home_context(found_home(home)), time.time_ns() // 1000
     after = moment(since, "--since") or 0
     found = [series(where, key, after, now)] if key else all_series(where, after, now)
     if as_json:

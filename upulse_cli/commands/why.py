@@ -27,10 +27,10 @@ def why(
 
     What was sensed, in which tick, which rule wished it and why, what was done, and what followed.
     """
-    from upulse_cli.story import story
-    from upulse_cli.wiring.home import found_home
+    from pulse_core.app.why import why as explained
+    from upulse_cli.wiring.home import found_home, home_context
 
-    told = story(found_home(home), effect).told()
+    told = explained(home_context(found_home(home)), effect).spelled()
     if as_json:
         return put_json(told)
     from upulse_cli.views.why import tree

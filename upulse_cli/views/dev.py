@@ -33,7 +33,6 @@ class Lines:
             case RulesLoaded():
                 self._said = frozenset()
                 yield f"loaded    {began(news)}"
-                yield from (f"warning   {one_line(words)}" for words in news.warnings)
             case LoadRefused():
                 yield f"refused   {one_line(news.words)}{'; the rules before go on' if news.goes_on else ''}"
             case TickSeen():
@@ -91,14 +90,13 @@ def summary(seen: TickSeen) -> str:
 def spelled(news: DevReport) -> Mapping[str, Any]:
     """The same as JSON values."""
     match news:
-        case RulesLoaded(loaded, files, seconds, warnings):
+        case RulesLoaded(loaded, files, seconds):
             found = {"rules": list(loaded.rules), "projections": sorted(loaded.projections)}
             return {
                 "what": "loaded",
                 **found,
                 "files": list(files),
                 "took_ms": _ms(seconds),
-                "warnings": warnings,
             }
         case LoadRefused(words, files, goes_on):
             return {"what": "refused", "why": words, "files": list(files), "goes_on": goes_on}

@@ -42,7 +42,7 @@ class Standing:
         """One more thing to show."""
         match news:
             case RulesLoaded():
-                self._began, self._refused, self._strays = news, None, dict.fromkeys(news.warnings)
+                self._began, self._refused, self._strays = news, None, {}
                 self._samples, self._broken = {}, {}
             case LoadRefused():
                 self._refused = news

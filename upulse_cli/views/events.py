@@ -45,7 +45,7 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
             return str(data["evidence"])
         case "settings-loaded":
             return f"guarding {', '.join(data.get('processes', ())) or 'nothing'}"
-        case "process-stop-requested" | "silence-added":
+        case _ if "expires_us" in data and data.keys() <= {"expires_us", "why"}:
             return f"for {took(data['expires_us'])}  {data.get('why', '')}".rstrip()
         case "log-matched":
             return matched(data)

@@ -1,13 +1,12 @@
 """Incidents as a tree: one branch an episode, newest last."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
 from rich.tree import Tree
 
 from pulse_core.model.text import count, one_line
-from upulse_cli.incidents import lines
 from upulse_cli.moments import local
 
 
@@ -21,3 +20,19 @@ def tree(told: Sequence[Mapping[str, Any]], since: str) -> Tree:
         for line in more:
             branch.add(Text(one_line(line)))
     return drawn
+
+
+def lines(told: Mapping[str, Any]) -> Iterator[str]:
+    """One incident in words, for a person at three in the morning."""
+    lasted = f", over after {told['lasted_ms'] / 1000:.1f} s" if told["ended"] else ", still so"
+    lasted = f", not seen again since {local(told['ended'])}" if told["faded"] else lasted
+    again = f", {told['times']} times" if told["times"] > 1 else ""
+    yield f"{told['about']} {told['subject']}: {told['evidence']}{again}{lasted}"
+    for measure in told["measures"]:
+        ended = ", ".join(
+            name if count == 1 else f"{count} {name}" for name, count in measure["outcomes"].items()
+        )
+        said = f" ({measure['said']})" if measure["said"] else ""
+        yield f"{measure['action']} {ended}{said}: {measure['reason']}"
+    if told["helped"] is not None:
+        yield "it helped" if told["helped"] else "it did not help so far"

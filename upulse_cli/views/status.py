@@ -39,6 +39,7 @@ def overview(standing: Standing) -> RenderableType:
     parts.append(effects_line(standing["effects"]))
     if held := held_notices(standing.get("notices", {})):
         parts.append(held)
+    parts += [Text(one_line(line)) for lines in standing.get("capabilities", {}).values() for line in lines]
     return Group(*parts, tick_line(standing["tick"]))
 
 

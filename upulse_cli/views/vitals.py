@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rich import box
 from rich.table import Table
 
+from pulse_core.app.series import Series
 from pulse_core.model.text import one_line
-from upulse_cli.series import Series
 from upulse_cli.views.plot import sparkline
 
 

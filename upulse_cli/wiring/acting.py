@@ -16,10 +16,12 @@ from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.host.table import LinuxProcessTable
 from pulse_adapters.notify.executor import Notify
 from pulse_adapters.notify.transport import ChildTransport
+from pulse_core.capability import ExecutorContext
 from pulse_core.home import HomeLayout
 from pulse_core.ports import Executor, ProcessId
 from pulse_core.projections import State
 from pulse_core.settings import Settings
+from upulse_cli.wiring.capabilities import executors_of
 from upulse_cli.wiring.ground import Failed
 
 
@@ -66,6 +68,7 @@ def hands(
         ArchiveSessions(current_settings, spawner, home.path / "archive", home.path),
         Collect(spawner, lambda name, why: bundling(home, name, why)),
         notify,
+        *executors_of(ExecutorContext(current_settings, view)),
     )
     return Hands(spawner, table, consumers, notify, {executor.action: executor for executor in made})
 
@@ -76,7 +79,7 @@ def bundling(home: HomeLayout, name: str, why: str) -> Sequence[str]:
         sys.executable,
         "-P",
         "-m",
-        "upulse_cli.bundle",
+        "upulse_cli.wiring.bundle",
         "--home",
         str(home.path),
         "--name",

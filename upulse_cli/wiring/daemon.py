@@ -8,6 +8,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.host.own_files import HomeFiles
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.logs.reader import FollowedLogs
+from pulse_adapters.metrics.sidecars import sidecars
 from pulse_adapters.network.prober import ChildProber
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
@@ -16,7 +17,6 @@ from pulse_core.daemon import Daemon, Service
 from pulse_core.daemon.disk_quota import keep_quota
 from pulse_core.model.event import Draft
 from pulse_core.model.vitals import Window
-from upulse_cli.companions import companions
 from upulse_cli.wiring.acting import hands
 from upulse_cli.wiring.engine import engine_of
 from upulse_cli.wiring.ground import ground_of
@@ -52,7 +52,9 @@ async def real_daemon(
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
         services: Mapping[str, Service] = {
             **services_of(ground, log, acting.spawner, lock, failed),
-            **companions(home, ground.current_settings, lambda seconds: daemon.is_turning(seconds), failed),
+            **sidecars(
+                home.path, ground.current_settings, lambda seconds: daemon.is_turning(seconds), failed
+            ),
             **knowing(ground, logs),
             "room": lambda request_handler, begun: later(
                 begun, keep_quota(own_files, vitals.yield_oldest, ground.current_settings, failed)

@@ -1,13 +1,12 @@
 """What a session of `upulse dev` needs of this machine."""
 
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from os.path import relpath
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.system import Before, SystemResource
-from pulse_adapters.rule_host.determinism import strays
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.dev_session import DevTarget, DevTools, by_daemon, staging_path
 from pulse_core.app.state import current_state, settings_for
@@ -23,7 +22,7 @@ def dev_target(home: Home, *, does_execute: bool) -> DevTarget:
     """Staging of this home, tried. does_execute: by the daemon; raises PulseError if none runs."""
     engine = workflow_context(home, is_live=True)
     execute = by_daemon(engine) if does_execute else None
-    tools = DevTools(saves, partial(system_sense_of, engine.home), code_warnings)
+    tools = DevTools(saves, partial(system_sense_of, engine.home))
     return DevTarget(engine, tools, staging_path(engine), lambda report: None, execute)
 
 
@@ -50,8 +49,3 @@ async def saves(path: str) -> AsyncIterator[Collection[str]]:
 
 def _beneath(path: str, files: Iterable[str]) -> Collection[str]:
     return sorted({relpath(file, path) for file in files})
-
-
-def code_warnings(path: str) -> Sequence[str]:
-    """Places in the code that would make a replay differ."""
-    return [str(stray) for stray in strays(path)]

@@ -7,8 +7,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.config.home import Home
+from pulse_adapters.workers.run_as import RunAs
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.context import Windows, WorkflowContext
 from pulse_core.engine.engine_context import EngineParts
@@ -32,7 +32,7 @@ def engine_of(ground: Ground, windows: Callable[[], Mapping[str, Window]]) -> En
         return None
     # Imported only where there is an engine: the others need not bear it in memory.
     from pulse_adapters.action_host.hosts import ChildActionHosts
-    from pulse_adapters.git.asking import GitChild
+    from pulse_adapters.git.git_client import GitClient
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.rule_host.plugins import found_plugins
 
@@ -40,7 +40,7 @@ def engine_of(ground: Ground, windows: Callable[[], Mapping[str, Window]]) -> En
     user = partial(run_as, ground.home, ground.current_settings)
     hosts = ChildHosts(run_as=user, plugins=plugins)
     hands = ChildActionHosts(ground.clock, windows, run_as=user, plugins=plugins)
-    return EngineParts(GitChild(home), hosts, hands)
+    return EngineParts(GitClient(home), hosts, hands)
 
 
 def workflow_context(home: Home, *, is_live: bool = False) -> WorkflowContext:

@@ -1,14 +1,23 @@
 """What sweeps a home: its objects, what names them, and its files of no use."""
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from pulse_adapters.config.home import Home, expanded
+from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.leftovers import HomeLeftovers
+from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.objects import FileObjects, shards
-from pulse_adapters.sqlite.named_objects import NamedObjects
-from pulse_core.app.gc import MINIMUM_AGE, Sweeper
+from pulse_adapters.sqlite.named_objects import NamedObjects, old_vitals, unnamed_by_ticks
+from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_core import __version__
+from pulse_core.app.gc import MINIMUM_AGE, Sweeper, collect_garbage
+from pulse_core.app.state import current_state, usable_settings
+from pulse_core.model.json_types import Json
+from pulse_core.model.kinds import GcDone
 from pulse_core.settings import Settings
+from upulse_cli.wiring.home import home_context
 
 
 def sweeper_of(
@@ -32,4 +41,43 @@ def sweeper_of(
             home, settings, lambda: (shard.leftovers for shard in shards(home.objects, old())), expanded
         ),
         is_in_doubt=lambda: bool(damage() or any(home.damaged.glob("*"))),
+    )
+
+
+def collect_offline(home: Home) -> Mapping[str, Json]:
+    """Take it away under the home's lock, as the daemon would; what went. Raises HomeBusy if a daemon runs."""
+
+    async def collect() -> GcDone:
+        async with SqliteVitals.open(home.vitals) as vitals:
+            sweeper = offline_sweeper(home, vitals.unnamed, settings)
+            return await collect_garbage(vitals, sweeper, SystemClock().now().at, settings.watch)
+
+    settings = usable_settings(home_context(home))
+    with HomeLock(home.lock, __version__, wait=2.0):
+        return asyncio.run(collect()).model_dump()
+
+
+def forecast(home: Home) -> Mapping[str, Json]:
+    """What would go; nothing is changed."""
+    settings, now = usable_settings(home_context(home)), SystemClock().now().at
+    before, minutes_before = now - settings.watch.keep, now - settings.watch.keep_minutes
+
+    async def unnamed(names: Sequence[str]) -> Sequence[str]:
+        return unnamed_by_ticks(home.vitals, names, minutes_before)
+
+    samples, ticks, minutes = old_vitals(home.vitals, before, minutes_before)
+    swept = asyncio.run(offline_sweeper(home, unnamed, settings).forecast())
+    return {"samples": samples, "ticks": ticks, "minutes": minutes, **swept._asdict()}
+
+
+def offline_sweeper(
+    home: Home, unnamed_by_ticks: Callable[[Sequence[str]], Awaitable[Sequence[str]]], settings: Settings
+) -> Sweeper:
+    """A sweeper of a home without a daemon."""
+    return sweeper_of(
+        home,
+        FileObjects(home.objects),
+        unnamed_by_ticks,
+        lambda: settings,
+        lambda: current_state(home_context(home)).control.damage,
     )

@@ -3,8 +3,9 @@
 Imported by every command, so what only some of them need is imported when it is asked for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from typing import Any
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
@@ -24,6 +25,13 @@ def found_home(option: str | None) -> Home:
     if not home.exists():
         raise NoHome(str(home.path))
     return home
+
+
+def child_costs(daemon: int) -> Iterator[Mapping[str, Any]]:
+    """What each child process of a daemon costs."""
+    from pulse_adapters.host.child_costs import child_costs as costs
+
+    return costs(daemon)
 
 
 def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> HomeContext:

@@ -6,12 +6,13 @@ from pulse_adapters.host.system import Before, SystemResource
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_adapters.network.prober import ChildProber
 from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_core.capability import WatcherContext
 from pulse_core.model.vitals import Window
 from pulse_core.ports import Prober, Watcher
 from pulse_core.watch.error_log import ErrorLog
-from pulse_core.watch.llm import Llm
 from pulse_core.watch.network import Network
 from upulse_cli.wiring.acting import Hands
+from upulse_cli.wiring.capabilities import watchers_of
 from upulse_cli.wiring.ground import Ground
 
 Windows = Callable[[], Mapping[str, Window]]
@@ -39,12 +40,11 @@ def outward_senses(
 def network_senses(
     prober: Prober, ground: Ground, windows: Callable[[], Mapping[str, Window]]
 ) -> Sequence[Watcher]:
-    """The senses that ask the network; what has no targets asks nothing. windows: of every sense, as they are now."""
+    """The senses that ask the network, the capabilities' too; what has no targets asks nothing."""
 
-    def of(key: str) -> Callable[[], Window]:
-        return lambda: windows().get(key, Window())
+    def window(key: str) -> Window:
+        return windows().get(key, Window())
 
-    return (
-        Network(prober, ground.current_settings, ground.view, of(Network.key)),
-        Llm(prober, ground.clock, ground.current_settings, ground.view, of(Llm.key)),
-    )
+    network = Network(prober, ground.current_settings, ground.view, lambda: window(Network.key))
+    context = WatcherContext(prober, ground.clock, ground.current_settings, ground.view, window)
+    return (network, *watchers_of(context))

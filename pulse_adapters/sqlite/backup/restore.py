@@ -21,6 +21,7 @@ from pulse_adapters.sqlite.backup.files import (
 )
 from pulse_adapters.sqlite.backup.known_rows import last_backup
 from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
+from pulse_adapters.sqlite.backup.salvage import PresentLog, Salvaged, look_at, salvage
 from pulse_adapters.sqlite.backup.swap import (
     ADDED,
     anything_in,
@@ -33,7 +34,6 @@ from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.errors import translated
 from pulse_adapters.sqlite.events import SqliteEventLog
-from pulse_adapters.sqlite.salvage import PresentLog, Salvaged, look_at, salvage
 from pulse_core.app.backup import Progress, Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError

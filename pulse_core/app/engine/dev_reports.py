@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from pulse_core.actions import complaint
 from pulse_core.app.engine.effect_diff import through_survival
+from pulse_core.composition import complaint
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.vitals import Sample
@@ -19,12 +19,11 @@ DETERMINISM = "determinism"
 
 
 class RulesLoaded(NamedTuple):
-    """Rules are live. took: seconds since the save was noticed; warnings: places that look beyond the snapshot."""
+    """Rules are live. took: seconds since the save was noticed."""
 
     loaded: Loaded
     files: Collection[str]
     took: float
-    warnings: Sequence[str]
 
 
 class LoadRefused(NamedTuple):

@@ -42,12 +42,11 @@ class DevTools:
     """What a session needs of the machine.
 
     saves: the files that were saved beneath a folder, each time that some were; machine: the sense of this machine's
-    vital signs, for when no daemon runs; code_warnings: places in the code that would make a replay differ.
+    vital signs, for when no daemon runs.
     """
 
     saves: Callable[[str], AsyncIterator[Collection[str]]]
     machine: Callable[[], AbstractContextManager[Watcher]]
-    code_warnings: Callable[[str], Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -117,9 +116,6 @@ class DevSession:
             if (course := self._course) is None:
                 return
             began = time.monotonic()
-            checking = asyncio.create_task(
-                asyncio.to_thread(self.tools.code_warnings, self.path), name="looking for code warnings"
-            )
             try:
                 host = await self._started(course)
             except CannotLoad as error:
@@ -128,14 +124,11 @@ class DevSession:
                 self.tell(LoadRefused(str(error), files, is_up))
             else:
                 old = await self._turn(host, course)
-                found = await checking
-                self.tell(RulesLoaded(host.loaded, files, time.monotonic() - began, found))
+                self.tell(RulesLoaded(host.loaded, files, time.monotonic() - began))
                 await self._again(course)
                 if old:
                     await old.close()
                 await self._sense(host.loaded)
-            finally:
-                await checking
 
     async def _sense(self, loaded: Loaded) -> None:
         """Have the watchers of what was loaded asked from now on."""

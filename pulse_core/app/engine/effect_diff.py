@@ -6,16 +6,15 @@ from typing import NamedTuple
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.recorded_ticks import RecordedTick
+from pulse_core.app.explain import run_at_once
 from pulse_core.app.status import DAEMON
+from pulse_core.composition import WHOLE
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import iso
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import Snapshot
 from pulse_core.rules import compose
-from pulse_core.rules.onion import at_once
-from pulse_core.rules.survival import SURVIVAL
-from pulse_core.tick.rule_folds import tamed
 
 
 class WishedEffect(NamedTuple):
@@ -46,15 +45,12 @@ def wished(effect: Effect, tick: RecordedTick) -> WishedEffect:
 
 def through_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequence[Effect]:
     """Those of the engine's effects that the survival rules let pass."""
-    inner = tamed(verdict)
-    theirs = {id(effect) for effect in inner.effects}
 
     async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
-        return inner
+        return verdict
 
-    whole = at_once(compose(SURVIVAL, heart)(prev, curr))
-    assert whole is not None, "survival rules await nothing but their inner one"
-    return tuple(effect for effect in whole.effects if id(effect) in theirs)
+    whole = run_at_once(compose(WHOLE, heart)(prev, curr))
+    return tuple(effect for effect in whole.effects if not effect.survival)
 
 
 def emitted(home: HomeContext, at: int, first: int, last: int) -> Iterator[WishedEffect]:

@@ -10,7 +10,7 @@ from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.recorded_ticks import RecordedTick, history, snapshot
 from pulse_core.app.snapshots import current_snapshot
 from pulse_core.app.state import current_state, foldable, settings_for, state_at
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import WINDOW_US, Sample, Window

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.state import foldable, in_batches, settings_for, state_at
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.errors import Damaged, NoHome, PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso

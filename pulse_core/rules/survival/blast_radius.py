@@ -1,6 +1,6 @@
 """The global budget: however wrong the rules are, they act only so often."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,9 +10,9 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
-from pulse_core.rules.onion import Inner
+from pulse_core.rules.onion import Inner, Rule
+from pulse_core.rules.survival.holds import Holds, longest_hold
 from pulse_core.rules.survival.notices import call_off, is_told, tell
-from pulse_core.rules.survival.silence import is_silenced
 
 MINUTE = 60 * US_PER_SECOND
 TITLES = {BUDGET: "Pulse holds back actions", RULES_BUDGET: "Pulse holds back what your rules wish for"}
@@ -21,30 +21,35 @@ CALM = 10 * MINUTE
 
 
 class ActionBudget(NamedTuple):
-    """One of the two budgets: when of it was spent in the last minute, and the effects (their `id`) beyond it."""
+    """One of the two budgets: when of it was spent in the last minute, and the keys of the effects beyond it."""
 
     topic: str
     spent: Sequence[Moment]
-    held: frozenset[int]
+    held: frozenset[str]
 
 
-async def blast_radius(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Let through at most `budget.actions_per_minute` actions in a minute over all targets; survival's notices are free.
+def blast_radius_with(holds: Holds) -> Rule:
+    """The rule that keeps both budgets, where these hold back notices."""
 
-    The engine's effects have a budget of the same size for themselves, so that they cannot spend survival's.
-    """
-    verdict = await inner(prev, curr)
-    both = (
-        share(BUDGET, recent(curr.effects.acted, curr), verdict, curr),
-        share(RULES_BUDGET, recent(curr.effects.wished, curr), verdict, curr),
-    )
-    held = frozenset().union(*(one.held for one in both))
-    if held:
-        kept = tuple(effect for effect in verdict.effects if id(effect) not in held)
-        verdict = replace(verdict, effects=kept)
-    for one in both:
-        verdict = told_of(one, verdict, curr)
-    return verdict
+    async def blast_radius(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        """Let through at most `budget.actions_per_minute` actions in a minute over all targets; notices are free.
+
+        The engine's effects have a budget of the same size for themselves, so that they cannot spend survival's.
+        """
+        verdict = await inner(prev, curr)
+        both = (
+            share(BUDGET, recent(curr.effects.acted, curr), verdict, curr),
+            share(RULES_BUDGET, recent(curr.effects.wished, curr), verdict, curr),
+        )
+        held = frozenset().union(*(one.held for one in both))
+        if held:
+            kept = tuple(effect for effect in verdict.effects if effect.key not in held)
+            verdict = replace(verdict, effects=kept)
+        for one in both:
+            verdict = told_of(one, verdict, curr, holds)
+        return verdict
+
+    return blast_radius
 
 
 def share(topic: str, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot) -> ActionBudget:
@@ -53,16 +58,16 @@ def share(topic: str, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot)
     return ActionBudget(topic, spent, frozenset(over(limit, spent, verdict, curr, topic == BUDGET)))
 
 
-def told_of(one: ActionBudget, verdict: Verdict, curr: Snapshot) -> Verdict:
+def told_of(one: ActionBudget, verdict: Verdict, curr: Snapshot, holds: Holds) -> Verdict:
     """The verdict with what people are to be told of a budget."""
     if not one.held:
-        return calmed(verdict, one, curr) if is_told(one.topic, curr) else verdict
+        return calmed(verdict, one, curr, holds) if is_told(one.topic, curr) else verdict
     limit = curr.settings.budget.actions_per_minute
     frees = MINUTE - curr.now.since(one.spent[0]) if one.spent else MINUTE
     whose = "actions" if one.topic == BUDGET else "effects of your rules"
     note = f"{len(one.held)} {whose} held back: {limit} a minute over all targets are spent"
     notices = tell(one.topic, TITLES[one.topic], note, curr)
-    return verdict.plus(*audible(notices, curr)).noting(note).within(frees // 1000 + 1)
+    return verdict.plus(*audible(notices, curr, holds)).noting(note).within(frees // 1000 + 1)
 
 
 def recent(moments: Sequence[Moment], curr: Snapshot) -> Sequence[Moment]:
@@ -72,10 +77,11 @@ def recent(moments: Sequence[Moment], curr: Snapshot) -> Sequence[Moment]:
 
 def over(
     limit: int, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot, survival: bool
-) -> Iterator[int]:
-    """Which effects (their `id`) of survival's, or of the others, are too many."""
-    wanted = [one for one in verdict.effects if one.survival == survival and is_new_action(one, curr)]
-    return map(id, wanted[max(0, limit - len(spent)) :] if limit else ())
+) -> Sequence[str]:
+    """The keys of those effects of survival's, or of the others, that are too many."""
+    new = (one for one in verdict.effects if one.survival == survival and is_new_action(one, curr))
+    wanted = list(dict.fromkeys(one.key for one in new))
+    return wanted[max(0, limit - len(spent)) :] if limit else ()
 
 
 def is_new_action(effect: Effect, curr: Snapshot) -> bool:
@@ -84,7 +90,7 @@ def is_new_action(effect: Effect, curr: Snapshot) -> bool:
     return not is_free and curr.effects.by_key(effect.key) is None
 
 
-def calmed(verdict: Verdict, one: ActionBudget, curr: Snapshot) -> Verdict:
+def calmed(verdict: Verdict, one: ActionBudget, curr: Snapshot, holds: Holds) -> Verdict:
     """The verdict with the word that nothing is held back any more, once that has lasted and there is room again."""
     told, limit = curr.notices[one.topic], curr.settings.budget.actions_per_minute
     left = CALM - curr.now.since(told.last) if told else 0
@@ -93,9 +99,9 @@ def calmed(verdict: Verdict, one: ActionBudget, curr: Snapshot) -> Verdict:
     if limit and len(one.spent) >= limit:
         return verdict.within(MINUTE // 1000)
     text = f"no action is held back; {len(one.spent)} were taken within the last minute"
-    return verdict.plus(*audible(call_off(one.topic, TITLES[one.topic], text, curr), curr))
+    return verdict.plus(*audible(call_off(one.topic, TITLES[one.topic], text, curr), curr, holds))
 
 
-def audible(notices: Sequence[Effect], curr: Snapshot) -> list[Effect]:
-    """Those that no silence holds back; the rule that does so is inside of this one."""
-    return [notice for notice in notices if not is_silenced(notice, curr)]
+def audible(notices: Sequence[Effect], curr: Snapshot, holds: Holds) -> list[Effect]:
+    """Those that nobody holds back; the rules that do so are inside of this one."""
+    return [notice for notice in notices if longest_hold(notice.key, holds(curr)) is None]

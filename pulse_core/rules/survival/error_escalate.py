@@ -9,8 +9,8 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.projections.logs import NOWHERE, QUIET, LogSource, SimilarLines, rank
-from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.log_causes import cause_of
+from pulse_core.rules.onion import Inner, Rule
+from pulse_core.rules.survival.log_causes import EXPLAINS, Explains, cause_of
 from pulse_core.rules.survival.notices import call_off, is_told, named, tell
 
 TOPIC = STORM = "log:"
@@ -32,15 +32,23 @@ class Escalation(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-async def error_escalate(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Tell of lines that say something new, of storms, and when it is quiet again; tick faster after errors."""
-    verdict = await inner(prev, curr)
-    for name in sources(curr):
-        answer = judge(name, curr)
-        verdict = verdict.plus(*answer.effects).noting(*(f"{name}: {note}" for note in answer.notes))
-        if answer.wait_us is not None:
-            verdict = verdict.within(answer.wait_us // 1000 + 1)
-    return verdict
+def error_escalate_with(explains: Explains) -> Rule:
+    """The rule that tells of lines, but for those that these conditions explain."""
+
+    async def error_escalate(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        """Tell of lines that say something new, of storms, and when it is quiet again; tick faster after errors."""
+        verdict = await inner(prev, curr)
+        for name in sources(curr):
+            answer = judge(name, curr, explains)
+            verdict = verdict.plus(*answer.effects).noting(*(f"{name}: {note}" for note in answer.notes))
+            if answer.wait_us is not None:
+                verdict = verdict.within(answer.wait_us // 1000 + 1)
+        return verdict
+
+    return error_escalate
+
+
+error_escalate = error_escalate_with(EXPLAINS)
 
 
 def sources(curr: Snapshot) -> Sequence[str]:
@@ -55,7 +63,7 @@ def sources(curr: Snapshot) -> Sequence[str]:
     return list(dict.fromkeys([*storms, *told, *lately]))
 
 
-def judge(name: str, curr: Snapshot) -> Escalation:
+def judge(name: str, curr: Snapshot, explains: Explains) -> Escalation:
     """What this source calls for now."""
     source, storm = curr.logs.of.get(name, NOWHERE), curr.conditions[STORM + name]
     quiet_in = _quiet_in(source, curr)
@@ -63,7 +71,7 @@ def judge(name: str, curr: Snapshot) -> Escalation:
         words = f"nothing more of it for {rough(QUIET)}; {_lines(source.lines)} in all"
         return Escalation(call_off(TOPIC + name, _title(name, source.alike.values()), words, curr, SENSE))
     news = [lines for lines in source.alike.values() if _is_news(lines.first, name, curr)]
-    causes = [(lines, cause_of(name, lines, curr)) for lines in news]
+    causes = [(lines, cause_of(name, lines, curr, explains)) for lines in news]
     held = {cause.why: cause for _, cause in causes if cause is not None}
     answer = _told(name, [lines for lines, cause in causes if cause is None], curr)
     waits = [_closer(source, curr), quiet_in, answer.wait_us, *(cause.wait_us for cause in held.values())]

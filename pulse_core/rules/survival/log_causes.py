@@ -19,7 +19,10 @@ SETTLE = 1 * US_PER_SECOND
 AFTERMATH = 30 * US_PER_SECOND
 """How long after something is well again lines may still be about it."""
 
-_ABOUT: Sequence[tuple[tuple[str, ...], re.Pattern[str]]] = (
+Explains = Sequence[tuple[tuple[str, ...], re.Pattern[str]]]
+"""Conditions, by what their names begin with, and the lines that they explain."""
+
+EXPLAINS: Explains = (
     (
         (NETWORK,),
         re.compile(
@@ -29,9 +32,8 @@ _ABOUT: Sequence[tuple[tuple[str, ...], re.Pattern[str]]] = (
     ),
     (("disk:", "inodes:"), re.compile(r"no space|disk (?:is )?full|enospc|errno 28|quota", re.IGNORECASE)),
     (("memory", "swap"), re.compile(r"memory|\boom\b|enomem|errno 12", re.IGNORECASE)),
-    (("llm:",), re.compile(r"\bllm\b|litellm|completions?\b", re.IGNORECASE)),
 )
-"""Conditions, by what their names begin with, and the lines that they explain."""
+"""What the core's own conditions explain."""
 _NO_CAUSE = frozenset({SLOW, DEGRADED})
 
 
@@ -42,12 +44,12 @@ class Cause(NamedTuple):
     wait_us: int | None = None
 
 
-def cause_of(source: str, lines: SimilarLines, curr: Snapshot) -> Cause | None:
+def cause_of(source: str, lines: SimilarLines, curr: Snapshot, explains: Explains) -> Cause | None:
     """What explains these lines of this source, if something does."""
     if lines.severity == "critical":
         return None
     process = writer(source, curr.settings.process)
-    return (_of_process(process, lines, curr) if process else None) or _of_condition(lines, curr)
+    return (_of_process(process, lines, curr) if process else None) or _of_condition(lines, curr, explains)
 
 
 def writer(source: str, processes: Sequence[ProcessSettings]) -> ProcessSettings | None:
@@ -85,8 +87,8 @@ def _came_with_death(history: ProcessHistory, lines: SimilarLines, now: Moment) 
     )
 
 
-def _of_condition(lines: SimilarLines, curr: Snapshot) -> Cause | None:
-    for names, about in _ABOUT:
+def _of_condition(lines: SimilarLines, curr: Snapshot, explains: Explains) -> Cause | None:
+    for names, about in explains:
         if not about.search(lines.line):
             continue
         for name, condition in curr.conditions.raised.items():

@@ -4,8 +4,8 @@ import json
 import tarfile
 from pathlib import Path
 
+from pulse_adapters.host.bundle import KEPT, forget_oldest
 from tests.integration.cli.cli_home import ALLOW, CliHome, sleeper
-from upulse_cli.bundle import KEPT, forget_oldest
 
 SECRET = "slack://AAAA1111AA/BBBB2222BB/cccccccccccccccccccccccc"
 
@@ -44,9 +44,11 @@ def test_a_bundle_is_written_although_a_part_cannot_be_read(tmp_path: Path) -> N
     home.upulse("init")
     home.configure("[nonsense]\n")
     from pulse_adapters.config.home import Home
-    from upulse_cli.bundle import written
+    from pulse_adapters.host.bundle import write_bundle
+    from upulse_cli.wiring.bundle import parts
 
-    path, missing = written(Home(home.path), tmp_path / "b.tar.gz", "")
+    path = tmp_path / "b.tar.gz"
+    missing = write_bundle(path, parts(Home(home.path), ""))
     assert [words.split(":")[0] for words in missing] == ["config.toml"]
     assert "events.jsonl" in unpacked(path)
 

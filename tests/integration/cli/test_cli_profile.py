@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from pulse_adapters.host.child_costs import child_costs
 from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_core.app.profile import rules, spent
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
 from tests.integration.cli.cli_home import Inside, eventually
 from tests.processes import child_of_test
-from upulse_cli.profiling import helpers, rules, spent
 
 MINUTE = 60_000_000
 
@@ -112,21 +113,23 @@ def test_rules_that_took_no_time_have_no_share() -> None:
 
 def test_helpers_are_children_that_run_our_modules(tmp_path: Path) -> None:
     """A guarded process is a child of the daemon too, and none of its costs."""
-    argv = [sys.executable, "-m", "upulse_cli.measuring", "--home", str(tmp_path)]
+    argv = [sys.executable, "-m", "upulse_cli.metrics_process", "--home", str(tmp_path)]
     with (
         child_of_test(subprocess.Popen(["sleep", "86421"])) as theirs,
         child_of_test(subprocess.Popen(argv, stdin=subprocess.PIPE)) as ours,
     ):
         try:
-            seen = eventually(lambda: [one for one in helpers(os.getpid()) if one["pid"] == ours.pid], "it")
-            assert (seen[0]["module"], seen[0]["rss"] > 0) == ("upulse_cli.measuring", True)
-            assert theirs.pid not in [one["pid"] for one in helpers(os.getpid())]
+            seen = eventually(
+                lambda: [one for one in child_costs(os.getpid()) if one["pid"] == ours.pid], "it"
+            )
+            assert (seen[0]["module"], seen[0]["rss"] > 0) == ("upulse_cli.metrics_process", True)
+            assert theirs.pid not in [one["pid"] for one in child_costs(os.getpid())]
         finally:
             ours.kill()
             theirs.kill()
 
 
-def test_of_a_process_that_is_gone_there_are_no_helpers() -> None:
+def test_of_a_process_that_is_gone_there_are_no_child_costs() -> None:
     with child_of_test(subprocess.Popen(["true"])) as child:
         child.wait(timeout=30)
-    assert list(helpers(child.pid)) == []
+    assert list(child_costs(child.pid)) == []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
-from pulse_adapters.git.asking import GitChild
+from pulse_adapters.git.git_client import GitClient
 from pulse_adapters.git.repository import Repository
 from pulse_core.app.engine import promote
 from upulse_cli import serve
@@ -24,9 +24,9 @@ STEPS: Mapping[str, tuple[Any, str]] = {
     "export": (Repository, "ensure"),
     "gates": (promote, "_passed"),
     "request": (promote, "request"),
-    "lay-out": (GitChild, "ensure"),
-    "going-back": (GitChild, "going_back"),
-    "point-main": (GitChild, "point_main"),
+    "lay-out": (GitClient, "ensure"),
+    "going-back": (GitClient, "going_back"),
+    "point-main": (GitClient, "point_main"),
 }
 """The steps of a promote, and those of the daemon that answers it."""
 

@@ -17,6 +17,7 @@ from pulse_core.app.state import current_state
 from pulse_core.projections import Engine
 from tests.integration.cli.cli_home import CliHome
 from tests.integration.rule_host.rule_host_engines import written
+from tests.types_cache import warm
 from upulse_cli.wiring.dev import dev_target
 from upulse_cli.wiring.home import home_context
 
@@ -43,6 +44,8 @@ def new_home(path: Path, source: str = CALM, config: str = "", engine: str = "")
     shutil.copytree(shipped(), template, ignore=shutil.ignore_patterns("tests", "__pycache__"))
     written(template, source, engine)
     Repository.create(path, template, ADA)
+    warm(path)
+    warm(path)
     return CliHome(path)
 
 

@@ -10,6 +10,7 @@ from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.template import shipped
 from pulse_core.app.engine.candidate_checks import GATES, Candidate
 from pulse_core.ports import Revision
+from tests.types_cache import warm
 from upulse_cli.wiring.engine import workflow_context
 
 ADA = "Ada Lovelace <ada@example.org>"
@@ -28,6 +29,8 @@ def candidate(path: Path, files: Mapping[str, str] = {}) -> GateScene:
     home.create()
     home.config.write_text("# secret: in the settings\n")
     Repository.create(home.path, shipped(), ADA)
+    warm(home.path)
+    warm(home.path)
     return another(home, files)
 
 

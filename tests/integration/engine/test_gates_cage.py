@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.action_host import tree
 from pulse_adapters.sandbox import tool_sandbox
+from pulse_adapters.workers import process_tree
 from pulse_core.ports.code_checks import GateFailed
 from tests.integration.engine import gate_scene as gates
 from tests.integration.engine.gate_scene import another, candidate, contents
@@ -145,7 +145,7 @@ def test_what_a_test_does_it_does_to_nothing_but_its_scratch_folder(
 ) -> None:
     files = {"tests/test_attack.py": TEST.replace("NUMBER", str(len(LOOKS | DEEDS))), "attack.py": attack}
     tried = candidate(tmp_path, files)
-    (tried.home.path / "cache").mkdir()
+    (tried.home.path / "cache").mkdir(exist_ok=True)
     before = contents(tried.home.path)
     assert gates.tests(tried) == "22 passed"
     assert contents(tried.home.path) == before
@@ -271,7 +271,7 @@ run(Path({tried.revision.path!r}), Job("pytest", ("-q", "tests")))
     until = time.monotonic() + 30
 
     def children() -> list[int]:
-        return [pid for pid, one in tree.table().items() if one.parent == promote.pid]
+        return [pid for pid, one in process_tree.table().items() if one.parent == promote.pid]
 
     while not (found := children()):
         assert time.monotonic() < until
@@ -281,7 +281,7 @@ run(Path({tried.revision.path!r}), Job("pytest", ("-q", "tests")))
         time.sleep(0.02)
     promote.send_signal(signal.SIGKILL)
     promote.wait(timeout=30)
-    while found[0] in tree.table():
+    while found[0] in process_tree.table():
         assert time.monotonic() < until, "it outlives its promote"
         time.sleep(0.02)
 
@@ -298,12 +298,12 @@ def test_where_the_kernel_lacks_a_part_the_gate_goes_on_and_says_so(tmp_path: Pa
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
-from pulse_adapters.child import bpf
+from pulse_adapters.workers.seccomp_filter import ALLOW, ENOSYS, begin, put, when
 from pulse_adapters.config.home import Home
 from upulse_cli.wiring.engine import code_checks
 from upulse_cli.wiring.home import home_context
 
-bpf.put([*bpf.begin({platform.machine()!r}), *bpf.when(444, [bpf.ENOSYS]), bpf.ALLOW])  # it knows no Landlock now
+put([*begin({platform.machine()!r}), *when(444, [ENOSYS]), ALLOW])  # it knows no Landlock now
 print(code_checks(home_context(Home(Path({str(tried.home.path)!r})))).tests({tried.revision.path!r}))
 """
     done = subprocess.run(

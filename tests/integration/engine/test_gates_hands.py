@@ -51,8 +51,3 @@ def test_one_that_would_be_left_out_does_not_either(tmp_path: Path) -> None:
         GateFailed, match=r"watcher:queue: left out: its interval is soon.* \(watchers/queue\.py:"
     ):
         looked_at(tmp_path, WATCHER.replace("1.0, 5.0", "'soon', 5.0"))
-
-
-def test_one_that_attacks_who_promotes_when_it_is_loaded_does_not_either(tmp_path: Path) -> None:
-    with pytest.raises(PulseError, match=r"PermissionError: .* \(watchers/queue\.py:2\)"):
-        looked_at(tmp_path, f"import os\nos.kill(os.getppid(), 0)\n{WATCHER}")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.action_host import tree
-from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.engine_user.account import Account
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sandbox import scratch_folder as scratch
+from pulse_adapters.workers import process_tree
+from pulse_adapters.workers.run_as import RunAs
 from pulse_core.ports import CannotLoad
-from tests.engine_user import ROOT_ALONE, open_folder, throwaway, uid_of
+from tests.engine_user import ROOT_ALONE, lend, open_folder, throwaway, uid_of
 from tests.integration.action_host import hands_scene
 from tests.integration.action_host.hands_scene import executor, until, watcher
 from tests.integration.rule_host import rule_host_engines
@@ -29,6 +29,11 @@ SLEEP = "9473"
 def account() -> Iterator[Account]:
     with throwaway() as one:
         yield one
+
+
+@pytest.fixture(autouse=True)
+def python_that_the_user_can_read(open_python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lend(open_python, monkeypatch)
 
 
 @pytest.fixture
@@ -165,7 +170,7 @@ async def test_what_a_living_program_answers_for_is_no_stray(
     )
     try:
         await until(lambda: sleepers(account) == [child.pid])
-        assert child.pid not in list(tree.strays(account.uid)(tree.table()))
+        assert child.pid not in list(process_tree.strays(account.uid)(process_tree.table()))
     finally:
         child.kill()
         await child.wait()

@@ -74,9 +74,11 @@ def archives(place: Path) -> list[Path]:
     return sorted((place / "archive").iterdir())
 
 
-def program(name: str, order: Mapping[str, Any], *around: str) -> Mapping[str, Any]:
+def program(
+    name: str, order: Mapping[str, Any], *around: str, python: str = sys.executable
+) -> Mapping[str, Any]:
     """The answer of a program of the room, run as a child, perhaps by another program around it."""
-    argv = [*around, sys.executable, "-m", f"pulse_adapters.files.{name}", json.dumps(order)]
+    argv = [*around, python, "-m", f"pulse_adapters.files.{name}", json.dumps(order)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd="/")
     assert done.returncode == 0, done.stderr
     answer: Mapping[str, Any] = json.loads(done.stdout)

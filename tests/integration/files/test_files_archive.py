@@ -213,7 +213,7 @@ def test_what_is_opened_after_the_look_stays_whole_and_leaves_no_archive(root: P
 @only_root
 @pytest.mark.parametrize("mode", [0, 0o555])
 def test_what_may_not_be_read_or_deleted_stays_and_is_not_archived_again_and_again(
-    root: Path, tmp_path: Path, mode: int
+    root: Path, tmp_path: Path, mode: int, open_python: str
 ) -> None:
     grow(root, "closed/log", "theirs", "mine")
     for path in (tmp_path, *tmp_path.parents[:3]):
@@ -223,11 +223,11 @@ def test_what_may_not_be_read_or_deleted_stays_and_is_not_archived_again_and_aga
         os.chown(path, 65534, 65534)
     (root / "closed").chmod(mode)
     (root / "theirs").chmod(0o600)
-    told = program("archive", archive_order(tmp_path, root), *as_nobody())
+    told = program("archive", archive_order(tmp_path, root), *as_nobody(), python=open_python)
     assert told["sessions"] == 1
     assert set(told["left"].values()) == {1}
     assert left(root) == {"closed", "closed/log", "theirs"}
-    again = program("archive", archive_order(tmp_path, root), *as_nobody())
+    again = program("archive", archive_order(tmp_path, root), *as_nobody(), python=open_python)
     assert (again["sessions"], len(archives(tmp_path))) == (0, 1)
 
 

@@ -210,7 +210,9 @@ def test_no_file_is_left_open(root: Path, tmp_path: Path) -> None:
 
 
 @only_root
-def test_what_may_not_be_read_or_deleted_is_told_and_keeps_nothing_else(root: Path, tmp_path: Path) -> None:
+def test_what_may_not_be_read_or_deleted_is_told_and_keeps_nothing_else(
+    root: Path, tmp_path: Path, open_python: str
+) -> None:
     grow(root, "closed/file", "theirs/file", "mine", "unreadable")
     for path in (tmp_path, *tmp_path.parents[:3]):
         path.chmod(0o755)
@@ -219,7 +221,7 @@ def test_what_may_not_be_read_or_deleted_is_told_and_keeps_nothing_else(root: Pa
     (root / "closed").chmod(0)
     (root / "unreadable").chmod(0)
     order = cleaning_order(tmp_path, root)
-    told = program("cleaning", order, *as_nobody())
+    told = program("clean_program", order, *as_nobody(), python=open_python)
     assert left(root) == {"closed", "closed/file", "theirs", "theirs/file"}
     assert told["kept"] == {"Permission denied": 2}
     assert (told["files"], told["unwritten"]) == (2, 2)  # a ledger that may not be written stops nothing
@@ -232,7 +234,9 @@ def test_what_is_mounted_in_the_root_stays(root: Path, tmp_path: Path, outside: 
     where = root / "there"
     before = portrait(outside)
     how = f'mount {mount.format(outside=outside)} {where} && exec "$@"'
-    told = program("cleaning", cleaning_order(tmp_path, root), "unshare", "--mount", "sh", "-c", how, "sh")
+    told = program(
+        "clean_program", cleaning_order(tmp_path, root), "unshare", "--mount", "sh", "-c", how, "sh"
+    )
     assert told["kept"] == {"on another file system": 1}
     assert left(root) == {"there", "there/hidden"}
     assert portrait(outside) == before

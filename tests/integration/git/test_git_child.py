@@ -1,7 +1,6 @@
 """What the daemon has done for it: by a child, which may fail, hang, or be told to stop."""
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -10,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git import child as child_module
-from pulse_adapters.git.asking import GitChild
+from pulse_adapters.git import worker as worker_module
 from pulse_adapters.git.errors import MainMoved
+from pulse_adapters.git.git_client import GitClient
 from pulse_adapters.git.revisions import RevisionStore
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Revision
@@ -21,7 +20,7 @@ from tests.integration.git.git_scene import ADA, FILES, edited, files, made, wri
 
 async def test_the_daemons_verbs_do_what_the_repositorys_do(tmp_path: Path) -> None:
     repository = made(tmp_path)
-    child = GitChild(repository.home)
+    child = GitClient(repository.home)
     edited(repository)
     first, candidate = await child.head(), repository.candidate("promote", ADA)
     laid = await child.ensure(candidate)
@@ -44,15 +43,15 @@ async def test_what_was_laid_out_long_ago_and_is_no_commit_of_main_goes(
     edited(repository)
     tried = repository.candidate("tried", ADA)
     old = RevisionStore(repository.home).ensure(tried)
-    monkeypatch.setattr(child_module, "AGE_S", 0.0)
-    child_module.answer([str(repository.home), "ensure", repository.head()])
+    monkeypatch.setattr(worker_module, "AGE_S", 0.0)
+    worker_module.answer({"home": str(repository.home), "verb": "ensure", "words": [repository.head()]})
     assert not old.exists()
     assert RevisionStore(repository.home).path(repository.head()).is_dir()
 
 
 async def test_its_errors_are_the_repositorys_own(tmp_path: Path) -> None:
     repository = made(tmp_path)
-    child = GitChild(repository.home)
+    child = GitClient(repository.home)
     with pytest.raises(PulseError, match="is no whole commit hash"):
         await child.ensure("main")
     edited(repository, "rules/a.py")
@@ -65,20 +64,7 @@ async def test_its_errors_are_the_repositorys_own(tmp_path: Path) -> None:
 
 async def test_without_an_engine_that_is_what_it_says(tmp_path: Path) -> None:
     with pytest.raises(PulseError, match="make the engine with: upulse init"):
-        await GitChild(tmp_path).head()
-
-
-def test_the_program_answers_in_one_line_of_json_and_by_its_exit(tmp_path: Path) -> None:
-    home = made(tmp_path).home
-    for words, code, key in (
-        ([str(home), "head"], 0, "commit"),
-        ([str(home), "walk"], 1, "error"),
-        ([], 1, "error"),
-    ):
-        argv = [sys.executable, "-m", "pulse_adapters.git.child", *words]
-        ran = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
-        assert (ran.returncode, ran.stdout.count("\n"), ran.stderr) == (code, 1, "")
-        assert key in json.loads(ran.stdout)
+        await GitClient(tmp_path).head()
 
 
 def hanging(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -114,7 +100,7 @@ async def test_a_git_that_hangs_costs_the_timeout_and_is_ended(
     home = made(tmp_path).home
     pid = hanging(tmp_path, monkeypatch)
     with pytest.raises(PulseError, match="git head did not end within 1 s"):
-        await GitChild(home, timeout=1.0).head()
+        await GitClient(home, timeout=1.0).head()
     await until(lambda: not lives(int(pid.read_text())))
 
 
@@ -123,7 +109,7 @@ async def test_whoever_is_cancelled_leaves_nobody_behind(
 ) -> None:
     home = made(tmp_path).home
     pid = hanging(tmp_path, monkeypatch)
-    asking = asyncio.ensure_future(GitChild(home).head())
+    asking = asyncio.ensure_future(GitClient(home).head())
     await until(pid.exists)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -131,16 +117,16 @@ async def test_whoever_is_cancelled_leaves_nobody_behind(
     await until(lambda: not lives(int(pid.read_text())))
 
 
-async def test_a_child_that_says_nothing_is_told_of_by_its_last_words(
+async def test_a_child_that_says_nothing_is_told_of_by_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(PulseError, match="git head ended without an answer: it said nothing"):
-        await GitChild(tmp_path).head()
+    with pytest.raises(PulseError, match="git head ended with status 1"):
+        await GitClient(tmp_path).head()
 
 
 def test_the_daemons_side_knows_nothing_of_gitpython() -> None:
-    program = "import sys, pulse_adapters.git.asking; print('git' in sys.modules)"
+    program = "import sys, pulse_adapters.git.git_client; print('git' in sys.modules)"
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )

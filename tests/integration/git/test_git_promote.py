@@ -137,7 +137,7 @@ def test_many_at_the_same_moment_have_one_winner(tmp_path: Path) -> None:
     for number in range(4):
         edited(repository, f"rules/r{number}.py")
         candidates.append(repository.candidate(f"number {number}", ADA))
-    argv = [sys.executable, "-m", "pulse_adapters.git.child", str(repository.home), "point-main"]
+    argv = [sys.executable, "-m", "pulse_adapters.git.worker", str(repository.home), "point-main"]
     racing = [subprocess.Popen([*argv, one, before], stdout=subprocess.PIPE) for one in candidates]
     for one in racing:
         one.communicate(timeout=60)

@@ -21,7 +21,9 @@ WAYS = {
     "compression a turn later": "create\ncompress\ndelaycompress",
     "keeping none": "rotate 0\ncreate",
 }
-pytestmark = pytest.mark.skipif(LOGROTATE is None, reason="logrotate is not installed")
+pytestmark = pytest.mark.skipif(
+    LOGROTATE is None, reason="logrotate is not installed; to have it tested: apt-get install logrotate"
+)
 
 
 class Rotation:

@@ -83,7 +83,7 @@ class Asked:
 @contextmanager
 def measuring(home: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     """The metrics process; its standard input is its life."""
-    argv = [sys.executable, "-m", "upulse_cli.measuring", "--home", str(home), *words]
+    argv = [sys.executable, "-m", "upulse_cli.metrics_process", "--home", str(home), *words]
     child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield child

@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from pulse_adapters.metrics.heartbeat import beaten
+from pulse_adapters.metrics.sidecars import Heartbeat
 from pulse_core.settings import HeartbeatSettings
 from tests.integration.metrics.metrics_scene import free_port, receiving
-from upulse_cli.companions import Heartbeat
 
 
 @asynccontextmanager
@@ -108,8 +108,8 @@ def last_word(one: psutil.Process) -> str:
 async def test_a_child_that_is_killed_or_stopped_is_replaced(
     beats: tuple[int, list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("upulse_cli.companions.MARGIN_S", 0.2)
-    monkeypatch.setattr("upulse_cli.companions.ANSWER_S", 0.2)
+    monkeypatch.setattr("pulse_adapters.metrics.sidecars.MARGIN_S", 0.2)
+    monkeypatch.setattr("pulse_adapters.metrics.sidecars.ANSWER_S", 0.2)
     port, got = beats
     body = Body()
     async with beating(body.heart(f"http://127.0.0.1:{port}/")):

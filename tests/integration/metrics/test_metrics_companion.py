@@ -7,11 +7,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pulse_adapters.config.home import Home
+from pulse_adapters.metrics import sidecars
 from pulse_adapters.metrics.companion import Companion, companion
+from pulse_adapters.metrics.sidecars import complained, is_wanted, keep_measuring, measuring, one_life
 from pulse_core.settings import MetricsSettings
-from upulse_cli import companions
-from upulse_cli.companions import complained, is_wanted, keep_measuring, measuring, one_life
 
 
 def python(code: str) -> tuple[str, ...]:
@@ -123,11 +122,11 @@ async def test_one_that_ends_at_once_is_started_less_and_less_often(
         return "ended with exit 1"
 
     said: list[str] = []
-    monkeypatch.setattr(companions, "one_life", over)
+    monkeypatch.setattr(sidecars, "one_life", over)
     monkeypatch.setattr("asyncio.sleep", noted)
     metrics = MetricsSettings(listen="127.0.0.1:1")
     with pytest.raises(asyncio.CancelledError):
-        await keep_measuring(Home(tmp_path), metrics, lambda whose, words: said.append(words))
+        await keep_measuring(tmp_path, metrics, lambda whose, words: said.append(words))
     assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
     assert set(said) == {"its process ended with exit 1; it is started again"}
 
@@ -136,7 +135,7 @@ def test_every_setting_of_metrics_reaches_the_process(tmp_path: Path) -> None:
     metrics = MetricsSettings.model_validate(
         {"listen": "127.0.0.1:9464", "textfile": "/x.prom", "every": "90s", "otlp": "http://127.0.0.1:4318/"}
     )
-    words = measuring(Home(tmp_path), metrics)
+    words = measuring(tmp_path, metrics)
     assert words[-10:] == (
         *("--home", str(tmp_path), "--every", "90.0", "--listen", "127.0.0.1:9464"),
         *("--textfile", "/x.prom", "--otlp", "http://127.0.0.1:4318/"),

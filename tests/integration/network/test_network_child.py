@@ -9,7 +9,6 @@ from typing import Literal
 import pytest
 
 from pulse_adapters.network import prober as room
-from pulse_adapters.network.child import Child
 from pulse_adapters.network.prober import ChildProber
 from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from tests.integration.network.network_servers import OK, page_server, says, stalls
@@ -131,14 +130,17 @@ async def test_closing_ends_the_child_and_tells_who_waits(prober: ChildProber) -
         assert not lives(pid)
 
 
-async def test_the_child_ends_by_itself_when_its_daemon_is_gone() -> None:
-    child = Child(lambda _: None, lambda: None)
-    try:
-        asyncio.get_running_loop().remove_reader(child._channel.fileno())
-        child._channel.close()  # as the kernel does when the daemon dies
-        await dead(child.pid)
-    finally:
-        child.close()
+async def test_nonsense_of_the_child_is_its_own_fault_and_another_one_is_asked(
+    prober: ChildProber, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One that answers what nobody understands is ended, as one that dies is."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os\nbody = b'{\"id\": -1, \"took_ms\": 1}'\nos.write(3, len(body).to_bytes(4, 'big') + body)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    async with page_server(says(OK)) as port:
+        answer = await prober.ask(page(port))
+    assert answer == ProbeResult(Trouble.UNASKED, "the process that asks died, and another one after it")
 
 
 async def test_the_child_is_small(prober: ChildProber) -> None:

@@ -1,10 +1,8 @@
 """Messages on their real way: a child process, Apprise, and an HTTP server that may behave badly."""
 
 import asyncio
-import json
 import logging
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +12,10 @@ import pytest
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.notify.executor import Notify
-from pulse_adapters.notify.transport import PROGRAM, ChildTransport
+from pulse_adapters.notify.transport import DELIVER, ChildTransport, Delivered
+from pulse_adapters.workers.conversation import conversation
+from pulse_adapters.workers.environment import passed_on
+from pulse_adapters.workers.worker import Program, module
 from pulse_core.actions.notices import NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -33,7 +34,7 @@ def box() -> Iterator[Postbox]:
 
 
 def children() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if PROGRAM[-1] in words(one)]
+    return [one for one in psutil.Process().children() if DELIVER in words(one)]
 
 
 def words(one: psutil.Process) -> list[str]:
@@ -85,7 +86,7 @@ async def test_a_child_that_is_killed_on_the_way_is_an_answer_too(box: Postbox) 
     await asyncio.to_thread(box.came.wait, 30)
     (child,) = children()
     child.kill()
-    assert await sending == ["what delivers it was killed by SIGKILL"]
+    assert await sending == ["what delivers it was ended by SIGKILL"]
 
 
 async def test_who_calls_it_back_ends_it(box: Postbox) -> None:
@@ -98,34 +99,49 @@ async def test_who_calls_it_back_ends_it(box: Postbox) -> None:
     assert children() == []
 
 
-HALF = "import os,sys; sys.stdin.read(); print('[0, \"\"]', flush=True); print('oh', flush=True); os._exit(3)"
-ENDLESS = "import sys; sys.stdin.read(); print('x' * 10**6); sys.stdin.read()"
+CHILD = "import os, time\nfrom pulse_adapters.workers import child_side\nchild_side.begin()\nnext(child_side.requests())\n"
+HALF = 'child_side.send({"number": 0, "why": ""})\nprint("oh", flush=True)\nos._exit(3)'
+ENDLESS = 'os.write(3, b"x" * 10**6)\ntime.sleep(9876)'
+FORGED = 'child_side.send({"number": "zero", "why": ""})\ntime.sleep(9876)'
+
+
+def python(code: str) -> Program:
+    return Program((sys.executable, "-c", CHILD + code), passed_on())
 
 
 @pytest.mark.parametrize(
     ("program", "answers"),
     [
-        ((sys.executable, "-c", HALF), ["", "what delivers it ended with exit 3: oh"]),
-        ((sys.executable, "-c", ENDLESS), ["what delivers it talks without end"] * 2),
-        (("/bin/true",), ["what delivers it ended with exit 0"] * 2),
+        (python(HALF), ["", "what delivers it ended with status 3: oh"]),
         (
-            ("/no/such/program",),
+            python(ENDLESS),
+            ["what delivers it said a message of 2,021,161,080 bytes; at most 1,048,576 are taken"] * 2,
+        ),
+        (
+            python(FORGED),
+            ["what delivers it said number: 'zero' instead of a whole number from 0 to 9.22337e+18"] * 2,
+        ),
+        (Program(("/bin/true",), {}), ["what delivers it ended with status 0"] * 2),
+        (
+            Program(("/no/such/program",), {}),
             ["what delivers it cannot be started (No such file or directory)"] * 2,
         ),
     ],
 )
 async def test_whatever_the_child_does_each_letter_has_its_answer(
-    program: tuple[str, ...], answers: list[str]
+    program: Program, answers: list[str]
 ) -> None:
     letters = [OutgoingMessage("json://127.0.0.1:1/", "t" * 100_000, "b")] * 2
     assert await ChildTransport(program=program).deliver(letters) == answers
 
 
-def test_a_child_whose_daemon_is_gone_ends_itself(box: Postbox) -> None:
+async def test_a_child_whose_daemon_is_gone_ends_itself(box: Postbox) -> None:
     box.manners["drips"] = drip
     order = {"seconds": 3, "letters": [to(box, "drips")._asdict()]}
-    done = subprocess.run(PROGRAM, input=json.dumps(order).encode(), timeout=60)
-    assert done.returncode == -14  # SIGALRM
+    async with conversation(module(DELIVER), Delivered) as child:
+        child.tell(order)
+        assert await child.next() is None
+        assert await child.end() == "was ended by SIGALRM"
 
 
 async def test_no_secret_is_told(box: Postbox) -> None:
@@ -146,8 +162,9 @@ async def test_no_secret_stands_in_a_command_line(box: Postbox) -> None:
 
 async def test_without_apprise_it_is_said_how_to_get_it(tmp_path: Path) -> None:
     (tmp_path / "apprise.py").write_text("raise ImportError")
-    program = (sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
-               "from pulse_adapters.notify.deliver import main; main()")  # fmt: skip
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
+    code += "from pulse_adapters.notify.deliver import main; main()"
+    program = Program((sys.executable, "-c", code), passed_on())
     (why,) = await ChildTransport(program=program).deliver([OutgoingMessage("json://127.0.0.1:1/", "t", "b")])
     assert why.endswith("install it with: pip install 'upulse[notify]'")
 

@@ -184,7 +184,11 @@ ATTACKS = {
         exact=False,
     ),
     "answers an effect that never was checked": attack(
-        "return Verdict((Effect.model_construct(action=7),))", says="ValidationError", exact=False
+        "return Verdict((Effect.model_construct(action=7, key='k'),))", says="action or key is no text", exact=False
+    ),
+    "answers an effect that only the daemon finds wrong": attack(
+        "return (await inner(prev, curr)).plus(Effect.model_construct(action='note', key='k', params=7))",
+        says="ValidationError: params: ", exact=False,
     ),
     "notes without end": attack("return Verdict(notes=('x',) * 10**5)", says="100,000 notes", exact=False),
     "notes half a character": attack("return Verdict(notes=('\\ud800',))", whose=""),

@@ -9,7 +9,7 @@ from typing import Any
 
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.ports import FoldResult, History, Hosts, Revision, UserProjectionState
@@ -51,7 +51,7 @@ def place_of(source: str, mark: str = HERE) -> str:
 def at(tick: int, state: State | None = None, **more: Any) -> Snapshot:
     """A snapshot, one second after the one before."""
     now = Moment(10**15 + tick * 10**6, "boot", tick * 10**6)
-    return Snapshot(tick, now, more.pop("settings", SETTINGS), state=state or State(), **more)
+    return Snapshot(tick, now, more.pop("settings", SETTINGS), state=state or FOLD.start, **more)
 
 
 def history_of(events: Sequence[Event]) -> History:
@@ -67,7 +67,7 @@ def history_of(events: Sequence[Event]) -> History:
 
 def grown(events: Sequence[Event]) -> State:
     """What the log says after these events."""
-    return FOLD(State(), events)
+    return FOLD(FOLD.start, events)
 
 
 @asynccontextmanager

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ErrorReported, Paused
 from pulse_core.ports import CannotLoad, EngineFault, UserProjectionState
-from pulse_core.projections import State
 from tests.events import event
 from tests.integration.rule_host.rule_host_engines import (
     at,
@@ -98,7 +98,7 @@ async def test_its_version_changes_with_its_code_but_not_with_a_comment(tmp_path
 async def test_what_is_provisional_is_not_kept(tmp_path: Path) -> None:
     async with host_supervisor(written(tmp_path, SHOWS, COUNTS)) as host:
         host.feed([error(1)])
-        await folded(host, 2, state=replace(State(), provisional=1))
+        await folded(host, 2, state=replace(FOLD.start, provisional=1))
         assert await host.keep() == {}
         await folded(host, 3, state=grown([error(1)]))
         assert {name: one.seq for name, one in (await host.keep()).items()} == {"counts": 1, "last": 1}
@@ -236,10 +236,10 @@ async def test_a_revision_without_an_engine_is_not_loaded(tmp_path: Path) -> Non
 async def test_a_python_that_cannot_start_is_a_reason_not_to_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pulse_adapters.rule_host.process.ARGV", ("/bin/false",))
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(CannotLoad, match="its host ended with status 1"):
         await ChildHosts().start(written(tmp_path, SHOWS), at(1), history_of(()), {})
-    monkeypatch.setattr("pulse_adapters.rule_host.process.ARGV", ("/nonexistent",))
+    monkeypatch.setattr(sys, "executable", "/nonexistent")
     with pytest.raises(CannotLoad, match="no rule host can be started"):
         await ChildHosts().start(written(tmp_path, SHOWS), at(1), history_of(()), {})
 

@@ -14,18 +14,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pulse_adapters.child.frames import packed
-from pulse_adapters.rule_host.child_output import ChildOutput
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.snapshot_delta import SnapshotDelta
-from pulse_core.capabilities import FOLD
+from pulse_adapters.workers.host_messages import encode
+from pulse_adapters.workers.output import Output
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, ErrorReported
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports import EngineFault, FoldResult
-from pulse_core.projections import Snapshot, State
+from pulse_core.projections import Snapshot
 from pulse_core.rules import Inner, compose
 from pulse_core.settings import Settings
 from tests.events import event, histories
@@ -109,7 +109,7 @@ def without_time(layers: Sequence[LayerOutcome]) -> list[LayerOutcome]:
 def ticks(events: Sequence[Event], cuts: Sequence[int], readings: Sequence[int]) -> list[Snapshot]:
     """Snapshots over a history that is cut at these rows; each tick brings some samples."""
     rows = sorted({0, *(cut for cut in cuts if cut <= len(events)), len(events)})
-    projected, windows, number = State(), dict[str, Window](), 0
+    projected, windows, number = FOLD.start, dict[str, Window](), 0
     made = [at(1)]
     for tick, (first, last) in enumerate(pairwise([0, *rows]), 2):
         projected = FOLD(projected, events[first:last], last)
@@ -172,8 +172,8 @@ async def compared(
 
 
 async def test_a_fault_names_rule_and_line(tmp_path: Path) -> None:
-    async with host_supervisor(written(tmp_path, SAMPLE_RULES), at(1, replace(State(), seq=4))) as host:
-        insight = await folded(host, 2, state=replace(State(), seq=5))
+    async with host_supervisor(written(tmp_path, SAMPLE_RULES), at(1, replace(FOLD.start, seq=4))) as host:
+        insight = await folded(host, 2, state=replace(FOLD.start, seq=5))
     line = SAMPLE_RULES.splitlines().index('        raise ValueError(f"row {curr.state.seq}")') + 2
     assert [(fault.whose, fault.message) for fault in insight.faults] == [
         ("rule:raises", f"ValueError: row 5 (rules/own.py:{line})")
@@ -196,7 +196,7 @@ def test_only_what_is_new_crosses() -> None:
     assert message["windows"] == {"a": (11, [(11, fresh.moment, fresh.data)]), "b": (0, ())}
     assert message["events"] == [error(1001)]
     assert "settings" not in message
-    assert len(packed(message)) < 500
+    assert len(encode(message)) < 500
     again = news.of(replace(curr, tick=3))
     assert (again["windows"], again["events"]) == ({}, [])
 
@@ -312,7 +312,7 @@ async def test_a_host_that_ends_is_quoted(tmp_path: Path) -> None:
 async def test_of_a_flood_the_end_is_kept_and_the_rest_is_counted() -> None:
     read, write = os.pipe()
     os.set_blocking(write, False)
-    output, sent = ChildOutput(read), 0
+    output, sent = Output(read), 0
     try:
         while output.dropped < 200_000:
             with suppress(BlockingIOError):

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.child.numbers import NUMBERS
-from pulse_adapters.child.run_as import RunAs
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sandbox import landlock, seccomp
+from pulse_adapters.workers.run_as import RunAs
+from pulse_adapters.workers.syscall_numbers import NUMBERS
 from pulse_core.ports import Loaded
 from tests.integration.rule_host.rule_host_engines import folded, host_supervisor, rule, written
 from tests.processes import child_of_test
@@ -255,7 +255,7 @@ async def test_it_dies_with_its_parent(tmp_path: Path) -> None:
     revision = written(tmp_path, rule("sum(range(10**13))"))
     code = f"""
 import asyncio, os, signal
-from pulse_adapters.child.run_as import RunAs
+from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.ports import Revision
 from tests.integration.rule_host.rule_host_engines import at, history_of

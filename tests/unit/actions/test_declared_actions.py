@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_core.actions import BUILT_IN, ActionDeclaration, complaint, declared
+from pulse_core.actions import BUILT_IN, ActionDeclaration
+from pulse_core.composition import complaint, declared
 from pulse_core.daemon import CurrentSettings
 from pulse_core.engine.rollback_engine import RollbackEngine
 from pulse_core.model.actions import OUTWARD

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulse_core.actions.reserved_keys import is_reserved
+from pulse_core.composition import is_reserved
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ import pytest
 from pulse_core.app.compute_status import process_status
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
-from pulse_core.projections import Processes, ProcessHistory, Silence, Silences, Snapshot, State
-from pulse_core.settings import Settings, SilenceSettings
+from pulse_core.projections import Processes, ProcessHistory, Snapshot, State
+from pulse_core.settings import Settings
+from pulse_core.silences.projection import SILENCES, Silence, Silences
+from pulse_core.silences.settings import SilenceSettings
 
 SECOND, MINUTE = 1_000_000, 60_000_000
 NOW = Moment(10**15, "boot", 200 * SECOND)
@@ -18,7 +20,7 @@ def standing(history: ProcessHistory, *silences: Silence, windows: tuple[Silence
     settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
     settings = settings.model_copy(update={"silence": windows})
     held = Silences({str(number): one for number, one in enumerate(silences)})
-    facts = State(processes=Processes({"p": history}), silences=held)
+    facts = State(processes=Processes({"p": history}), parts={SILENCES.name: held})
     return process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts))
 
 

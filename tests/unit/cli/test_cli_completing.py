@@ -8,9 +8,8 @@ from typer.main import get_command
 
 from pulse_adapters.config.home import Home
 from pulse_core.model.errors import PulseError
-from pulse_core.model.kinds import SETTLING as SETTLING_KINDS
 from upulse_cli.app import app
-from upulse_cli.candidates import SETTLING, SOURCES
+from upulse_cli.candidates import SOURCES
 from upulse_cli.commands.completion import SHELLS
 from upulse_cli.completing import Candidate, candidates, split
 
@@ -126,10 +125,6 @@ def test_every_source_is_of_a_parameter_that_there_is() -> None:
             yield from parameters(one, (*path, name))
 
     assert SOURCES.keys() <= set(parameters(ROOT, ()))
-
-
-def test_the_settling_kinds_are_those_of_the_model() -> None:
-    assert set(SETTLING) == set(SETTLING_KINDS)
 
 
 def test_every_shell_has_its_script() -> None:

@@ -6,24 +6,25 @@ from datetime import UTC, datetime
 import pytest
 import typer
 
-from upulse_cli.moments import Since, ago, duration, local, since, took
+from pulse_core.ports.readers import EventQuery
+from upulse_cli.moments import ago, duration, local, since, took
 
 
 def test_a_number_means_after_that_row() -> None:
-    assert since("17") == Since(seq=17)
+    assert since("17") == EventQuery(since_seq=17)
 
 
 @pytest.mark.parametrize("text", ["10m", "10m ago"])
 def test_a_duration_means_that_long_ago(text: str) -> None:
     before = time.time_ns() // 1000
-    found = since(text).at
+    found = since(text).since_at
     assert found is not None
     assert 0 <= found - (before - 600_000_000) < 60_000_000
 
 
 def test_a_time_with_a_zone_is_that_time() -> None:
     assert since("2026-01-31T08:15:00+00:00") == since("2026-01-31T08:15:00Z")
-    assert since("2026-01-31T08:15:00Z").at == 1769847300_000_000
+    assert since("2026-01-31T08:15:00Z").since_at == 1769847300_000_000
 
 
 def test_a_time_without_a_zone_is_local() -> None:

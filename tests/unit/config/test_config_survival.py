@@ -8,6 +8,7 @@ import pytest
 
 from pulse_adapters.config.file import load
 from pulse_adapters.config.settings_check import validate
+from pulse_core.llm.settings import ENDPOINTS
 from pulse_core.settings import Bound, DiskBound, Settings, parse_duration
 
 WRITTEN = """\
@@ -54,7 +55,7 @@ def test_the_settings_of_every_room_load_as_they_are_written(tmp_path: Path) -> 
     assert settings.resources.sessions.keep == parse_duration("7d")
     assert settings.network.dns == ("one.example", "two.example")
     assert settings.network.http == ("http://127.0.0.1:18080/",)
-    (llm,), (log,) = settings.llm, settings.log
+    (llm,), (log,) = ENDPOINTS.of(settings), settings.log
     assert (llm.url, llm.restart) == ("http://127.0.0.1:4000/health/liveliness", "litellm")
     assert (log.path, log.keywords) == ("/var/log/agent/*.log", ("ERROR", "Traceback"))
     assert settings.notify.urls == ("env:PULSE_NOTIFY_URL",)

@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from pulse_core.actions.reserved_keys import BUDGET, is_reserved
+from pulse_core.actions.reserved_keys import BUDGET
+from pulse_core.composition import is_reserved
 from pulse_core.engine.effect_filter import apart
+from pulse_core.llm import endpoint
 from pulse_core.model.actions import ARCHIVE_SESSIONS, CLEAN_PATHS, ROLLBACK_ENGINE, STOP_PROCESS
 from pulse_core.model.kinds import Effect, EffectAcked
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports import FoldResult
-from pulse_core.rules.survival import endpoint, rollback
+from pulse_core.rules.survival import rollback
 from pulse_core.rules.survival.process_status import restart_key
 from pulse_core.rules.survival.shortage import keys_of
 from pulse_core.testing import Story, given

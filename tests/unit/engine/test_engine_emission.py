@@ -10,6 +10,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.ports import FoldResult
 from pulse_core.projections import Snapshot, State
 from pulse_core.projections.effects import Effects
+from pulse_core.rules import Inner
 from pulse_core.tick import RuleFolds
 
 WISH = Effect(action="notify", key="my:wish", params={"title": "a", "text": "b"}, rule="own")
@@ -28,7 +29,7 @@ class Log:
 
 
 async def wishing(prev: Snapshot, curr: Snapshot) -> FoldResult:
-    return FoldResult(Verdict((WISH,)), commit="abc")
+    return FoldResult(Verdict((WISH.model_copy(update={"tick": curr.tick}),)), commit="abc")
 
 
 def at(tick: int, effects: Effects | None = None) -> Snapshot:
@@ -71,3 +72,17 @@ async def test_a_fold_says_who_was_asked_and_what_was_really_recorded() -> None:
     folded = await RuleFolds((), wishing, Log(refused=["my:wish"]), int).whole(at(1), at(1))
     assert (folded.engine, folded.emitted) == ("abc", ())
     assert (await RuleFolds((), None, Log(), int).whole(at(1), at(1))).engine == NOBODY
+
+
+async def decorating(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """A survival rule that changes what comes from inside, and so copies it."""
+    verdict = await inner(prev, curr)
+    changed = (one.model_copy(update={"reason": "looked at"}) for one in verdict.effects)
+    return replace(verdict, effects=tuple(changed))
+
+
+async def test_what_a_survival_rule_copies_is_still_the_engines_and_is_emitted() -> None:
+    log = Log()
+    folded = await RuleFolds((decorating,), wishing, log, int).whole(at(1), at(1))
+    assert log.taken == [("my:wish", 1)]
+    assert [(one.rule, one.reason, one.survival) for one in folded.emitted] == [("own", "looked at", False)]

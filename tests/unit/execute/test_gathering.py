@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.execute.notice_batching import MOST, NoticeBatch, gathered, held_back
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
@@ -17,7 +17,6 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
-from pulse_core.projections import State
 from pulse_core.settings import Settings
 from tests.events import SECOND, event
 
@@ -58,12 +57,12 @@ class Post:
         self.say(at, told, "network")
 
     def at(self, seconds: float) -> NoticeBatch:
-        facts, mono = FOLD(State(), self.events), round(seconds * SECOND)
+        facts, mono = FOLD(FOLD.start, self.events), round(seconds * SECOND)
         now = Moment(10**15 + mono, "boot", mono)
         return gathered(tuple(facts.effects.open.values()), facts, self.settings, now)
 
     def why(self, seconds: float) -> str:
-        facts, mono = FOLD(State(), self.events), round(seconds * SECOND)
+        facts, mono = FOLD(FOLD.start, self.events), round(seconds * SECOND)
         return held_back(facts, self.settings, Moment(10**15 + mono, "boot", mono))
 
     def leaving(self, seconds: float) -> list[str]:

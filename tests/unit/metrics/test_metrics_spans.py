@@ -9,9 +9,7 @@ import pytest
 from pulse_adapters.metrics.spans import EffectStep, Span, TickSpan, effect_spans, tick_spans
 from pulse_adapters.metrics.tracing import MOST, Batch, ExportPosition, PositionFile, Tracing
 from pulse_core.model.errors import LogUnavailable
-from pulse_core.model.kinds import SETTLING
 from pulse_core.model.moment import Moment
-from upulse_cli import traced
 
 NOON = 1_800_000_000_000_000
 
@@ -104,10 +102,6 @@ def test_a_payload_that_was_redacted_makes_a_poorer_span() -> None:
 
 def test_the_same_rows_give_the_same_ids() -> None:
     assert spans(BEGUN, ACKED) == spans(BEGUN, ACKED)
-
-
-def test_what_settles_an_effect_is_what_the_model_says() -> None:
-    assert frozenset(traced.SETTLING) == SETTLING
 
 
 @dataclass

@@ -1,25 +1,68 @@
-"""Kinds of events: found by being defined, checked on the way in."""
+"""Kinds of events: registered from explicit lists, checked on the way in."""
+
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 
 import pytest
 
+from pulse_core.capability import Capability
+from pulse_core.composition import LOADED
+from pulse_core.model import kinds
+from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import Refused, UnknownName
-from pulse_core.model.kinds import Effect, EffectAcked, ErrorReported
-from pulse_core.model.payload import KINDS, Payload, Role, decode, encode, parse
+from pulse_core.model.kinds import (
+    Effect,
+    EffectAcked,
+    EffectCancelled,
+    EffectFailed,
+    EffectUnknown,
+    ErrorReported,
+)
+from pulse_core.model.payload import KINDS, Payload, Role, decode, encode, parse, register
 
 
-def test_a_kind_is_known_by_being_defined() -> None:
-    class Tested(Payload, kind="only-in-this-test"):
+def kinds_in(module: ModuleType) -> list[type[Payload]]:
+    """Every kind that the module defines."""
+    found = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Payload)]
+    return [one for one in found if one.__module__ == module.__name__]
+
+
+def test_every_kind_of_the_core_is_registered() -> None:
+    assert kinds_in(kinds) == list(kinds.CORE)
+    assert all(KINDS[kind.kind] is kind for kind in kinds.CORE)
+
+
+@pytest.mark.parametrize("capability", LOADED, ids=lambda one: str(one.name))
+def test_every_kind_of_a_capability_is_registered(capability: Capability) -> None:
+    if find_spec(f"pulse_core.{capability.name}.events") is None:
+        assert capability.kinds == ()
+        return
+    assert kinds_in(import_module(f"pulse_core.{capability.name}.events")) == list(capability.kinds)
+
+
+def test_a_kind_that_nobody_registered_is_not_recorded() -> None:
+    class Forgotten(Payload, kind="only-in-this-test"):
         """A kind of this test."""
 
-    try:
-        assert decode("only-in-this-test", "{}") == Tested()
-    finally:
-        del KINDS["only-in-this-test"]
+    with pytest.raises(TypeError, match="'only-in-this-test' is not registered; name it in the kinds"):
+        encode(Forgotten())
 
 
 def test_two_kinds_cannot_share_a_name() -> None:
+    class Twin(Payload, kind="effect-acked"):
+        """A kind of this test."""
+
     with pytest.raises(TypeError, match="taken by EffectAcked"):
-        type("Twin", (Payload,), {}, kind="effect-acked")
+        register((Twin,))
+
+
+def test_a_kind_is_not_called_unknown_before_all_are_registered() -> None:
+    asked = "from pulse_core.model.payload import decode; decode('silence-added', '{}')"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, timeout=60)
+    assert "import pulse_core.composition first" in done.stderr
 
 
 def test_every_kind_is_kebab_case_and_says_what_it_is() -> None:
@@ -78,3 +121,7 @@ def test_only_the_daemon_may_say_how_an_effect_went() -> None:
         "silence-added",
         "silence-removed",
     }
+
+
+def test_what_settles_an_effect_are_kinds_that_there_are() -> None:
+    assert {KINDS[kind] for kind in SETTLING} == {EffectAcked, EffectFailed, EffectUnknown, EffectCancelled}

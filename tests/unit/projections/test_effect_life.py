@@ -2,10 +2,10 @@
 
 import pytest
 
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Payload
-from pulse_core.projections import Effects, Phase, State
+from pulse_core.projections import Effects, Phase
 from pulse_core.projections.effects import MOVES, OPEN, after
 from tests.events import OUTCOMES, event
 
@@ -87,6 +87,6 @@ def test_an_effect_by_hand_whose_params_speak_of_a_tick_counts_against_no_budget
 def test_params_that_name_another_action_are_no_effect_of_it() -> None:
     params = {"action": "notify", "process": "gateway", "words": ["restart-process", "stop-process"]}
     wish = event(1, Effect(action="note", key="k", params=params), "k")
-    state = FOLD(State(), [wish])
+    state = FOLD(FOLD.start, [wish])
     assert state.notices.open == {}
     assert (state.processes.restarting, state.processes.stopping) == ({}, {})

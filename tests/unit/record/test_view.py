@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulse_adapters.memory import MemoryCheckpoints, MemoryLog
-from pulse_core.capabilities import FOLD
+from pulse_core.composition import FOLD
 from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.event import Draft, Event, Head
 from pulse_core.model.kinds import Effect, EffectExecuting, Paused, ProcessUp
@@ -49,12 +49,12 @@ def told(story: Story, log: MemoryLog | None = None) -> None:
 
 
 async def whole(log: MemoryLog) -> State:
-    return await advanced(log, State(), log.head.seq)
+    return await advanced(log, FOLD.start, log.head.seq)
 
 
 def test_a_checkpoint_and_what_came_after_it_is_the_whole() -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
-        await checkpoint(log, checkpoints, await advanced(log, State(), 31))
+        await checkpoint(log, checkpoints, await advanced(log, FOLD.start, 31))
         state = await restored(log, await checkpoints.load())
         assert state.seq == 31
         assert await advanced(log, state, log.head.seq) == await whole(log)
@@ -64,7 +64,7 @@ def test_a_checkpoint_and_what_came_after_it_is_the_whole() -> None:
 
 def test_without_checkpoints_everything_is_folded() -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
-        assert await restored(log, await checkpoints.load()) == State()
+        assert await restored(log, await checkpoints.load()) == FOLD.start
 
     told(story)
 
@@ -75,7 +75,7 @@ def test_a_checkpoint_of_another_log_is_not_believed() -> None:
         other = MemoryLog(Steps(), host="another")
         for _ in range(80):
             await other.append(Draft(Paused()))
-        assert await restored(other, await checkpoints.load()) == State()
+        assert await restored(other, await checkpoints.load()) == FOLD.start
 
     told(story)
 
@@ -83,7 +83,7 @@ def test_a_checkpoint_of_another_log_is_not_believed() -> None:
 def test_a_checkpoint_beyond_the_log_is_not_believed() -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
         await checkpoint(log, checkpoints, await whole(log))
-        assert await restored(MemoryLog(Steps()), await checkpoints.load()) == State()
+        assert await restored(MemoryLog(Steps()), await checkpoints.load()) == FOLD.start
 
     told(story)
 
@@ -117,12 +117,12 @@ Spoil = Callable[[Checkpoint], Checkpoint]
 def test_a_projection_whose_checkpoint_is_none_is_folded_anew_alone(spoil: Spoil) -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
         assert isinstance(log, Reads)
-        await checkpoint(log, checkpoints, await advanced(log, State(), 31))
+        await checkpoint(log, checkpoints, await advanced(log, FOLD.start, 31))
         kept = await checkpoints.load()
         log.asked.clear()
         state = await restored(log, {**kept, "effects": spoil(kept["effects"])})
         assert log.asked == [(0, EFFECTS.kinds, 31)]
-        assert state == await advanced(log, State(), 31)
+        assert state == await advanced(log, FOLD.start, 31)
 
     told(story, Reads())
 
@@ -147,12 +147,12 @@ def test_projections_that_stand_at_different_rows_catch_up_to_the_furthest(
     rows = [min(row, len(history)) for row in rows]
     kept = {}
     for projection, row in zip(CORE, rows, strict=True):
-        value = FOLD(State(), history[:row]).of(projection)
+        value = FOLD(FOLD.start, history[:row]).of(projection)
         kept[projection.name] = Checkpoint(projection.version, Head(row), projection.dump(value))
     catch_up = FOLD.resume(kept)
     for gap in catch_up.gaps():
         catch_up.take([row for row in history if gap.since < row.seq <= gap.upto and row.kind in gap.kinds])
-    assert catch_up.state == FOLD(State(), history[: max(rows)], upto=max(rows))
+    assert catch_up.state == FOLD(FOLD.start, history[: max(rows)], upto=max(rows))
 
 
 def test_checkpoints_beyond_a_row_are_not_used_for_it() -> None:
@@ -160,7 +160,7 @@ def test_checkpoints_beyond_a_row_are_not_used_for_it() -> None:
     late = {one.name: Checkpoint(one.version, Head(9), one.dump(one.empty)) for one in CORE}
     assert FOLD.resume(late, early, upto=8).state.seq == 3
     assert FOLD.resume(late, early, upto=9).state.seq == 9
-    assert FOLD.resume(late, early, upto=2).state == State()
+    assert FOLD.resume(late, early, upto=2).state == FOLD.start
 
 
 def test_what_is_provisional_is_not_checkpointed() -> None:
@@ -183,7 +183,7 @@ def test_the_view_is_the_fold_however_the_news_came(history: list[Event], sizes:
         view()
         rest = rest[size:]
     view.hear(rest)
-    assert view() == FOLD(State(), history)
+    assert view() == FOLD(FOLD.start, history)
 
 
 @given(histories, st.integers(0, 60))
@@ -194,7 +194,7 @@ def test_the_view_forgets_a_supposition_once_it_is_recorded(history: list[Event]
     view.imagine([row._replace(seq=row.seq + 1_000) for row in late])
     imagined = view()
     view.hear(late)
-    assert view() == FOLD(State(), history)
+    assert view() == FOLD(FOLD.start, history)
     assert imagined.processes == view().processes
 
 

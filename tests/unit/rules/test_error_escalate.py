@@ -4,21 +4,18 @@ from typing import Any
 
 import pytest
 
-from pulse_core.model.kinds import (
-    Effect,
-    LogMatched,
-    Paused,
-    ProcessDied,
-    ProcessStopRequested,
-    ProcessUp,
-    SilenceAdded,
-)
+from pulse_core.composition import SURVIVAL
+from pulse_core.model.kinds import Effect, LogMatched, Paused, ProcessDied, ProcessStopRequested, ProcessUp
 from pulse_core.projections.logs import QUIET
-from pulse_core.rules.survival import error_escalate, kill_switch, silence
+from pulse_core.rules.onion import name_of
 from pulse_core.rules.survival.error_escalate import sources
+from pulse_core.rules.survival.kill_switch import kill_switch
 from pulse_core.rules.survival.log_causes import writer
+from pulse_core.silences.events import SilenceAdded
+from pulse_core.silences.rule import silence
 from pulse_core.testing import Story, given
 
+error_escalate = next(rule for rule in SURVIVAL if name_of(rule) == "error_escalate")
 APP, KEY = "/var/log/app.log", "notify:log:/var/log/app.log"
 GATEWAY = {"process": [{"name": "gateway", "start": ["gateway"]}]}
 RESTART = Effect(

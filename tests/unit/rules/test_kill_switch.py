@@ -1,10 +1,10 @@
 """`kill_switch`: nothing is done while Pulse is paused, and it is said what was held back."""
 
+from pulse_core.composition import SURVIVAL
 from pulse_core.model.kinds import Effect, Paused, Resumed
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival import SURVIVAL
 from pulse_core.rules.survival.kill_switch import kill_switch
 from pulse_core.testing import Story, given
 

@@ -133,6 +133,25 @@ def test_effects_bear_the_name_of_the_rule_that_added_them() -> None:
     assert {effect.key: effect.rule for effect in verdict.effects} == {"a": "adds_a", "b": "adds_b"}
 
 
+async def changing(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    verdict = await inner(prev, curr)
+    return Verdict(tuple(one.model_copy(update={"reason": "changed"}) for one in verdict.effects))
+
+
+def test_an_effect_that_is_copied_stays_its_owners() -> None:
+    verdict = folded(changing, adding("a"))
+    assert [(one.rule, one.reason) for one in verdict.effects] == [("adds_a", "changed")]
+
+
+async def forging(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    return (await inner(prev, curr)).plus(Effect(action="note", key="f", rule="somebody", tick=99))
+
+
+def test_nobody_wishes_in_the_name_of_a_rule_that_wished_nothing() -> None:
+    verdict = folded(forging, adding("a"))
+    assert [(one.rule, one.tick) for one in verdict.effects] == [("adds_a", 2), ("forging", 2)]
+
+
 @pytest.mark.parametrize(
     ("rule", "outcome"),
     [(passing, "passed"), (adding("x"), "added"), (dropping, "dropped"), (bypassing, "bypassed")],

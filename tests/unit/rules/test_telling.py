@@ -4,14 +4,17 @@ from itertools import groupby
 
 import pytest
 
+from pulse_core.composition import holds
 from pulse_core.model.kinds import Effect, SettingsLoaded
 from pulse_core.model.payload import encode
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.blast_radius import blast_radius
+from pulse_core.rules.survival.blast_radius import blast_radius_with
 from pulse_core.rules.survival.notices import call_off, named, tell
 from pulse_core.testing import Story, given
+
+blast_radius = blast_radius_with(holds)
 
 KEY = "notify:disk"
 

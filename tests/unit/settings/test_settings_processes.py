@@ -52,7 +52,7 @@ def test_bounds_that_contradict_each_other_are_refused() -> None:
 def test_a_doubled_name_is_told_at_the_second() -> None:
     processes = [process("a"), process("b"), process("a")]
     assert [(fault.place, fault.key) for fault in doubled(processes)] == [(2, "name")]
-    assert disagreements(processes, []) == doubled(processes)
+    assert disagreements(processes) == doubled(processes)
 
 
 def test_a_stranger_is_told_with_the_nearest_name_that_is_not_its_own() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from pulse_core import Event, Projection
+from pulse_core.composition import SURVIVAL
 from pulse_core.model.errors import Refused
 from pulse_core.model.kinds import Effect, ProcessDied, ProcessUp
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival import SURVIVAL
 from pulse_core.testing import Story, given
 
 GATEWAY = {"process": [{"name": "gateway", "start": ["gateway"], "restart": {"backoff": "10s"}}]}

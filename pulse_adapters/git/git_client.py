@@ -1,0 +1,73 @@
+"""How the daemon has the repository changed: by a child that can be killed, one verb a life."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from pulse_adapters.git.author import PULSE
+from pulse_adapters.git.errors import MainMoved
+from pulse_adapters.git.revision_path import objects, revision
+from pulse_adapters.git.tree_hash import is_of
+from pulse_adapters.workers.conversation import ask
+from pulse_adapters.workers.framing import WorkerFault
+from pulse_adapters.workers.worker import module
+from pulse_core.model.errors import PulseError
+from pulse_core.ports import Revision
+
+TIMEOUT_S = 30.0
+GRACE_S = 1.0
+"""How long git has to take its locks away when it is ended."""
+T = TypeVar("T")
+
+
+class Export(NamedTuple):
+    """Where a commit is laid out, and where the altered one of before was put, if there was one."""
+
+    path: str
+    altered: str = ""
+
+
+class WayBack(NamedTuple):
+    """A commit that goes back, laid out, and the branch of what was rejected."""
+
+    commit: str
+    branch: str
+    path: str
+    altered: str = ""
+
+
+class GitClient:
+    """Implements `Revisions`. Each verb raises PulseError with the child's own words."""
+
+    def __init__(self, home: Path, timeout: float = TIMEOUT_S) -> None:
+        self._home, self._timeout = home, timeout
+
+    async def head(self) -> str:
+        """The commit that main is."""
+        return await self._ask("head", str)
+
+    async def ensure(self, commit: str) -> Revision:
+        """The commit's immutable export, as it was committed; no child is needed if it is there."""
+        path = revision(self._home, commit)
+        if await asyncio.to_thread(is_of, path, commit, objects(self._home)):
+            return Revision(commit, str(path))
+        return Revision(commit, *await self._ask("ensure", Export, commit))
+
+    async def point_main(self, commit: str, expected: str) -> None:
+        """Make the commit main if main is `expected`; raises MainMoved."""
+        await self._ask("point-main", Any, commit, expected)
+
+    async def going_back(self, to: str, rejected: str, why: str) -> tuple[Revision, str]:
+        """A commit on top of main with the content of `to`, laid out, and a branch for the rejected one; nothing moves."""
+        message = f"Go back to {to[:12]}: {why or 'somebody asked'}"
+        back = await self._ask("going-back", WayBack, to, rejected, message, PULSE)
+        return Revision(back.commit, back.path), back.branch
+
+    async def _ask(self, verb: str, kind: type[T], *words: str) -> T:
+        program = module("pulse_adapters.git.worker")
+        request = {"home": str(self._home), "verb": verb, "words": words}
+        errors: dict[str, type[PulseError]] = {"MainMoved": MainMoved}
+        try:
+            return await ask(program, request, kind, seconds=self._timeout, gentle=GRACE_S, errors=errors)
+        except WorkerFault as fault:
+            raise PulseError(f"git {verb} {fault}; look at {self._home}") from None

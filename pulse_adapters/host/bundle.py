@@ -1,0 +1,79 @@
+"""Diagnostic bundles: an archive of texts, some of which this machine has, and no more of them than are of use."""
+
+import io
+import json
+import os
+import tarfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import psutil
+
+from pulse_core.app.bundle import BundlePart
+from pulse_core.home import HomeLayout
+
+TAIL = 256 * 1024
+KEPT = 10
+SYSTEM = ("meminfo", "loadavg", "uptime", "mounts", "pressure/cpu", "pressure/memory", "pressure/io")
+
+
+def write_bundle(path: Path, parts: Iterable[BundlePart]) -> list[str]:
+    """Write the bundle, under its name once it is whole; what could not be read, with the reason."""
+    missing: list[str] = []
+    unfinished = path.with_name(f".{path.name}.part")
+    with tarfile.open(unfinished, "w:gz", compresslevel=6) as bundle:
+        for name, part in parts:
+            try:
+                text = part()
+            except Exception as error:  # noqa: BLE001  a part that fails must not keep the others out
+                missing.append(f"{name}: {type(error).__name__}: {error}")
+                continue
+            add(bundle, name, text.encode("utf-8", "replace"))
+        add(bundle, "missing.txt", "\n".join(missing).encode())
+    unfinished.chmod(0o600)
+    with unfinished.open("rb") as whole:
+        os.fsync(whole.fileno())
+    unfinished.replace(path)
+    return missing
+
+
+def add(bundle: tarfile.TarFile, name: str, blob: bytes) -> None:
+    """One file of the bundle."""
+    info = tarfile.TarInfo(f"pulse/{name}")
+    info.size, info.mtime, info.mode = len(blob), int(time.time()), 0o600
+    bundle.addfile(info, io.BytesIO(blob))
+
+
+def machine_parts(home: HomeLayout) -> Iterator[BundlePart]:
+    """The process table, what the kernel says, and the ends of the logs."""
+    yield "processes.jsonl", lambda: "\n".join(processes())
+    for name in SYSTEM:
+        yield f"proc/{name}", lambda name=name: Path("/proc", name).read_text()  # type: ignore[misc]
+    for path in sorted((*home.outputs.glob("*.log"), home.daemon_log)) if home.outputs.exists() else ():
+        yield f"logs/{path.name}", lambda path=path: tail(path)  # type: ignore[misc]
+
+
+def processes() -> Iterator[str]:
+    """The process table; command lines, but nobody's environment."""
+    fields = ["pid", "ppid", "username", "status", "create_time", "memory_info", "num_threads", "cmdline"]
+    for process in psutil.process_iter(fields):
+        told = dict(process.info)
+        told["rss"] = getattr(told.pop("memory_info"), "rss", None)
+        yield json.dumps(told)
+
+
+def tail(path: Path) -> str:
+    """The end of a file."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - TAIL))
+        return file.read().decode("utf-8", "replace")
+
+
+def forget_oldest(directory: Path) -> None:
+    """Keep the newest bundles only, and nothing unfinished."""
+    for unfinished in directory.glob(".*.part"):
+        unfinished.unlink(missing_ok=True)
+    bundles = sorted(directory.glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)
+    for old in bundles[:-KEPT]:
+        old.unlink(missing_ok=True)

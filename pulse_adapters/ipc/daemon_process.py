@@ -1,0 +1,125 @@
+"""The daemon as a process in the background: started, waited for, stopped. (With a unit, systemd does all this.)"""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pulse_adapters.ipc.client import Client
+from pulse_adapters.ipc.daemon_log import last_lines
+from pulse_adapters.ipc.lock import holder
+from pulse_core.home import HomeLayout
+from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
+
+READY = 10.0
+"""Seconds in which a daemon is ready, or is left to go on by itself."""
+
+_STEP = 0.02
+Argv = tuple[str, ...]
+
+
+def serving(home: HomeLayout, *more: str) -> Argv:
+    """The command that is the daemon. `-P`: files where it is started must not pass for Python's own."""
+    return (sys.executable, "-P", "-m", "upulse_cli.serve", "--home", str(home.path), *more)
+
+
+def demand_free(home: HomeLayout) -> None:
+    """Raise HomeBusy if somebody holds the home."""
+    if held := holder(home.lock):
+        raise HomeBusy(str(home.path), held.pid)
+
+
+@dataclass(frozen=True)
+class DaemonProcess:
+    """Implements `BackgroundDaemon`. spell: a line of the daemon's log as people read it; say: tells what takes long."""
+
+    home: HomeLayout
+    spell: Callable[[str], str]
+    say: Callable[[str], None]
+
+    def start(self, *options: str) -> int:
+        """Start a daemon in a session of its own, and wait until it is ready; its process."""
+        demand_free(self.home)
+        self.home.outputs.mkdir(mode=0o700, exist_ok=True)
+        with self.home.daemon_log.open("ab") as log:
+            before = log.tell()
+            child = subprocess.Popen(
+                serving(self.home, "--background", *options),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        until, daemon = time.monotonic() + READY, None
+        while time.monotonic() < until:
+            if child.poll() is not None:
+                raise PulseError(self._last_words(child.returncode, before))
+            daemon = _answer(self.home)
+            if daemon and daemon["pid"] == child.pid and daemon["state"] != "starting":
+                return child.pid
+            time.sleep(_STEP)
+        child.returncode = 0  # it is not waited for: it goes on without us
+        if daemon and daemon["pid"] == child.pid:
+            return child.pid  # it is not ready, but does what it can
+        raise PulseError(
+            f"the daemon (process {child.pid}) does not answer after {READY:g} s, but lives; "
+            "it may have a long log to read: see upulse daemon logs, then upulse status"
+        )
+
+    def _last_words(self, code: int, before: int) -> str:
+        """What the daemon said before it ended, in its own words."""
+        how = f"exit {code}" if code >= 0 else f"signal {-code}"
+        words = "\n".join(map(self.spell, last_lines(self.home.daemon_log, 10, before)))
+        return f"the daemon did not start ({how}):\n{words}" if words else f"the daemon did not start ({how})"
+
+    def stop(self, patience: float) -> int | None:
+        """Ask the daemon to stop and wait until it has; its process, or None if there was none."""
+        held = holder(self.home.lock)
+        if held is None:
+            return None
+        try:
+            process = os.pidfd_open(held.pid)
+        except ProcessLookupError:
+            return None
+        try:
+            if (again := holder(self.home.lock)) is None or again.pid != held.pid:
+                return None
+            signal.pidfd_send_signal(process, signal.SIGTERM)  # type: ignore[attr-defined, unused-ignore]
+            self._wait(process, held.pid, patience)
+        except PermissionError as error:
+            raise PulseError(f"process {held.pid} may not be stopped by this user; ask its owner") from error
+        finally:
+            os.close(process)
+        return held.pid
+
+    def _wait(self, process: int, pid: int, patience: float) -> None:
+        """Until the process has ended; its pidfd is readable then."""
+        ended, _, _ = select.select([process], [], [], 1.0)
+        if not ended:
+            self.say(f"waiting for process {pid} to drain …")
+            ended, _, _ = select.select([process], [], [], patience)
+        if not ended:
+            raise PulseError(
+                f"process {pid} was asked to stop and still runs after {patience + 1:.0f} s; see upulse daemon logs; "
+                f"kill -9 {pid} ends it, and nothing recorded is lost"
+            )
+
+
+def _answer(home: HomeLayout) -> Mapping[str, Any] | None:
+    try:
+        with Client(home.socket, timeout=1.0) as client:
+            daemon: Mapping[str, Any] = client.ask("status")["daemon"]
+            return daemon
+    except NotAnswering:
+        return None
+
+
+def replace_by(argv: Argv) -> None:
+    """Become this command, so that nothing of the command line stays in memory."""
+    sys.stdout.flush()
+    os.execv(argv[0], argv)

@@ -1,0 +1,149 @@
+"""Processes beside the daemon: one serves metrics, one gives a sign of life outwards.
+
+They are run for the settings in force: started, changed and ended with them.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from pulse_adapters.metrics.companion import Companion, companion
+from pulse_core.daemon import CurrentSettings, Service
+from pulse_core.daemon.settings_service import SettingsService
+from pulse_core.model.backoff import Backoff, Restarts
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.settings import HeartbeatSettings, MetricsSettings
+
+Failed = Callable[[str, str], None]
+PYTHON = (sys.executable, "-P", "-m")
+BACKOFF, WELL_S = Backoff(1.0, 300.0), 60.0
+"""A child that ended is started again after a second, then less and less often; one that lived a minute was well."""
+
+FIRST_S, ANSWER_S, MARGIN_S = 1.0, 10.0, 5.0
+"""A sign of life comes soon after the start; it may take so long, and then its child is given up."""
+
+
+def sidecars(
+    home: Path,
+    current_settings: CurrentSettings,
+    is_turning: Callable[[float], Awaitable[bool]],
+    failed: Failed,
+) -> Mapping[str, Service]:
+    """The services that keep them. is_turning: whether the loops turn within so many seconds."""
+
+    def metrics(wanted: MetricsSettings) -> Awaitable[None]:
+        return keep_measuring(home, wanted, failed)
+
+    def heartbeat(wanted: HeartbeatSettings) -> Awaitable[None]:
+        return Heartbeat(wanted, is_turning, failed).run()
+
+    return {
+        "metrics": SettingsService(lambda: current_settings().metrics, metrics),
+        "heartbeat outwards": SettingsService(lambda: current_settings().heartbeat, heartbeat),
+    }
+
+
+def is_wanted(metrics: MetricsSettings) -> bool:
+    """Whether there is anything for the metrics process to do."""
+    return bool(metrics.listen or metrics.textfile or metrics.otlp)
+
+
+def measuring(home: Path, metrics: MetricsSettings) -> tuple[str, ...]:
+    """The command that is the metrics process."""
+    every = str(metrics.every / US_PER_SECOND)
+    chosen = {"--listen": metrics.listen, "--textfile": metrics.textfile, "--otlp": metrics.otlp}
+    words = (word for name, value in chosen.items() if value for word in (name, value))
+    return (*PYTHON, "upulse_cli.metrics_process", "--home", str(home), "--every", every, *words)
+
+
+async def keep_measuring(home: Path, metrics: MetricsSettings, failed: Failed) -> None:
+    """Have the metrics process live, for ever; started again when it ends. Returns if there is nothing to do."""
+    loop, restarts = asyncio.get_running_loop(), Restarts(BACKOFF, WELL_S)
+    while is_wanted(metrics):
+        restarts.started(loop.time())
+        end = await one_life(measuring(home, metrics), failed)
+        failed("metrics", f"its process {end}; it is started again")
+        await asyncio.sleep(restarts.ended(loop.time()))
+
+
+async def one_life(argv: tuple[str, ...], failed: Failed) -> str:
+    """Start a child and pass on what it complains of until it ends; how it ended, with its last words."""
+    said = ""
+    try:
+        async with companion(*argv) as child:
+            while (line := await child.line()) is not None:
+                if (complaint := complained(line)) is None:
+                    said = line.strip() or said
+                else:
+                    failed("metrics", complaint)
+    except OSError as error:
+        return f"cannot be started ({error.strerror})"
+    return f"{child.end}{f': {said}' if said else ''}"
+
+
+def complained(line: str) -> str | None:
+    """What a child says in its own form, a text as JSON; None if it is something else, as a traceback's line."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, str) else None
+
+
+class Heartbeat:
+    """Signs of life outwards, each only after the loops have turned. A failure is said once, until it is over."""
+
+    def __init__(
+        self, heartbeat: HeartbeatSettings, is_turning: Callable[[float], Awaitable[bool]], failed: Failed
+    ) -> None:
+        self._heartbeat, self._is_turning, self._failed = heartbeat, is_turning, failed
+        self._every = heartbeat.every / US_PER_SECOND
+        self._said = ""
+
+    async def run(self) -> None:
+        """Beat for ever, if anybody wants it."""
+        if self._heartbeat.url is None:
+            return
+        wait = min(FIRST_S, self._every)
+        while True:
+            try:
+                async with companion(*PYTHON, "pulse_adapters.metrics.heartbeat") as child:
+                    wait = await self._life(child, wait)
+            except OSError as error:
+                self._say(f"the process that sends it cannot be started ({error.strerror})")
+                wait = self._every
+                await asyncio.sleep(wait)
+
+    async def _life(self, child: Companion, wait: float) -> float:
+        """Beat until the child fails; the seconds until the next beat is due then."""
+        loop = asyncio.get_running_loop()
+        while True:
+            turning = await self._is_turning(wait)
+            began = loop.time()
+            why = await self._sent(child) if turning else "the loops do not turn, so none is sent"
+            wait = max(FIRST_S, self._every - (loop.time() - began))
+            if why is None:
+                return wait
+            self._say(why)
+
+    async def _sent(self, child: Companion) -> str | None:
+        """Send one; why it did not arrive, or nothing. None if the child is of no use any more."""
+        limit = min(ANSWER_S, self._every)
+        child.tell(json.dumps({"url": self._heartbeat.url, "seconds": limit}))
+        ended = "died"
+        try:
+            async with asyncio.timeout(limit + MARGIN_S):
+                while (line := await child.line()) is not None:
+                    if (answer := complained(line)) is not None:
+                        return f"it could not be sent: {answer}" if answer else ""
+        except TimeoutError:
+            ended = "hung"
+        self._say(f"the process that sends it {ended}; it is started again")
+        return None
+
+    def _say(self, why: str) -> None:
+        if why and not self._said:
+            self._failed("heartbeat", why)
+        self._said = why

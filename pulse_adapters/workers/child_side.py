@@ -1,0 +1,71 @@
+"""The worker's own end of the pipes. Only what every worker needs is imported here: several live as long as the daemon.
+
+A worker calls `begin` before all else. Its requests end when the daemon does, however that ends: then it ends, too.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from pulse_adapters.workers.descriptors import FIRST_OTHER, REPLIES, REQUESTS
+from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message, encode
+from pulse_core.model.errors import PulseError
+
+_CHUNK = 64 * 1024
+
+
+def begin(nice: int = 0) -> None:
+    """Have nothing of the daemon's open, hand none of the pipes on, and give way to others by so much."""
+    os.closerange(FIRST_OTHER, 1 << 20)
+    for given in (REPLIES, REQUESTS):
+        os.set_inheritable(given, False)
+    if nice:
+        os.nice(nice)
+
+
+def requests(frames: Frames | None = None) -> Iterator[Message]:
+    """What is asked, until the daemon hangs up."""
+    frames = frames or Frames(LARGEST_REQUEST)
+    while raw := heard():
+        yield from map(json.loads, frames.take(raw))
+
+
+def heard() -> bytes:
+    """The next bytes of requests; none when the daemon has hung up."""
+    return os.read(REQUESTS, _CHUNK)
+
+
+def send(message: Mapping[str, Any]) -> None:
+    """Say it, whole; what takes no more than 4 KiB may be said by several threads at a time."""
+    write(encode(message))
+
+
+def write(frame: bytes) -> None:
+    """Say what is encoded already."""
+    while frame:
+        frame = frame[os.write(REPLIES, frame) :]
+
+
+def answer_once(work: Callable[[Message], Mapping[str, Any]], nice: int = 0) -> NoReturn:
+    """Do what the one request says, answer with what comes of it, or with the words of a PulseError, and end."""
+    begin(nice)
+    for request in requests():
+        try:
+            reply: Mapping[str, Any] = {"answer": work(request)}
+        except PulseError as error:
+            reply = {"error": str(error), "kind": type(error).__name__}
+        with suppress(BrokenPipeError):  # nobody waits for it any more
+            send(reply)
+        break
+    leave(0)
+
+
+def leave(status: int) -> NoReturn:
+    """End here: nothing that was registered for the exit is run, and no thread is waited for."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)

@@ -1,0 +1,36 @@
+"""What workers are told of this process's environment."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+NEVER_PASSED_ON = (
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "MAINPID",
+    "MANAGERPID",
+    "NOTIFY_SOCKET",
+    "SYSTEMD_EXEC_PID",
+)
+"""What systemd tells the daemon alone. A child with its NOTIFY_SOCKET could end the daemon's watchdog."""
+HANDS_MARK, EFFECT_MARK, PROCESS_MARK = "PULSE_HANDS", "PULSE_EFFECT", "PULSE_PROCESS"
+"""By these variables it is known what a hands host, an effect, or a start of a guarded process has begun."""
+NEVER_PASSED_ON_PREFIXES = ("LISTEN_", "WATCHDOG_", HANDS_MARK, EFFECT_MARK, PROCESS_MARK)
+"""More of that, and the marks by which Pulse knows what it started: who has inherited one is taken for another."""
+
+ROOT = str(Path(__file__).parents[2])
+"""The folder in which Pulse's packages lie."""
+
+
+def passed_on(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment (this process's) without what is never passed on."""
+    return {
+        name: value
+        for name, value in (os.environ if environment is None else environment).items()
+        if name not in NEVER_PASSED_ON and not name.startswith(NEVER_PASSED_ON_PREFIXES)
+    }
+
+
+def only(*names: str) -> dict[str, str]:
+    """These variables of this process's environment, as far as they are set, and no others."""
+    return {name: os.environ[name] for name in names if name in os.environ}

@@ -1,0 +1,51 @@
+"""Messages between the daemon and its workers, as they are on the pipes: four bytes of length, then a JSON object."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pulse_core.model.errors import PulseError
+
+LARGEST_REPLY = 1024 * 1024
+"""Bytes of a message that a worker may send."""
+LARGEST_REQUEST = 256 * 1024 * 1024
+"""Bytes of a message that the daemon may send."""
+_HEAD = 4
+
+Message = dict[str, Any]
+
+
+class WorkerFault(PulseError):
+    """A worker ended, hung, or said what it must not; the words are about the worker, as "said …", "ended …"."""
+
+
+def encode(message: Mapping[str, Any]) -> bytes:
+    """A message, ready to be sent; half characters, as from odd file names, become "?"."""
+    return frame(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+
+
+def frame(body: bytes) -> bytes:
+    """A body with its length before it."""
+    return len(body).to_bytes(_HEAD, "big") + body
+
+
+class Frames:
+    """Cuts what is read into bodies of messages. largest: how many bytes one may have."""
+
+    def __init__(self, largest: int) -> None:
+        self._largest = largest
+        self._read = bytearray()
+
+    def take(self, raw: bytes) -> list[bytes]:
+        """The bodies that are whole now. Raises WorkerFault."""
+        self._read += raw
+        found = []
+        while len(self._read) >= _HEAD:
+            size = int.from_bytes(self._read[:_HEAD], "big")
+            if size > self._largest:
+                raise WorkerFault(f"a message of {size:,} bytes; at most {self._largest:,} are taken")
+            if len(self._read) < _HEAD + size:
+                break
+            found.append(bytes(self._read[_HEAD : _HEAD + size]))
+            del self._read[: _HEAD + size]
+        return found

@@ -1,0 +1,65 @@
+"""The end of the pipes of a worker that runs code of authors, which may hang: it can be asked where it is."""
+
+import faulthandler
+import mmap
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from typing import NoReturn
+
+from pydantic_core import from_json
+
+from pulse_adapters.workers import child_side
+from pulse_adapters.workers.child_side import heard, write
+from pulse_adapters.workers.descriptors import REQUESTS, SHARED, WHERE
+from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
+from pulse_adapters.workers.host_messages import encode
+
+__all__ = ["REQUESTS", "Requests", "begin", "heard", "leave", "requests", "send", "shared", "write"]
+
+
+def begin(all_threads: bool) -> None:
+    """As every worker; besides, a hang can be asked about; all_threads: in each of them."""
+    child_side.begin()
+    for given in (SHARED, WHERE):
+        os.set_inheritable(given, False)
+    sys.dont_write_bytecode = True
+    faulthandler.enable(WHERE, all_threads=all_threads)
+    faulthandler.register(signal.SIGUSR1, WHERE, all_threads=all_threads)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGUSR1,))
+
+
+def shared() -> mmap.mmap:
+    """The memory in which the daemon reads what is under way, even of a child that hangs."""
+    memory = mmap.mmap(SHARED, mmap.PAGESIZE)
+    os.close(SHARED)
+    return memory
+
+
+class Requests:
+    """Cuts what is read into requests."""
+
+    def __init__(self) -> None:
+        self._frames = Frames(LARGEST_REQUEST)
+
+    def take(self, raw: bytes) -> list[Message]:
+        """The requests that are whole now."""
+        return [from_json(body) for body in self._frames.take(raw)]
+
+
+def requests(taken: Requests | None = None) -> Iterator[Message]:
+    """What is asked, until the daemon hangs up."""
+    taken = taken or Requests()
+    while raw := heard():
+        yield from taken.take(raw)
+
+
+def send(message: Message) -> None:
+    """Say it, whole."""
+    write(encode(message))
+
+
+def leave(status: int) -> NoReturn:
+    """End here: whatever the authors' code has registered for the exit is not run, and no thread is waited for."""
+    os._exit(status)

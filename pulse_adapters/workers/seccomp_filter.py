@@ -1,0 +1,78 @@
+"""Filters of system calls: what they are written in, and how one is put upon this process."""
+
+import errno
+import platform
+import struct
+from collections.abc import Iterable, Sequence
+
+from pulse_adapters.workers.syscall_numbers import AUDIT
+from pulse_adapters.workers.syscalls import Memory, prctl
+
+_LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NO_NEW_PRIVS, _SET_SECCOMP, _MODE_FILTER = 38, 22, 2
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
+_X32 = 0x40000000
+
+Instruction = tuple[int, int, int, int]
+"""Code, jump if true, jump if false, operand: of classic BPF."""
+
+ALLOW: Instruction = (_RETURN, 0, 0, _ALLOW)
+EPERM: Instruction = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
+ENOSYS: Instruction = (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)
+"""As if the kernel did not know it: programs then take another way."""
+
+
+def supported() -> bool:
+    """Whether filters are written for this machine."""
+    return platform.machine() in AUDIT
+
+
+def begin(machine: str) -> list[Instruction]:
+    """Refuse all calls of another machine's kind, as 32-bit programs make them; the call's number is at hand then."""
+    program: list[Instruction] = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, AUDIT[machine]), EPERM, (_LOAD, 0, 0, 0)]
+    if machine == "x86_64":
+        program += [(_AT_LEAST, 0, 1, _X32), EPERM]
+    return program
+
+
+def when(number: int | None, then: list[Instruction]) -> list[Instruction]:
+    """Do this with one call; it must come to an end in it."""
+    assert number is not None
+    return [(_EQUAL, 0, len(then), number), *then]
+
+
+def argument(place: int, high: bool = False) -> Instruction:
+    """Take half of an argument at hand, the lower one or the higher."""
+    return (_LOAD, 0, 0, 16 + 8 * place + (4 if high else 0))
+
+
+def if_one_of(values: Iterable[int], then: Instruction) -> list[Instruction]:
+    """End like this if what is at hand is one of these, as 32 bits."""
+    return [one for value in values for one in ((_EQUAL, 0, 1, value & 0xFFFFFFFF), then)]
+
+
+def if_bits(bits: int, then: Instruction) -> list[Instruction]:
+    """End like this if what is at hand has any of these bits."""
+    return [(_ANY_OF, 0, 1, bits), then]
+
+
+def only(place: int, values: Iterable[int]) -> list[Instruction]:
+    """Refuse unless an argument is one of these (whole 64 bits: the upper half is 0); then allow."""
+    return [*_small(place), argument(place), *if_one_of(values, ALLOW), EPERM]
+
+
+def unless_zero(place: int) -> list[Instruction]:
+    """Refuse if an argument is anything; else go on."""
+    return [*_small(place), argument(place), (_EQUAL, 1, 0, 0), EPERM]
+
+
+def _small(place: int) -> list[Instruction]:
+    return [argument(place, high=True), (_EQUAL, 1, 0, 0), EPERM]
+
+
+def put(program: Sequence[Instruction]) -> None:
+    """Filter this thread's system calls for ever, and those of all that comes out of it. Raises OSError."""
+    code = Memory(b"".join(struct.pack("=HBBI", *one) for one in program))
+    whole = Memory(struct.pack("@HP", len(program), code.address))
+    prctl(_NO_NEW_PRIVS, 1)  # without it only root may filter
+    prctl(_SET_SECCOMP, _MODE_FILTER, whole.address)

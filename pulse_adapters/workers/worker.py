@@ -1,0 +1,276 @@
+"""One life of a worker, as the daemon sees it: requests go out, replies come back, and its end is seen.
+
+Everything happens on the event loop and nothing waits: a worker that does not read has its requests kept here, one that
+prints without end is cut off, one that does not die is left to the kernel.
+"""
+
+import asyncio
+import fcntl
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import NamedTuple
+
+from pulse_adapters.workers.descriptors import REPLIES, REQUESTS
+from pulse_adapters.workers.environment import passed_on
+from pulse_adapters.workers.framing import Frames, Message, WorkerFault, encode
+from pulse_adapters.workers.messages import LIMITS, Limits, parse
+from pulse_adapters.workers.output import Output
+from pulse_adapters.workers.spawn import find_program, spawn
+
+_CHUNK = 256 * 1024
+_ABOVE = 10
+"""Descriptors of ours are above those that a worker is given, so that none is overwritten on its way."""
+_DYING = 0.05
+_WORDS = 300
+
+Heard = Callable[[Message], None]
+
+
+class Program(NamedTuple):
+    """What a worker runs. env: all of its environment; limits: of what it may say; is_heard: what it prints is kept."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    limits: Limits = LIMITS
+    is_heard: bool = True
+
+
+def module(
+    name: str, *words: str, options: Sequence[str] = ("-P",), env: Mapping[str, str] | None = None
+) -> Program:
+    """A module of ours as a worker's program.
+
+    options: of Python. `-P`: files where it is started must not pass for Python's own.
+    """
+    return Program((sys.executable, *options, "-m", name, *words), passed_on() if env is None else env)
+
+
+class Worker:
+    """A running worker. heard: called with each message; gone: once, when there will be no more. Raises OSError.
+
+    What `heard` raises as `WorkerFault` is a fault of the worker, as what is wrong with its messages is: it is ended,
+    and `fault` says why. keeps_number: it is not reaped when it dies, so that nobody else has its number until `reap`.
+    """
+
+    def __init__(
+        self, program: Program, heard: Heard, gone: Callable[[], None], *, keeps_number: bool = False
+    ) -> None:
+        self._heard, self._gone, self._kept = heard, gone, os.WNOWAIT if keeps_number else 0
+        self._limits = program.limits
+        self._loop = asyncio.get_running_loop()
+        self._frames = Frames(program.limits.size)
+        self._unsent = bytearray()
+        self._ours = ExitStack()
+        self._is_open = self._is_read = True
+        self._is_closed = False
+        self.output: Output | None = None
+        self.fault = ""
+        self.dead: asyncio.Future[int] = self._loop.create_future()
+        with ExitStack() as theirs, ExitStack() as failing:
+            failing.push(self._ours)
+            self._begin(program, theirs)
+            failing.pop_all()
+        self._loop.add_reader(self._replies, self._read)
+        self._loop.add_reader(self._handle, self._died)
+
+    def _begin(self, program: Program, theirs: ExitStack) -> None:
+        requests, self._requests = pipe(theirs, self._ours)
+        self._replies, replies = pipe(self._ours, theirs)
+        given = {REPLIES: replies, REQUESTS: requests, **self._given(theirs)}
+        if program.is_heard:
+            printed, printing = pipe(self._ours, theirs)
+            os.set_blocking(printing, False)  # what nobody takes is lost to it, and it does not wait
+            given |= {1: printing, 2: printing}
+        for end in (self._requests, self._replies):
+            os.set_blocking(end, False)
+        argv = program.argv
+        path = find_program(argv[0], program.env)
+        self.pid = spawn(path, argv, program.env, given, blocked=self._blocked())
+        self._handle = os.pidfd_open(self.pid)
+        self._ours.callback(os.close, self._handle)
+        if program.is_heard:
+            self.output = Output(printed)
+            self._ours.callback(self.output.close)
+
+    def _given(self, theirs: ExitStack) -> Mapping[int, int]:
+        """More descriptors that it is given, by their number there."""
+        return {}
+
+    def _blocked(self) -> Sequence[signal.Signals]:
+        """Signals that it knows nothing to do about at first."""
+        return ()
+
+    def send(self, message: Mapping[str, object]) -> None:
+        """Send a request without waiting; what the worker does not take yet follows as soon as it does."""
+        self.write(encode(message))
+
+    def write(self, frame: bytes) -> None:
+        """Send what is encoded already."""
+        if not self._is_open:
+            return
+        waits = bool(self._unsent)
+        self._unsent += frame
+        if not waits:
+            self._write()
+            if self._unsent:
+                self._loop.add_writer(self._requests, self._write_more)
+
+    def _write_more(self) -> None:
+        self._write()
+        if not self._unsent:
+            self._loop.remove_writer(self._requests)
+
+    def _write(self) -> None:
+        try:
+            del self._unsent[: os.write(self._requests, self._unsent)]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._unsent.clear()  # it is dead, and its end will be seen
+
+    def pause(self) -> None:
+        """Read no more: what it says stays in its pipe, and in the end it waits."""
+        if self._is_open and self._is_read:
+            self._is_read = False
+            self._loop.remove_reader(self._replies)
+
+    def resume(self) -> None:
+        """Read on."""
+        if self._is_open and not self._is_read:
+            self._is_read = True
+            self._loop.add_reader(self._replies, self._read)
+
+    def _read(self) -> None:
+        try:
+            raw = os.read(self._replies, _CHUNK)
+        except BlockingIOError:
+            return
+        if not raw:
+            self._shut()
+            self._loop.call_later(_DYING, self.kill)  # it is dying, or has closed its pipe
+            return
+        try:
+            for body in self._frames.take(raw):
+                self._heard(parse(body, self._limits))
+        except WorkerFault as fault:
+            self.spoil(str(fault))
+        except Exception as error:  # noqa: BLE001 - it is what came of the worker's words, whatever it is
+            self.spoil(f"what nobody understands ({type(error).__name__}: {error})"[:_WORDS])
+
+    def spoil(self, words: str) -> None:
+        """It has said what it must not: it is ended."""
+        self.fault = self.fault or words
+        self.kill()
+
+    def kill(self) -> None:
+        """End it at once, with what it began in its session's first group; it says nothing more."""
+        self._signal(signal.SIGKILL)
+        self._shut()
+
+    def terminate(self) -> None:
+        """Ask it, and what it began, to end."""
+        self._signal(signal.SIGTERM)
+
+    def hang_up(self) -> None:
+        """Send nothing more: it ends by itself when it has read what was sent."""
+        if self._is_open and not self._unsent:
+            quiet = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+            os.dup2(quiet, self._requests, inheritable=False)
+            os.close(quiet)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is known to be dead."""
+        return self.dead.done()
+
+    def end(self) -> str:
+        """How it ended, in words."""
+        code = self.dead.result() if self.dead.done() else 0
+        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+
+    def last_words(self) -> str:
+        """The end of what it printed, on one line."""
+        if self.output is None:
+            return ""
+        self.output.drain()
+        return self.output.words()[-_WORDS:].lstrip()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if not self.dead.done():  # it is not reaped: neither its number nor its group is anybody else's
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
+
+    def _shut(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._loop.remove_reader(self._replies)
+            self._loop.remove_writer(self._requests)
+            self._gone()
+
+    def _died(self) -> None:
+        code = -signal.SIGKILL.value
+        with suppress(ChildProcessError):  # reaped by somebody else in this process
+            ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | self._kept)
+            if ended is None:
+                return
+            code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+        self._loop.remove_reader(self._handle)
+        self.dead.set_result(code)
+        if self._is_open:
+            self._read()  # what it said last
+        self._shut()
+
+    async def ended(self, seconds: float) -> bool:
+        """Whether it ends within these seconds."""
+        await asyncio.wait([self.dead], timeout=seconds)
+        return self.dead.done()
+
+    def reap(self) -> None:
+        """Let somebody else have its number."""
+        with suppress(ChildProcessError):
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG)
+
+    def close(self) -> None:
+        """Let go of everything; of one that is not dead, too, which the kernel does not let go."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._loop.remove_reader(self._handle)
+            self._ours.close()
+
+    def dismiss(self) -> None:
+        """End it, and let go of everything when it is dead, without waiting for that."""
+        self.kill()
+        if self.dead.done():
+            self.close()
+        else:
+            self.dead.add_done_callback(lambda _: self.close())
+
+    def end_now(self, seconds: float = 1.0) -> None:
+        """End it, and wait for that, but no longer than this; for the end of the daemon, whose loop turns no more."""
+        self.kill()
+        if not self.dead.done() and not self._is_closed:
+            death = select.poll()
+            death.register(self._handle, select.POLLIN)
+            death.poll(seconds * 1000)
+            self._died()
+        self.close()
+
+
+def pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
+    """A pipe whose ends are closed by their keepers."""
+    read, write = os.pipe2(os.O_CLOEXEC)
+    return own(read, reader), own(write, writer)
+
+
+def own(descriptor: int, engine_controller: ExitStack) -> int:
+    """The same descriptor above those of a worker, closed by its keeper."""
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
+    os.close(descriptor)
+    engine_controller.callback(os.close, moved)
+    return moved

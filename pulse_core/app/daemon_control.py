@@ -1,0 +1,111 @@
+"""Starting and stopping the daemon: by the service manager where that has its unit, else as a background process."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from pulse_core.model.errors import PulseError
+
+STOP_MARGIN = 5.0
+"""Seconds beyond the settings' stop_grace that a stop may take."""
+
+
+class BackgroundDaemon(Protocol):
+    """The daemon of one home as a process in the background."""
+
+    def start(self, *options: str) -> int:
+        """Start it and wait until it is ready; its process. Raises PulseError with its own last words."""
+        ...
+
+    def stop(self, patience: float) -> int | None:
+        """Ask it to stop and wait until it has, so many seconds; its process, or None if there was none."""
+        ...
+
+
+class ServiceManager(Protocol):
+    """The machine's service manager, as far as it has a unit for the daemon of one home. Each verb may raise PulseError."""
+
+    def unit(self) -> str | None:
+        """The path of the unit's file; None if none is installed."""
+        ...
+
+    def is_active(self) -> bool:
+        """Whether it says that the daemon is up. False without a unit."""
+        ...
+
+    def install(self, user: bool) -> str:
+        """Install the unit, for the machine or for this user alone, without starting it; the path of its file."""
+        ...
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def restart(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class DaemonControl:
+    """Who starts and stops the daemon of one home.
+
+    is_held: whether somebody holds the home; stop_grace: seconds that a stop waits for running effects; set_up_account:
+    gives the engine a user of its own if it can, and says how that stands, or nothing without an engine; say: tells
+    what was done.
+    """
+
+    background: BackgroundDaemon
+    services: ServiceManager
+    is_held: Callable[[], bool]
+    stop_grace: Callable[[], float]
+    set_up_account: Callable[[], str]
+    say: Callable[[str], None]
+
+    def start(self, *options: str) -> None:
+        """Start the daemon and wait until it is ready."""
+        unit = self.services.unit()
+        if unit and options:
+            raise PulseError(
+                f"systemd starts this daemon and can't pass {options[0]}; do it once by hand, then stop that: "
+                f"upulse daemon start --foreground {options[0]}"
+            )
+        if unit:
+            self.services.start()
+            self.say("Started through systemctl.")
+        else:
+            self.say(f"Started, process {self.background.start(*options)}.")
+
+    def restart(self) -> None:
+        """Stop the daemon if it runs, and start it."""
+        if self.services.is_active():
+            self.services.restart()
+            self.say("Restarted through systemctl.")
+        else:
+            self.stop()
+            self.start()
+
+    def stop(self) -> bool:
+        """Stop the daemon whoever runs it; False if none ran."""
+        # Without a daemon its unit may be about to start it again.
+        if self.services.is_active() or (self.services.unit() and not self.is_held()):
+            self.services.stop()
+            self.say("Stopped through systemctl.")
+            return True
+        pid = self._stop_background()
+        self.say(f"Stopped, it was process {pid}." if pid else "No daemon runs.")
+        return pid is not None
+
+    def install(self, user: bool) -> str:
+        """Install the unit and have the service manager run the daemon, whoever ran it before; the unit's path."""
+        path = self.services.install(user)
+        if not user and (words := self.set_up_account()):
+            self.say(words)
+        if self.services.is_active():
+            self.services.restart()
+            return path
+        if pid := self._stop_background():
+            self.say(f"Stopped the daemon in the background, process {pid}.")
+        self.services.start()
+        return path
+
+    def _stop_background(self) -> int | None:
+        return self.background.stop(self.stop_grace() + STOP_MARGIN)

@@ -1,0 +1,155 @@
+"""Effects as the log tells them: found by what people call them, each with its events from the wish to the outcome."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
+from pulse_core.model.event import Event
+from pulse_core.ports.readers import EventQuery, EventReader
+from pulse_core.projections.effects import MOVES, OPEN, Phase
+
+SHORTEST = 6
+"""Characters at the end of an id that may stand for it: the beginning is shared by all of one minute."""
+
+ABOUT_PROCESS = ("restart-process:{}", "stop-process:{}", "notify:flapping:{}")
+"""The keys of effects that concern a process."""
+
+
+@dataclass(frozen=True)
+class EffectTimeline:
+    """An effect's own event, and the events about it in the order of the log."""
+
+    wish: Event
+    about: Sequence[Event]
+
+    @cached_property
+    def data(self) -> Mapping[str, Any]:
+        """What is wished: action, key, params, reason …"""
+        data: Mapping[str, Any] = self.wish.spelled()["data"] or {}
+        return data
+
+    @cached_property
+    def steps(self) -> Sequence[tuple[Event, Phase]]:
+        """The events that moved it, each with the phase it led to; what the table doesn't allow did nothing."""
+        phase, steps = Phase.PENDING, []
+        for row in self.about:
+            if (moved := MOVES.get((phase, row.kind))) is not None:
+                phase = moved
+                steps.append((row, phase))
+        return steps
+
+    @property
+    def phase(self) -> Phase:
+        """Where it stands."""
+        return self.steps[-1][1] if self.steps else Phase.PENDING
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing has settled it."""
+        return self.phase in OPEN
+
+    @property
+    def outcome(self) -> Event | None:
+        """The event that settled it, or None."""
+        return None if self.is_open else self.steps[-1][0]
+
+    @property
+    def attempts(self) -> int:
+        """How often it was begun."""
+        return sum(phase is Phase.EXECUTING for _, phase in self.steps)
+
+    @property
+    def took_us(self) -> int | None:
+        """From the wish to its outcome, microseconds; None while it is open."""
+        return between(self.wish, self.outcome) if self.outcome else None
+
+    def spelled(self) -> dict[str, Any]:
+        """The effect as JSON values."""
+        outcome = self.outcome.spelled() if self.outcome else None
+        wish = self.wish.spelled()
+        return {
+            "id": self.wish.id,
+            "seq": self.wish.seq,
+            "at": wish["at"],
+            "actor": self.wish.actor,
+            "cause": self.wish.cause,
+            "action": self.data.get("action"),
+            "key": self.wish.subject,
+            "params": self.data.get("params", {}),
+            "reason": self.data.get("reason", ""),
+            "damaged": self.data.get("$damaged"),
+            "rule": self.data.get("rule", ""),
+            "tick": self.data.get("tick"),
+            "state": self.phase.value,
+            "attempts": self.attempts,
+            "took_ms": None if self.took_us is None else self.took_us / 1000,
+            "outcome": outcome["data"] if outcome else None,
+        }
+
+
+def effect_timeline(log: EventReader, wish: Event) -> EffectTimeline:
+    """The timeline of the effect that this event wished."""
+    return EffectTimeline(wish, list(log.events(EventQuery(subject=wish.id, since_seq=wish.seq))))
+
+
+def between(early: Event, late: Event) -> int:
+    """Microseconds from one event to a later one."""
+    return late.moment.since(early.moment)
+
+
+def last_effects(log: EventReader, count: int) -> Sequence[Event]:
+    """The newest effects, newest first."""
+    return list(log.events(EventQuery(kinds=("effect",)), limit=count, newest_first=True))
+
+
+def effect_called(log: EventReader, name: str) -> Event:
+    """The effect of this id, or of the only one that begins or ends so. Raises UnknownName or Ambiguous."""
+    try:
+        row = log.event(name)
+        if row.kind == "effect":
+            return row
+    except (UnknownName, Ambiguous):
+        pass
+    found = list(islice(_meant(log, name), 4)) if name else []
+    if not found:
+        raise PulseError(
+            f"no effect {name!r}; give an id, its beginning, at least {SHORTEST} characters of its end, or a key: "
+            "upulse effect list --all"
+        )
+    if len(found) > 1:
+        raise PulseError(
+            f"{name!r} may mean several effects ({', '.join(row.id for row in found)}); write more of it"
+        )
+    return found[0]
+
+
+def _meant(log: EventReader, name: str) -> Iterator[Event]:
+    for row in log.events(EventQuery(kinds=("effect",)), newest_first=True):
+        if row.id.startswith(name) or (len(name) >= SHORTEST and row.id.endswith(name)):
+            yield row
+
+
+def newest_about(log: EventReader, keys: Iterable[str]) -> Event | None:
+    """The newest effect with one of these keys, or None."""
+    found = (
+        next(log.events(EventQuery(subject=key, kinds=("effect",)), limit=1, newest_first=True), None)
+        for key in keys
+    )
+    return max((row for row in found if row), key=lambda row: row.seq, default=None)
+
+
+def effect_meant(log: EventReader, name: str) -> Event:
+    """The newest effect with this key, or else the one of this id."""
+    return newest_about(log, [name]) or effect_called(log, name)
+
+
+def effect_explained(log: EventReader, name: str | None) -> Event:
+    """The effect that is meant, or the last one of a process; without a name the last of all."""
+    if name is not None:
+        return newest_about(log, [key.format(name) for key in ABOUT_PROCESS]) or effect_meant(log, name)
+    if last := last_effects(log, 1):
+        return last[0]
+    raise PulseError("there has been no effect yet; Pulse had nothing to do")

@@ -1,0 +1,78 @@
+"""Effects by hand: those that are open or were, why a notice waits, and wishes to add, cancel or repeat one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pulse_core.app.append import Appended, AppendRequest, append
+from pulse_core.app.context import HomeContext
+from pulse_core.app.effect_timeline import EffectTimeline, effect_meant, effect_timeline, last_effects
+from pulse_core.app.status import why_unheard
+from pulse_core.model.errors import PulseError
+
+
+def open_effects(home: HomeContext) -> Sequence[EffectTimeline]:
+    """The effects that nothing has settled, oldest first."""
+    from pulse_core.app.state import current_state  # settings and projections take long to import
+
+    with home.events() as log:
+        wishes = [effect.event for effect in current_state(home).effects.open.values()]
+        return [effect_timeline(log, wish) for wish in wishes]
+
+
+def newest_effects(home: HomeContext, count: int) -> Sequence[EffectTimeline]:
+    """The newest effects, settled or not, oldest first."""
+    with home.events() as log:
+        return [effect_timeline(log, wish) for wish in reversed(last_effects(log, count))]
+
+
+def effect(home: HomeContext, name: str) -> EffectTimeline:
+    """The effect of this id, of enough of it, or the newest one of this key."""
+    with home.events() as log:
+        return effect_timeline(log, effect_meant(log, name))
+
+
+def held_back(home: HomeContext, one: EffectTimeline) -> str:
+    """Why a notice that is open does not go out now, in words; nothing for any other effect."""
+    if not one.is_open or one.data.get("action") != "notify":
+        return ""
+    from pulse_core.app.state import current_state, settings_for
+    from pulse_core.execute import notice_batching
+
+    state = current_state(home)
+    settings, _ = settings_for(home, state)
+    is_new = one.phase.value == "pending"
+    if not settings.notify.urls or not (is_new or notice_batching.is_away(state, settings)):
+        return ""
+    return notice_batching.held_back(state, settings, home.clock.now())
+
+
+def add_effect(
+    home: HomeContext, data: Mapping[str, Any], *, cause: str | None = None, to_wait: bool = False
+) -> Appended:
+    """Wish for an action. If an effect with its key is open already, the answer is that one.
+
+    to_wait: whether the caller will wait for its end; refused while no daemon would do it.
+    """
+    if to_wait and (why := why_unheard(home)):
+        raise PulseError(f"{why}; or leave out --wait, since nobody would do it now")
+    return append(home, AppendRequest("effect", str(data["key"]), data, cause))
+
+
+def cancel_effect(home: HomeContext, one: EffectTimeline, why: str) -> Appended:
+    """Ask to cancel an effect that is pending, or to stop one that runs."""
+    if not one.is_open:
+        raise PulseError(f"effect {one.wish.id} is {one.phase.value} already; there is nothing to cancel")
+    return append(home, AppendRequest("effect-cancel-requested", one.wish.id, {"why": why}))
+
+
+def retry_effect(
+    home: HomeContext, one: EffectTimeline, *, force: bool = False, to_wait: bool = False
+) -> Appended:
+    """Wish again for what did not work; `force`: also for what did."""
+    if one.is_open:
+        raise PulseError(f"effect {one.wish.id} is {one.phase.value} still; wait for its end, or cancel it")
+    if one.phase.value == "acked" and not force:
+        raise PulseError(f"effect {one.wish.id} was done; to do it again all the same, give --force")
+    wish = {name: one.data[name] for name in ("action", "key", "params") if name in one.data}
+    wish["reason"] = f"retry of {one.wish.id}"
+    return add_effect(home, wish, cause=one.wish.id, to_wait=to_wait)

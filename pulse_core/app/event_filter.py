@@ -1,0 +1,118 @@
+"""Which events a person wants to see: kinds, a subject with all that belongs to it, a beginning, a number."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pulse_core.app.context import HomeContext
+from pulse_core.app.effect_timeline import ABOUT_PROCESS
+from pulse_core.app.follow import follow
+from pulse_core.model.errors import Ambiguous, UnknownName
+from pulse_core.model.event import Event
+from pulse_core.model.payload import KINDS
+from pulse_core.ports.readers import ALL_EVENTS, EventQuery, EventReader
+
+EFFECT = "effect"
+
+
+@dataclass(frozen=True)
+class EventFilter:
+    """What is wanted. `effects` collects the ids of the effects that belong to the subject."""
+
+    kinds: tuple[str, ...]
+    subject: str | None
+    since: EventQuery
+    last: int | None
+    effects: set[str] = field(default_factory=set)
+
+    @classmethod
+    def made(
+        cls, kinds: Collection[str], subject: str | None, since: EventQuery | None, last: int | None
+    ) -> "EventFilter":
+        """A filter; raises UnknownName for a kind that was never defined."""
+        import pulse_core.model.kinds  # noqa: F401  (defining the kinds is what registers them)
+
+        for kind in kinds:
+            if kind not in KINDS:
+                raise UnknownName("event kind", kind, KINDS)
+        return cls(tuple(kinds), subject, since or ALL_EVENTS, last)
+
+    @property
+    def streamed(self) -> tuple[str, ...]:
+        """The kinds to ask of a stream; for a subject its effects too, since they say what belongs to it."""
+        return (*self.kinds, EFFECT) if self.kinds and self.subject else self.kinds
+
+    def recorded(self, log: EventReader) -> Iterator[Event]:
+        """What is in the log, oldest first."""
+        rows = self._about(log) if self.subject is not None else self._all(log)
+        return iter(rows)
+
+    def concerns(self, event: Mapping[str, Any]) -> bool:
+        """Whether an event that comes is wanted; remembers effects that belong to the subject."""
+        if self.subject is not None and not self._belongs(event):
+            return False
+        return not self.kinds or event["kind"] in self.kinds
+
+    def _belongs(self, event: Mapping[str, Any]) -> bool:
+        if event["kind"] == EFFECT and self._is_ours(event["id"], event["subject"], event["data"]):
+            self.effects.add(event["id"])
+            return True
+        return event["subject"] == self.subject or event["subject"] in self.effects
+
+    def _is_ours(self, effect: str, key: str, data: Mapping[str, Any] | None) -> bool:
+        process = (data or {}).get("params", {}).get("process")
+        return self.subject in (effect, key, process) or key in self._keys()
+
+    def _keys(self) -> Sequence[str]:
+        return [key.format(self.subject) for key in ABOUT_PROCESS]
+
+    def _all(self, log: EventReader) -> Iterator[Event] | Sequence[Event]:
+        wanted = self.since._replace(kinds=self.kinds)
+        if self.last is None:
+            return log.events(wanted)
+        return list(log.events(wanted, limit=self.last, newest_first=True))[::-1]
+
+    def _about(self, log: EventReader) -> Sequence[Event]:
+        """Through the index of subjects: its own events, its effects, and what became of those."""
+        rows = {
+            row.seq: row for subject in (self.subject or "", *self._keys()) for row in _with(log, subject)
+        }
+        if own := _own(log, self.subject or ""):
+            rows[own.seq] = own
+        for row in list(rows.values()):
+            if row.kind == EFFECT and self._is_ours(row.id, row.subject, json.loads(row.data)):
+                self.effects.add(row.id)
+        for effect in self.effects:
+            rows.update((row.seq, row) for row in _with(log, effect))
+        found = [rows[seq] for seq in sorted(rows) if self._fits(rows[seq])]
+        return found if self.last is None else found[len(found) - min(self.last, len(found)) :]
+
+    def _fits(self, row: Event) -> bool:
+        late = row.seq > self.since.since_seq and (
+            self.since.since_at is None or row.at >= self.since.since_at
+        )
+        return late and (not self.kinds or row.kind in self.kinds)
+
+
+def _with(log: EventReader, subject: str) -> Iterator[Event]:
+    return log.events(EventQuery(subject=subject))
+
+
+def _own(log: EventReader, name: str) -> Event | None:
+    """The effect of exactly this id."""
+    try:
+        row = log.event(name)
+    except (UnknownName, Ambiguous):
+        return None
+    return row if row.kind == EFFECT and row.id == name else None
+
+
+def events(home: HomeContext, wanted: EventFilter, *, and_new: bool) -> Iterator[Mapping[str, Any]]:
+    """The events that are there, as JSON values, and then those that come, for ever, if they are wanted too."""
+    with home.events() as log:
+        head = log.head().seq
+        yield from (event.spelled() for event in wanted.recorded(log))
+    if and_new:
+        coming = follow(home, max(head, wanted.since.since_seq), wanted.streamed)
+        yield from filter(wanted.concerns, coming)

@@ -1,0 +1,79 @@
+"""A snapshot folded through the onion, with nothing executed: what each rule would do, and why not more."""
+
+import time
+from collections.abc import Awaitable, Sequence
+from typing import Any, NamedTuple
+
+from pulse_core.app.snapshots import CaveatedSnapshot
+from pulse_core.model.kinds import Effect
+from pulse_core.model.moment import iso
+from pulse_core.model.tick import LayerOutcome
+from pulse_core.model.verdict import Verdict
+from pulse_core.ports import FoldResult
+from pulse_core.projections import Snapshot
+from pulse_core.rules import Rule, compose
+from pulse_core.rules.onion import at_once
+
+
+class RuleTrace(NamedTuple):
+    """What was folded, what each layer did (outermost first), and the verdict."""
+
+    seen: CaveatedSnapshot
+    layers: Sequence[LayerOutcome]
+    verdict: Verdict
+
+    def spelled(self) -> dict[str, Any]:
+        """The same as JSON values; an effect whose key is open already would not be recorded again."""
+        snapshot = self.seen.snapshot
+        return {
+            "at": iso(snapshot.now.at),
+            "tick": snapshot.tick,
+            "seq": snapshot.state.seq,
+            "rules": [self._layer(layer) for layer in self.layers],
+            "effects": [self._effect(effect) for effect in self.verdict.effects],
+            "next_tick_ms": min(self.verdict.tick_ms, snapshot.settings.daemon.tick_ms),
+            "caveats": list(self.seen.caveats),
+        }
+
+    def _layer(self, layer: LayerOutcome) -> dict[str, Any]:
+        return {
+            "rule": layer.rule,
+            "outcome": layer.outcome,
+            "took_us": layer.took_us,
+            "notes": list(layer.notes),
+            "effects": [effect.key for effect in self.verdict.effects if effect.rule == layer.rule],
+        }
+
+    def _effect(self, effect: Effect) -> dict[str, Any]:
+        is_open = effect.key in self.seen.snapshot.effects.keys
+        return {
+            "key": effect.key,
+            "action": effect.action,
+            "rule": effect.rule,
+            "reason": effect.reason,
+            "open": is_open,
+        }
+
+
+def explain(seen: CaveatedSnapshot, rules: Sequence[Rule], inside: FoldResult | None = None) -> RuleTrace:
+    """Fold the snapshot; `prev` is the same one, so that only what stands is answered, not what has changed.
+
+    inside: what those said that are inside these rules, the user's own.
+    """
+    trace: list[LayerOutcome] = []
+    insight = inside or FoldResult()
+
+    async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
+        return insight.verdict
+
+    folding = compose(rules, heart, trace, lambda: time.perf_counter_ns() // 1000)
+    verdict = run_at_once(folding(seen.snapshot, seen.snapshot))
+    return RuleTrace(seen, (*trace[::-1], *insight.layers[::-1]), verdict)
+
+
+def run_at_once(folding: Awaitable[Verdict]) -> Verdict:
+    """The verdict of an onion that awaits nothing but itself."""
+    verdict = at_once(folding)
+    if verdict is None:
+        raise RuntimeError("a rule waits for something other than its inner one")
+    return verdict

@@ -1,0 +1,83 @@
+"""Numbers over time out of samples: which there are, and one of them as a series."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pulse_core.app.context import HomeContext
+from pulse_core.model.errors import PulseError, UnknownName
+from pulse_core.model.vitals import Sample
+from pulse_core.ports.readers import VitalsReader
+
+MINUTE = 60_000_000
+POINTS = 1_000
+"""About how many points of a series stand for the time whose samples are rolled up to minutes."""
+
+
+class Point(NamedTuple):
+    """A value at a time, UTC microseconds; one that stands for several samples is their mean, between two bounds."""
+
+    at: int
+    value: float
+    low: float
+    high: float
+
+
+class Series(NamedTuple):
+    """One number over time, oldest first; `name` is the sense's key and the way to the field, joined by dots."""
+
+    name: str
+    points: Sequence[Point]
+
+
+def all_series(home: HomeContext, after: int, upto: int) -> list[Series]:
+    """Every number of every sense in that time (UTC microseconds), by name."""
+    found: dict[str, list[Point]] = {}
+    with home.vitals() as vitals:
+        for key in vitals.sample_keys():
+            for name, point in rolled_up(vitals, key, after, upto):
+                found.setdefault(name, []).append(point)
+        for sample in vitals.between(after, upto):
+            for name, value in numbers(sample.data, sample.key):
+                found.setdefault(name, []).append(Point(sample.moment.at, value, value, value))
+    return [Series(name, points) for name, points in sorted(found.items())]
+
+
+def rolled_up(vitals: VitalsReader, key: str, after: int, upto: int) -> Iterator[tuple[str, Point]]:
+    """What is left of older samples of a sense."""
+    step = (upto - after) // (POINTS * MINUTE)
+    for row in vitals.minute_ranges(key, after, upto, step):
+        yield f"{key}.{row.field}", Point(row.at, row.mean, row.low, row.high)
+
+
+def series(home: HomeContext, name: str, after: int, upto: int) -> Series:
+    """One number over time. Raises UnknownName with the nearest there is, or says that nothing was sensed."""
+    with home.vitals() as vitals:
+        key = next((key for key in vitals.sample_keys() if name == key or name.startswith(f"{key}.")), None)
+        older = (
+            [point for field, point in rolled_up(vitals, key, after, upto) if field == name] if key else []
+        )
+        rows: Sequence[Sample] = vitals.between(after, upto, key) if key else ()
+    points = older + [
+        Point(row.moment.at, value, value, value)
+        for row in rows
+        for field, value in numbers(row.data, row.key)
+        if field == name
+    ]
+    if points:
+        return Series(name, points)
+    known = [one.name for one in all_series(home, after, upto)]
+    if not known:
+        raise PulseError(
+            "nothing was sensed in that time; choose a longer --since, or see: upulse daemon status"
+        )
+    raise UnknownName("vital", name, known)
+
+
+def numbers(data: Mapping[str, Any], path: str) -> Iterator[tuple[str, float]]:
+    """Every number in a sample with its way to it; true and false count as 1 and 0."""
+    for key, value in data.items():
+        name = f"{path}.{key}"
+        if isinstance(value, Mapping):
+            yield from numbers(value, name)
+        elif isinstance(value, int | float):
+            yield name, float(value)

@@ -1,0 +1,146 @@
+"""Why an effect came about and what became of it, gathered from the log, the vitals and the objects."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pulse_core.app.context import HomeContext
+from pulse_core.app.effect_timeline import EffectTimeline, effect_explained, effect_timeline
+from pulse_core.model.event import Event
+from pulse_core.model.moment import Moment, iso
+from pulse_core.model.tick import TickRecord
+from pulse_core.model.vitals import Sample
+from pulse_core.ports.readers import EventQuery, EventReader, VitalsReader
+from pulse_core.projections.effects import Phase
+
+NEWS = ("process-died", "process-up", "process-stopped", "process-stop-requested", "process-start-requested")
+"""What a rule may have seen of a process."""
+
+FOLLOWED = ("process-up", "process-died")
+Told = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class EffectExplanation:
+    """Everything that is still known about one effect. process: the one it concerns, if any."""
+
+    timeline: EffectTimeline
+    process: str | None
+    samples: Sequence[Sample]
+    seen: Event | None
+    tick: TickRecord | None
+    snapshot_kept: bool
+    origin: Event | None
+    followed: Event | None
+
+    @property
+    def began(self) -> Moment:
+        """The first moment in it, which all times are told relative to."""
+        moments = [sample.moment for sample in self.samples]
+        rows = [row for row in (self.seen, self.timeline.wish) if row]
+        return min((*moments, *(row.moment for row in rows)), key=lambda moment: moment.at)
+
+    def spelled(self) -> Told:
+        """The explanation as nested JSON, in the order in which it happened; `ms` counts from its beginning."""
+        return {
+            "effect": self.timeline.spelled(),
+            "origin": self._event(self.origin) if self.origin else None,
+            "samples": [self._sample(sample) for sample in self.samples],
+            "seen": self._event(self.seen) if self.seen else None,
+            "tick": self._tick(self.tick) if self.tick else None,
+            "wish": self._event(self.timeline.wish),
+            "attempts": list(self._attempts()),
+            "outcome": self._event(self.timeline.outcome) if self.timeline.outcome else None,
+            "followed": self._event(self.followed) if self.followed else None,
+            "missing": list(self._missing()),
+        }
+
+    def _ms(self, moment: Moment) -> float:
+        return moment.since(self.began) / 1000
+
+    def _event(self, row: Event) -> Told:
+        return {**row.spelled(), "ms": self._ms(row.moment)}
+
+    def _sample(self, sample: Sample) -> Told:
+        data = sample.data.get(self.process, {}) if self.process else sample.data
+        return {
+            "id": sample.id,
+            "key": sample.key,
+            "at": iso(sample.moment.at),
+            "data": data,
+            "ms": self._ms(sample.moment),
+        }
+
+    def _tick(self, tick: TickRecord) -> Told:
+        return {
+            "number": tick.tick,
+            "at": iso(tick.moment.at),
+            "ms": self._ms(tick.moment),
+            "woken_by": tick.woken_by,
+            "took_ms": tick.took_us / 1000,
+            "seq": tick.head.seq,
+            "layers": [asdict(layer) for layer in tick.layers],
+            "snapshot": tick.snapshot,
+            "snapshot_kept": self.snapshot_kept,
+        }
+
+    def _attempts(self) -> Iterator[Told]:
+        """Each attempt from its beginning to its end."""
+        begun: Event | None = None
+        for row, phase in self.timeline.steps:
+            if phase is Phase.EXECUTING:
+                begun = row
+            elif begun:
+                yield self._attempt(begun, row)
+                begun = None
+        if begun:
+            yield self._attempt(begun, None)
+
+    def _attempt(self, begun: Event, ended: Event | None) -> Told:
+        start = begun.moment
+        took = ended.moment.since(start) / 1000 if ended else None
+        return {"ms": self._ms(start), "took_ms": took, "end": self._event(ended) if ended else None}
+
+    def _missing(self) -> Iterator[str]:
+        """What is not there any more, or not yet."""
+        tick, wanted = self.timeline.data.get("tick"), self.timeline.data.get("samples", ())
+        gone = len(wanted) - len(self.samples)
+        if gone > 0:
+            yield f"{gone} of its {len(wanted)} samples: not written yet, or vitals.db was trimmed or deleted"
+        if tick is not None and self.tick is None:
+            yield f"the record of tick {tick}: not written yet, or vitals.db was trimmed or deleted"
+        if self.tick and self.tick.snapshot and not self.snapshot_kept:
+            yield f"the snapshot of tick {tick}: its object was deleted"
+
+
+def why(home: HomeContext, name: str | None) -> EffectExplanation:
+    """The explanation of the effect that this id, key or process means; without a name, of the last effect."""
+    with home.events() as log, home.vitals() as vitals:
+        one = effect_timeline(log, effect_explained(log, name))
+        process = one.data.get("params", {}).get("process")
+        tick = _tick_of(vitals, one.data.get("tick"))
+        kept = bool(tick and tick.snapshot and home.objects().exists(tick.snapshot))
+        samples = vitals.samples(list(one.data.get("samples", ())))
+        origin = log.event(one.wish.cause) if one.wish.cause else None
+        seen = _before(log, process, one.wish) if process else None
+        after = _after(log, process, one) if process else None
+        return EffectExplanation(one, process, samples, seen, tick, kept, origin, after)
+
+
+def _tick_of(vitals: VitalsReader, number: int | None) -> TickRecord | None:
+    return vitals.tick(number) if number is not None else None
+
+
+def _before(log: EventReader, process: str, wish: Event) -> Event | None:
+    """The last news of the process before the wish."""
+    rows = log.events(EventQuery(subject=process, kinds=NEWS), newest_first=True)
+    return next((row for row in rows if row.seq < wish.seq), None)
+
+
+def _after(log: EventReader, process: str, one: EffectTimeline) -> Event | None:
+    """The first news of the process after the outcome."""
+    if one.outcome is None:
+        return None
+    return next(
+        log.events(EventQuery(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq), limit=1), None
+    )

@@ -1,0 +1,88 @@
+"""What a capability brings. The core asks for each of these by its type, and knows no capability by its name.
+
+A capability is a folder of pure code, `pulse_core/NAME/`, whose module `capability.py` has one value, `CAPABILITY`. What
+of it touches the outside lies in `pulse_adapters/NAME/`, its commands lie in `upulse_cli/capabilities/NAME/`; both are
+found by the name alone. `pulse_core.capabilities` is the list of them, `docs/adding-a-capability.md` says how to add one.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pulse_core.actions import ActionDeclaration
+from pulse_core.model.event import Draft
+from pulse_core.model.payload import Payload
+from pulse_core.model.vitals import Window
+from pulse_core.ports import Clock, Prober, Watcher
+from pulse_core.projections import CurrentState, Projection, Snapshot, State
+from pulse_core.rules import Rule
+from pulse_core.rules.survival.holds import Holds
+from pulse_core.settings import Settings
+from pulse_core.settings.composed import SettingsGroup
+
+Check = Callable[[Draft, State, Settings], None]
+"""Looks at a draft from outside before it is recorded; raises Refused with the reason if it may not be."""
+
+
+class SurvivalRule(NamedTuple):
+    """A rule of the reflex, and the core's own survival rule directly inside of which it stands (its name).
+
+    The reflex has one order, and each place in it has a reason; so a capability says where its rule belongs, and
+    `tests/unit/test_composition.py` writes the whole order down.
+    """
+
+    rule: Rule
+    inside_of: str
+
+
+@dataclass(frozen=True)
+class WatcherContext:
+    """What a capability's watcher may use: it asks, it is told the time, and it reads. window: of a key, as it is now."""
+
+    prober: Prober
+    clock: Clock
+    settings: Callable[[], Settings]
+    state: CurrentState
+    window: Callable[[str], Window]
+
+
+@dataclass(frozen=True)
+class ExecutorContext:
+    """What a capability's executors may read."""
+
+    settings: Callable[[], Settings]
+    state: CurrentState
+
+
+def no_watchers(context: WatcherContext) -> Sequence[Watcher]:
+    """A capability that watches nothing."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Capability:
+    """One capability; what is left out it does not have. name: of its folders, and in `capabilities.CAPABILITIES`.
+
+    kinds: of its events. projections: what it remembers of them. admits: by the kind of a draft from outside, the check
+    that it must pass. rules: folded inside the survival rules and outside of plugins' and the engine's, outermost first;
+    in the whole fold alone. survival_rules: part of the reflex, each with its place there; they are survival's, so
+    nothing but this package brings any. holds: what is held back at this moment. topics: of notices that only survival
+    may tell. explains: which log lines a condition explains, by the beginning of the condition's name. settings: its
+    groups, fields of the root. status: lines for `upulse status`, or none. watchers: those that need no adapter of their
+    own. actions: what its executors carry out, each as its declaration.
+    """
+
+    name: str
+    kinds: tuple[type[Payload], ...] = ()
+    projections: tuple[Projection[Any], ...] = ()
+    admits: Mapping[str, Check] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+    survival_rules: tuple[SurvivalRule, ...] = ()
+    holds: Holds | None = None
+    topics: frozenset[str] = frozenset()
+    explains: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
+    settings: tuple[SettingsGroup[Any], ...] = ()
+    status: Callable[[Snapshot], Iterable[str]] | None = None
+    watchers: Callable[[WatcherContext], Sequence[Watcher]] = no_watchers
+    actions: tuple[ActionDeclaration, ...] = ()

@@ -1,0 +1,126 @@
+"""What the core and its capabilities add up to: one fold, one set of kinds, one root of the settings, one order of rules.
+
+Importing this module composes them, once for a process: the kinds of all capabilities can be decoded from then on, and
+their settings are fields of `Settings`. Everything here is a value; nobody adds to it later.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+
+from pydantic import BaseModel
+
+from pulse_core.actions import BUILT_IN, ActionDeclaration, reserved_keys
+from pulse_core.actions.declaration import parsed_params
+from pulse_core.actions.declared import UNRESTRICTED
+from pulse_core.capabilities import CAPABILITIES
+from pulse_core.capability import Capability, Check, SurvivalRule
+from pulse_core.model import payload
+from pulse_core.model.actions import OUTWARD
+from pulse_core.model.errors import Refused, UnknownName
+from pulse_core.model.kinds import Effect
+from pulse_core.projections import Fold, Snapshot
+from pulse_core.projections.core import CORE
+from pulse_core.rules import Rule
+from pulse_core.rules.onion import name_of
+from pulse_core.rules.survival import survival_rules
+from pulse_core.rules.survival.holds import Hold
+from pulse_core.rules.survival.log_causes import EXPLAINS
+from pulse_core.settings import Settings as Settings  # the root, complete once this module is imported
+
+
+def loaded(names: Sequence[str]) -> tuple[Capability, ...]:
+    """The capabilities of these names."""
+    found: list[Capability] = []
+    for name in names:
+        capability: Capability = import_module(f"pulse_core.{name}.capability").CAPABILITY
+        if capability.name != name:
+            raise TypeError(f"the capability in pulse_core/{name}/ calls itself {capability.name!r}")
+        found.append(capability)
+    return tuple(found)
+
+
+def in_order(core: Sequence[Rule], more: Sequence[SurvivalRule]) -> tuple[Rule, ...]:
+    """The survival rules with those of capabilities in their places, outermost first."""
+    ordered = list(core)
+    for rule, inside_of in reversed(more):
+        place = [name_of(one) for one in core].index(inside_of)
+        ordered.insert(ordered.index(core[place]) + 1, rule)
+    return tuple(ordered)
+
+
+def holds(curr: Snapshot) -> Iterator[Hold]:
+    """What is held back at this moment, and by whom."""
+    for capability in LOADED:
+        if capability.holds:
+            yield from capability.holds(curr)
+
+
+def declared(action: str) -> ActionDeclaration:
+    """What is declared of this action."""
+    return ACTIONS.get(action, UNRESTRICTED)
+
+
+def complaint(effect: Effect, own: Mapping[str, type[BaseModel]]) -> str:
+    """Why nobody would carry this out, or nothing. own: the params of more actions, those of the engine itself."""
+    known = {**{name: one.params for name, one in ACTIONS.items()}, **own}
+    if effect.action not in known:
+        return str(UnknownName("executor", effect.action, known))
+    try:
+        parsed_params(known[effect.action], effect)
+    except Refused as error:
+        return str(error)
+    return ""
+
+
+def is_reserved(key: str) -> bool:
+    """Whether only survival rules may wish for effects with this key."""
+    head, _, rest = key.partition(":")
+    return declared(head).is_reserved or (head in OUTWARD and rest.partition(":")[0] in TOPICS)
+
+
+LOADED = loaded(CAPABILITIES)
+"""The capabilities, outermost first."""
+
+payload.register(kind for capability in LOADED for kind in capability.kinds)
+payload.close_registry()
+Settings.extend(group for capability in LOADED for group in capability.settings)
+
+KINDS: Mapping[str, type[payload.Payload]] = payload.KINDS
+"""Every kind of event by its name."""
+
+FOLD = Fold((*CORE, *(projection for capability in LOADED for projection in capability.projections)))
+"""The fold of all projections."""
+
+ADMITS: Mapping[str, Check] = {
+    kind: check for capability in LOADED for kind, check in capability.admits.items()
+}
+"""The capabilities' own checks of drafts from outside, by kind."""
+
+SURVIVAL = in_order(
+    survival_rules(
+        holds,
+        (*EXPLAINS, *(((name,), lines) for one in LOADED for name, lines in one.explains.items())),
+    ),
+    [rule for capability in LOADED for rule in capability.survival_rules],
+)
+"""The rules of the reflex, outermost first."""
+
+RULES: tuple[Rule, ...] = tuple(rule for capability in LOADED for rule in capability.rules)
+"""The capabilities' rules between survival and plugins, outermost first; only the whole fold has them."""
+
+WHOLE = (*SURVIVAL, *RULES)
+"""All rules of the package in the order of the onion: what plugins and an engine are folded in."""
+
+TOPICS = reserved_keys.TOPICS.union(*(capability.topics for capability in LOADED))
+"""Of what survival rules tell people, those of capabilities too."""
+
+ACTIONS: Mapping[str, ActionDeclaration] = {
+    one.name: one for one in (*BUILT_IN, *(action for capability in LOADED for action in capability.actions))
+}
+"""Every action that is declared, by its name."""
+
+
+def status_lines(curr: Snapshot) -> dict[str, list[str]]:
+    """What the capabilities have to say in the status, by their name; nothing of one that has nothing to say."""
+    said = {one.name: list(one.status(curr)) for one in LOADED if one.status}
+    return {name: lines for name, lines in said.items() if lines}

@@ -1,0 +1,49 @@
+"""A service whose work depends on a group of settings: it is done anew when they change."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pulse_core.daemon.request_handler import RequestHandler
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import SettingsLoaded
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class SettingsService(Generic[T]):
+    """Does the work of a group of settings, for ever; when they change, the old one is cancelled. Nobody waits for it."""
+
+    settings: Callable[[], T]
+    work: Callable[[T], Awaitable[None]]
+
+    async def __call__(self, handler: RequestHandler, begun: Callable[[], None]) -> None:
+        """A `Service` of the daemon."""
+        begun()
+        loaded = asyncio.Event()
+
+        def hear(events: Sequence[Event]) -> None:
+            if any(event.kind == SettingsLoaded.kind for event in events):
+                loaded.set()
+
+        handler.log.listen(hear)
+        try:
+            while True:
+                await self._until_changed(loaded)
+        finally:
+            handler.log.unlisten(hear)
+
+    async def _until_changed(self, loaded: asyncio.Event) -> None:
+        current = self.settings()
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(_awaited(self.work(current)), name="sidecar")
+            while self.settings() == current:
+                await loaded.wait()
+                loaded.clear()
+            working.cancel()
+
+
+async def _awaited(work: Awaitable[None]) -> None:
+    await work

@@ -1,0 +1,56 @@
+"""What the sense and the rule for LLM endpoints agree on: names, states, and when silence is nobody's fault."""
+
+from pulse_core.llm.settings import LlmSettings
+from pulse_core.model.durations import rough
+from pulse_core.model.moment import Moment
+from pulse_core.projections import State
+from pulse_core.rules.survival.process_status import restart_key
+from pulse_core.settings import ProcessSettings, Settings
+
+PREFIX = "llm:"
+"""What the names of the conditions begin with; the URL follows."""
+
+DOWN, REFUSES, TLS, UNREACHABLE = "down", "refuses", "tls", "unreachable"
+"""States: no answer, or an error of its own; it answers, but with 3xx or 4xx; its certificate or TLS is at fault;
+there is no way to it. Only in the first one may a restart help."""
+
+
+def name_of(llm: LlmSettings) -> str:
+    """The name of the endpoint's condition."""
+    return f"{PREFIX}{llm.url}"
+
+
+def process_of(llm: LlmSettings, settings: Settings) -> ProcessSettings | None:
+    """The process that is restarted when the endpoint does not answer, if there is one."""
+    return next((process for process in settings.process if process.name == llm.restart), None)
+
+
+def begun(llm: LlmSettings, facts: State, now: Moment) -> Moment | None:
+    """When its process was last started, as far as the log knows: found up, or a restart of it settled."""
+    if llm.restart is None:
+        return None
+    known = (facts.processes[llm.restart].up, facts.effects.settled_at.get(restart_key(llm.restart)))
+    return min((moment for moment in known if moment is not None), key=now.since, default=None)
+
+
+def excuse(llm: LlmSettings, settings: Settings, facts: State, now: Moment) -> str:
+    """Why the endpoint need not answer at this moment; nothing if it must."""
+    if (process := process_of(llm, settings)) is None:
+        return ""
+    name, history = process.name, facts.processes[process.name]
+    if history.stop and history.stop.holds(now):
+        return f"{name} is stopped by {history.stop.by}"
+    if facts.effects.by_key(restart_key(name)):
+        return f"the restart of {name} is under way"
+    if history.up is None:
+        return f"{name} is not up"
+    start = begun(llm, facts, now)
+    if start is not None and (left := llm.grace - now.since(start)) > 0:
+        return f"{name} was started, and has {rough(left)} left to answer"
+    return ""
+
+
+def is_spared(moment: Moment, llm: LlmSettings, facts: State, now: Moment) -> bool:
+    """Whether a failure at this moment does not count, since its process was started later, or not long before."""
+    start = begun(llm, facts, now)
+    return start is not None and now.since(moment) > now.since(start) - llm.grace

@@ -1,0 +1,36 @@
+"""Groups of settings that are not the core's own: fields of the root that the core knows nothing about."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+from pydantic import BaseModel
+
+from pulse_core.settings.cross_checks import Disagreement
+from pulse_core.settings.processes import ProcessSettings
+
+T = TypeVar("T")
+
+
+def always(values: Sequence[Any], processes: Sequence[ProcessSettings]) -> Iterable[Disagreement]:
+    """No fault."""
+    return ()
+
+
+@dataclass(frozen=True, eq=False)
+class SettingsGroup(Generic[T]):
+    """A group `[name]`, or many of them, `[[name]]`; type and default: of the root's field.
+
+    agree: what is wrong between many of them, or between them and the processes. It must bear tables of which just the
+    keys in `outline` are known, with the values given there for those that are missing.
+    """
+
+    name: str
+    type: Any
+    default: T
+    agree: Callable[[Sequence[Any], Sequence[ProcessSettings]], Iterable[Disagreement]] = always
+    outline: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, settings: BaseModel) -> T:
+        """What is set."""
+        return cast(T, getattr(settings, self.name, self.default))

@@ -1,0 +1,90 @@
+"""Silences for people: which hold now, which come again, and what a pattern would hold back."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from pulse_core.model.durations import spell_duration
+from pulse_core.model.errors import Ambiguous, PulseError, UnknownName, hint
+from pulse_core.model.moment import US_PER_SECOND, Moment, iso
+from pulse_core.projections import State
+from pulse_core.projections.notices import PREFIX
+from pulse_core.settings import Settings
+from pulse_core.silences.projection import SILENCES, Silence
+from pulse_core.silences.rule import next_start, remaining
+from pulse_core.silences.settings import WINDOWS, SilenceSettings
+
+SHORTEST = 6
+"""Characters at the end of an id that may stand for it: the beginning is shared by all of one minute."""
+
+OF_A_PROCESS = ("restart-process:{}", "stop-process:{}", "notify:flapping:{}", "notify:stop:{}")
+
+
+def listing(state: State, settings: Settings, now: Moment) -> Mapping[str, Any]:
+    """`silences`: those that a person added and that hold, oldest first; `recurring`: those of the settings."""
+    return {
+        "silences": [spelled(id_, one, now) for id_, one in state.of(SILENCES).holding(now).items()],
+        "recurring": [recurring(window, now.at) for window in WINDOWS.of(settings)],
+    }
+
+
+def spelled(id_: str, silence: Silence, now: Moment) -> Mapping[str, Any]:
+    """A silence as JSON values; `ends` is when it will by the present clock."""
+    left = silence.left(now)
+    return {
+        "id": id_,
+        "match": silence.match,
+        "since": iso(silence.moment.at),
+        "ends": iso(now.at + left),
+        "left_s": left / US_PER_SECOND,
+        "by": silence.by,
+        "why": silence.why,
+    }
+
+
+def recurring(window: SilenceSettings, at: int) -> Mapping[str, Any]:
+    """A recurring silence as JSON values; `next` is when it begins the next time."""
+    left = remaining(window, at)
+    return {
+        "match": window.match,
+        "days": list(window.days),
+        "at": window.at,
+        "for": spell_duration(window.for_),
+        "active": left > 0,
+        "left_s": left / US_PER_SECOND,
+        "next": iso(next_start(window, at)),
+        "why": window.why,
+    }
+
+
+def the_one(silences: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
+    """The silence of this id, or the only one whose id begins or ends so; raises UnknownName or Ambiguous."""
+    found = [one for one in silences if one["id"].startswith(name) or _ends(one["id"], name)] if name else []
+    if len(found) > 1:
+        raise Ambiguous("silence", name, [one["id"] for one in found])
+    if found:
+        return found[0]
+    if not silences:
+        raise PulseError(f"no silence {name!r}: none holds at this time")
+    raise UnknownName("silence", name, [one["id"] for one in silences])
+
+
+def _ends(id_: str, name: str) -> bool:
+    return len(name) >= SHORTEST and id_.endswith(name)
+
+
+def unknown_pattern(pattern: str, state: State, settings: Settings) -> str:
+    """What is to be said of a pattern that fits nothing that is known; nothing if it fits something."""
+    known = set(known_keys(state, settings))
+    if any(fnmatchcase(key, pattern) for key in known):
+        return ""
+    return f"{pattern!r} fits nothing so far: no effect had such a key, and no guarded process would{hint(pattern, known)}"
+
+
+def known_keys(state: State, settings: Settings) -> Iterator[str]:
+    """Keys that effects have, had lately, or could have."""
+    yield from state.effects.keys
+    yield from state.effects.settled_at
+    yield from (PREFIX + topic for topic in state.notices.of)
+    for process in settings.process:
+        yield from (key.format(process.name) for key in OF_A_PROCESS)

@@ -1,0 +1,65 @@
+"""What people want held back: silences that were added and neither removed nor expired."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pulse_core.model.event import Event
+from pulse_core.model.moment import Moment
+from pulse_core.model.payload import plain
+from pulse_core.model.stored_data import REDACTED
+from pulse_core.projections import Projection
+from pulse_core.silences.events import SilenceAdded, SilenceRemoved
+
+
+class Silence(NamedTuple):
+    """What is held back (a pattern of effect keys), since when, for how many microseconds, by whom and why."""
+
+    match: str
+    moment: Moment
+    expires_us: int
+    by: str
+    why: str = ""
+
+    def left(self, now: Moment) -> int:
+        """Microseconds until it expires; 0 or less once it has."""
+        return self.expires_us - now.since(self.moment)
+
+    def holds(self, now: Moment) -> bool:
+        """Whether it has not expired."""
+        return self.left(now) > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Silences:
+    """By the id of the event that added it; expired ones go when the next one is added."""
+
+    of: Mapping[str, Silence] = field(default_factory=dict)
+
+    def holding(self, now: Moment) -> Mapping[str, Silence]:
+        """Those that have not expired, oldest first."""
+        return {id_: silence for id_, silence in self.of.items() if silence.holds(now)}
+
+
+KINDS = frozenset({SilenceAdded.kind, SilenceRemoved.kind})
+
+
+def after(state: Silences, events: Iterable[Event]) -> Silences:
+    """The silences after more events."""
+    of = dict(state.of)
+    for event in events:
+        if event.kind == SilenceRemoved.kind:
+            of.pop(event.subject, None)
+        elif event.kind == SilenceAdded.kind and event.data != REDACTED:
+            of = {**Silences(of).holding(event.moment), event.id: _added(event)}
+    return Silences(of)
+
+
+def _added(event: Event) -> Silence:
+    data = plain(event.data)
+    return Silence(
+        event.subject, event.moment, int(data["expires_us"]), event.actor, str(data.get("why", ""))
+    )
+
+
+SILENCES = Projection("silences", 1, Silences, KINDS, after)

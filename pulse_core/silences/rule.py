@@ -1,0 +1,62 @@
+"""What a person wants held back, for a while or at certain times of the week; Pulse does not fight it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pulse_core.model.durations import rough
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.holds import Hold, longest_hold
+from pulse_core.silences.projection import SILENCES
+from pulse_core.silences.settings import WINDOWS, SilenceSettings
+
+MINUTE = 60_000_000
+DAY = 1_440 * MINUTE
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+EPOCH_DAY = DAYS.index("thu")
+LOOK_BACK = 7
+"""Days: no window is longer."""
+
+
+async def silence(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Hold back every effect whose key matches a silence that holds, and look again when that ends."""
+    verdict = await inner(prev, curr)
+    if not verdict.effects or not (quiet := tuple(in_force(curr))):
+        return verdict
+    held = {effect.key: by for effect in verdict.effects if (by := longest_hold(effect.key, quiet))}
+    kept = tuple(effect for effect in verdict.effects if effect.key not in held)
+    for key, by in held.items():
+        note = f"{key} is held back by {by.whose}, for another {rough(by.left_us)}"
+        verdict = verdict.noting(note).within(by.left_us // 1000 + 1)
+    return replace(verdict, effects=kept) if held else verdict
+
+
+def in_force(curr: Snapshot) -> Iterator[Hold]:
+    """The silences that hold now: those that a person has added, then the recurring ones of the settings."""
+    for one in curr.of(SILENCES).holding(curr.now).values():
+        whose = f"the silence {one.match!r} of {one.by}{f' ({one.why})' if one.why else ''}"
+        yield Hold(one.match, one.left(curr.now), whose)
+    for window in WINDOWS.of(curr.settings):
+        if (left := remaining(window, curr.now.at)) > 0:
+            why = f" ({window.why})" if window.why else ""
+            yield Hold(window.match, left, f"the recurring silence {window.match!r}{why}")
+
+
+def remaining(window: SilenceSettings, at: int) -> int:
+    """Microseconds that a recurring window still holds at this time (UTC microseconds); 0 outside of it."""
+    began = (start for start in _starts(window, at, range(-LOOK_BACK, 1)) if start <= at)
+    return max(0, max((start + window.for_ - at for start in began), default=0))
+
+
+def next_start(window: SilenceSettings, at: int) -> int:
+    """When it begins the next time after this one, UTC microseconds."""
+    return next(start for start in _starts(window, at, range(LOOK_BACK + 1)) if start > at)
+
+
+def _starts(window: SilenceSettings, at: int, days: range) -> Iterator[int]:
+    """When it begins on each of these days that is one of its own, counted from today."""
+    hours, minutes = window.at.split(":")
+    for day in (at // DAY + offset for offset in days):
+        if not window.days or DAYS[(day + EPOCH_DAY) % 7] in window.days:
+            yield day * DAY + (int(hours) * 60 + int(minutes)) * MINUTE

@@ -1,0 +1,44 @@
+"""When effects are held back again and again."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from pulse_core.settings.composed import SettingsGroup
+from pulse_core.settings.durations import UNITS, Duration
+from pulse_core.settings.groups import Group
+
+HOUR = UNITS["h"]
+Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+
+
+def _clock_time(text: str) -> str:
+    if not re.fullmatch(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]", text):
+        raise ValueError(f"{text!r} is no time of day; write it as '02:30'")
+    return text
+
+
+class SilenceSettings(Group):
+    """One `[[silence]]`: a maintenance window that comes again, in which matching effects are held back."""
+
+    match: str = Field(
+        min_length=1,
+        description="key of the effects that are held back; * and ? as in a shell",
+        examples=["restart-process:gateway"],
+    )
+    days: tuple[Day, ...] = Field(
+        (), description="days on which it begins; none: every day", examples=[["sat", "sun"]]
+    )
+    at: Annotated[str, AfterValidator(_clock_time)] = Field(
+        description="time of day at which it begins, in UTC", examples=["02:30"]
+    )
+    for_: Duration = Field(
+        alias="for", gt=0, le=7 * 24 * HOUR, description="how long it lasts", examples=["2h"]
+    )
+    why: str = Field("", description="what for, for whoever asks", examples=["backups"])
+
+
+WINDOWS: SettingsGroup[tuple[SilenceSettings, ...]] = SettingsGroup(
+    "silence", tuple[SilenceSettings, ...], ()
+)

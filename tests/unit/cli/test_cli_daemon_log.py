@@ -1,0 +1,64 @@
+"""The daemon's log as people read it."""
+
+import json
+from pathlib import Path
+
+from pulse_adapters.ipc.daemon_log import coming_lines, last_lines
+from upulse_cli.views.daemon_log import log_line
+
+AT = "2020-01-31T08:15:00+00:00"
+
+
+def said(message: str, **more: str) -> str:
+    return json.dumps({"at": AT, "level": "info", "message": message, **more})
+
+
+def test_a_json_line_becomes_words() -> None:
+    assert log_line(said("process-up  demo")).endswith("process-up  demo")
+    assert "{" not in log_line(said("x"))
+
+
+def test_warnings_say_so_and_tracebacks_follow() -> None:
+    text = log_line(said("it failed", level="error", traceback="Traceback: deep"))
+    assert "ERROR" in text
+    assert text.endswith("it failed\nTraceback: deep")
+
+
+def test_a_line_that_is_no_json_stays() -> None:
+    assert log_line("Segmentation fault") == "Segmentation fault"
+    assert log_line("[1, 2]") == "[1, 2]"
+
+
+def test_the_last_lines_come_in_order(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("".join(f"line {n}\n" for n in range(9)))
+    assert last_lines(log, 3) == ["line 6", "line 7", "line 8"]
+    assert last_lines(log, 0) == []
+    assert last_lines(log, 99, after=len("line 0\n") * 8) == ["line 8"]
+    assert last_lines(tmp_path / "none", 3) == []
+
+
+def test_lines_are_followed_into_the_next_file(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("old\nnew\n")
+    coming = coming_lines(log, len("old\n"))
+    assert next(coming) == "new"
+    with log.open("a") as file:
+        file.write("late\n")
+    log.rename(tmp_path / "log.1")
+    log.write_text("two\nthr")
+    assert [next(coming), next(coming)] == ["late", "two"]
+    with log.open("a") as file:
+        file.write("ee\n")
+    assert next(coming) == "three"
+    coming.close()  # type: ignore[attr-defined]  # a generator
+
+
+def test_a_log_that_was_begun_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("a long old line\n")
+    coming = coming_lines(log, 0)
+    assert next(coming) == "a long old line"
+    log.write_text("new\n")
+    assert next(coming) == "new"
+    coming.close()  # type: ignore[attr-defined]  # a generator

@@ -1,0 +1,124 @@
+"""`upulse silence`: hold back what Pulse would do, for a while."""
+
+from typing import Annotated
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir, Why, group
+from upulse_cli.speech import console, put, put_json, say
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(silences, name="silence")
+
+
+silences = group("Hold effects back for a while: list, add and remove silences.")
+
+LONGEST_DAYS = 30
+LONGEST_MATCH = 500
+
+
+@silences.command("list")
+def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
+    """List what is held back now, and what comes again.
+
+    Those of the settings, [[silence]], come again at their times, which are in UTC.
+    """
+    from upulse_cli.capabilities.silences.state import listed
+    from upulse_cli.wiring.home import found_home
+
+    found = listed(found_home(home))
+    if as_json:
+        return put_json(found)
+    if not any(found.values()):
+        return say("Nothing is held back; upulse silence add holds effects back for a while.")
+    from upulse_cli.capabilities.silences.views import tables
+
+    return console().print(tables(found))
+
+
+@silences.command()
+def add(
+    match: Annotated[
+        str,
+        typer.Option(
+            "--match",
+            metavar="PATTERN",
+            help="Keys that are held back, as 'restart-process:*'; * and ? fit anything.",
+        ),
+    ],
+    lasting: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long, at most 30d.")],
+    why: Why = "",
+    home: HomeDir = None,
+) -> None:
+    """Hold back effects and print the id.
+
+    Those of rules whose key fits. It ends by itself, also while no daemon runs; what you add by hand is not held
+    back.
+    """
+    from pulse_core.app.append import AppendRequest, append
+    from upulse_cli.capabilities.silences.state import strange
+    from upulse_cli.moments import duration, took
+    from upulse_cli.speech import say_when
+    from upulse_cli.views.events import short
+    from upulse_cli.wiring.home import found_home, home_context
+
+    where = found_home(home)
+    expires = lasts(duration(lasting, "--for"))
+    if words := strange(where, sound(match)):
+        say(words)
+    answer = append(
+        home_context(where), AppendRequest("silence-added", match, {"expires_us": expires, "why": why})
+    )
+    id_ = str(answer.event["id"])
+    put(id_)
+    say(
+        f"{match} is held back for {took(expires)}; end that with: upulse silence remove {short(id_).lstrip('…')}"
+    )
+    say_when(answer)
+
+
+@silences.command()
+def remove(
+    silence: Annotated[
+        str, typer.Argument(metavar="SILENCE", help="Its id, or enough of its beginning or end.")
+    ],
+    home: HomeDir = None,
+) -> None:
+    """End a silence before its time."""
+    from pulse_core.app.append import AppendRequest, append
+    from pulse_core.silences.listing import the_one
+    from upulse_cli.capabilities.silences.state import listed
+    from upulse_cli.speech import say_when
+    from upulse_cli.wiring.home import found_home, home_context
+
+    where = found_home(home)
+    one = the_one(listed(where)["silences"], silence)
+    answer = append(home_context(where), AppendRequest("silence-removed", one["id"]))
+    say(f"{one['match']} is no longer held back by this silence.")
+    say_when(answer)
+
+
+def lasts(microseconds: int) -> int:
+    """The duration of a silence; a usage error for one that is over at once, or so long that nobody remembers it."""
+    from pulse_core.model.durations import UNITS
+
+    if microseconds <= 0:
+        raise typer.BadParameter("give a duration longer than 0", param_hint="--for")
+    if microseconds > LONGEST_DAYS * UNITS["d"]:
+        raise typer.BadParameter(
+            f"give at most {LONGEST_DAYS}d; what is to be held back again and again is a [[silence]] of the settings",
+            param_hint="--for",
+        )
+    return microseconds
+
+
+def sound(pattern: str) -> str:
+    """The pattern; a usage error for one that no key could fit."""
+    if not pattern or len(pattern) > LONGEST_MATCH or not pattern.isprintable():
+        raise typer.BadParameter(
+            f"give 1 to {LONGEST_MATCH} printable characters, as 'restart-process:gateway'",
+            param_hint="--match",
+        )
+    return pattern
