@@ -191,7 +191,7 @@ def left_running(guarded: list[str]) -> str:
 def shadow_left(home: "Home") -> str:
     """That a shadow goes on, if one does."""
     from pulse_adapters.ipc.lock import holder
-    from upulse_cli.shadow_process import LOCK
+    from upulse_cli.wiring.shadow import LOCK
 
     if (found := holder(home.run / LOCK)) is None:
         return ""

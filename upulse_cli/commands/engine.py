@@ -62,10 +62,10 @@ def diff(
 
     By default between production and staging; of staging only what is committed.
     """
-    from pulse_adapters.git.repository import Repository
+    from upulse_cli.wiring.engine import workflow_context
     from upulse_cli.wiring.home import found_home
 
-    repository = Repository(found_home(home).path)
+    repository = workflow_context(found_home(home)).repository
     put(repository.diff(repository.resolve(old), repository.resolve(new)).rstrip("\n"))
 
 

@@ -17,7 +17,7 @@ def plugins(as_json: AsJson = False, home: HomeDir = None) -> None:
     A plugin is a package with an entry point in the group pulse.plugins, which names one pulse_core.Plugin. It is
     installed beside Pulse, and the daemon finds it when it starts; its rules run in the rule host.
     """
-    from pulse_adapters.rule_host.plugin_contents import installed_plugins
+    from upulse_cli.wiring.engine import installed_plugins
 
     found = installed_plugins()
     if as_json:

@@ -103,14 +103,14 @@ def promoted(
     """Promote, saying each gate's word as it comes; a gate is not left out without a reason."""
     if skips and not why:
         raise typer.BadParameter("say why with --why: it is recorded", param_hint="--skip")
-    from pulse_adapters.git.author import whoever
     from pulse_core.app.engine import promote as engine_promote
     from upulse_cli.wiring.engine import workflow_context
 
     skip = dict.fromkeys(skips, why)
-    plan = engine_promote.Plan(message, whoever(), only=gates, skip=skip, tell=say_gate, note=say)
+    engine = workflow_context(home)
+    plan = engine_promote.Plan(message, engine.author, only=gates, skip=skip, tell=say_gate, note=say)
     try:
-        return engine_promote.promote(workflow_context(home), plan)
+        return engine_promote.promote(engine, plan)
     except engine_promote.NotPromoted as refused:
         if as_json:
             put_json({"commit": refused.commit, "gates": spelled(refused.gates), "answer": None})

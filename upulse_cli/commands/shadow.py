@@ -24,20 +24,20 @@ def start(
     It folds each tick of the daemon, and writes what it would have wished to shadow.jsonl in the home, and nowhere
     else. It goes on when the terminal is closed, until it is stopped. Prints its process id.
     """
-    from upulse_cli import shadow_process
+    from upulse_cli.wiring import shadow
     from upulse_cli.wiring.home import found_home
 
-    put(str(shadow_process.start(found_home(home), revision)))
+    put(str(shadow.start(found_home(home), revision)))
     say("It runs until: upulse shadow stop. What it would have done: upulse shadow report")
 
 
 @app.command()
 def stop(home: HomeDir = None) -> None:
     """End the shadow."""
-    from upulse_cli import shadow_process
+    from upulse_cli.wiring import shadow
     from upulse_cli.wiring.home import found_home
 
-    say(f"Stopped, process {shadow_process.stop(found_home(home))}.")
+    say(f"Stopped, process {shadow.stop(found_home(home))}.")
 
 
 @app.command()
@@ -47,14 +47,10 @@ def report(as_json: AsJson = False, home: HomeDir = None) -> None:
     Wishes of one key within two seconds count as the same. Since nothing comes of what a shadow wishes, it may go on
     wishing where the real one would have been content. Exit code 3 says that they differ.
     """
-    from pulse_adapters.files.shadow_log import shadow_lines
-    from pulse_core.app.engine.shadow import shadow_report
-    from upulse_cli import shadow_process
-    from upulse_cli.wiring.home import found_home, home_context
+    from upulse_cli.wiring import shadow
+    from upulse_cli.wiring.home import found_home
 
-    where = found_home(home)
-    running = shadow_process.running(where) is not None
-    told = shadow_report(home_context(where), list(shadow_lines(where.path)), running)
+    told = shadow.report(found_home(home))
     if as_json:
         put_json(told)
     else:

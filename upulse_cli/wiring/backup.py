@@ -9,7 +9,7 @@ from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.objects import FileObjects
 from pulse_adapters.sqlite.backup.store import HomeBackups
 from pulse_core import __version__
-from upulse_cli import shadow_process
+from upulse_cli.wiring import shadow
 
 WAIT = 10.0
 """Seconds: a daemon that refuses to start, and is started again and again, holds the home for moments."""
@@ -29,9 +29,9 @@ def backups_of(home: Home) -> HomeBackups:
 
 def end_shadow(home: Home) -> str:
     """End the shadow if one runs; what is to be said of that, or nothing."""
-    if (found := shadow_process.running(home)) is None:
+    if (found := shadow.running(home)) is None:
         return ""
-    shadow_process.end(found)
+    shadow.end(found)
     return (
         f"the shadow (process {found.pid}) was ended, since it followed the log that was there; begin another"
         " one with: upulse shadow start"

@@ -1,11 +1,11 @@
 """The user's rules: where they lie, and the hosts that run them, in the daemon and from the command line."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.workers.run_as import RunAs
@@ -49,6 +49,7 @@ def workflow_context(home: Home, *, is_live: bool = False) -> WorkflowContext:
     The settings are read once, unless it is to follow a daemon whose settings may change meanwhile (is_live).
     """
     from pulse_adapters.action_host.hosts import ChildActionHosts
+    from pulse_adapters.git.author import whoever
     from pulse_adapters.git.repository import Repository
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.rule_host.plugins import found_plugins
@@ -64,6 +65,7 @@ def workflow_context(home: Home, *, is_live: bool = False) -> WorkflowContext:
 
     return WorkflowContext(
         home=context,
+        author=whoever(),
         repository=Repository(home.path),
         checks=partial(code_checks, context),
         rule_hosts=ChildHosts(run_as=user, plugins=plugins),
@@ -106,3 +108,20 @@ def engine_user(home: HomeLayout, settings: Settings) -> "EngineUserLayout | Non
     from pulse_adapters.engine_user.layout import engine_user_of
 
     return engine_user_of(home.path, settings.engine.user)
+
+
+def scaffold_in_staging(home: HomeLayout, what: str, name: str) -> Sequence[Path]:
+    """Write a rule, projection, watcher or executor into staging, with its test; the files, the module first."""
+    from pulse_adapters.git.repository import Repository
+    from pulse_adapters.git.scaffold import scaffold
+
+    repository = Repository(home.path)
+    repository.mend()
+    return scaffold(repository.staging().path, what, name)
+
+
+def installed_plugins() -> Sequence[Mapping[str, Any]]:
+    """Every installed plugin: its name, its package with the version, what it brings, and what is wrong with it."""
+    from pulse_adapters.rule_host.plugin_contents import installed_plugins
+
+    return installed_plugins()

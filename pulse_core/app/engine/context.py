@@ -31,11 +31,12 @@ class StandbyHosts(Hosts, Protocol):
 class WorkflowContext:
     """A home with an engine, and everything outside that the workflow asks.
 
-    rule_hosts, action_hosts: start a revision's code, as the user that it must have; action_hosts is told where the
-    windows of every sense are. standby_hosts: for who loads again and again.
+    author: who asks, as `NAME <EMAIL>`. rule_hosts, action_hosts: start a revision's code, as the user that it must
+    have; action_hosts is told where the windows of every sense are. standby_hosts: for who loads again and again.
     """
 
     home: HomeContext
+    author: str
     repository: EngineRepository
     checks: Callable[[], CodeChecks]
     rule_hosts: Hosts

@@ -11,12 +11,11 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.files.shadow_log import FileShadowLog, older, shadow_lines
-from pulse_core.app.engine.shadow import shadow_differences, shadow_report
+from pulse_core.app.engine.shadow import shadow_differences
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import CALM, PATIENT, WISHING, new_home, save, spoil
 from tests.integration.rule_host.rule_host_engines import rule
-from upulse_cli import shadow_process
-from upulse_cli.wiring.home import home_context
+from upulse_cli.wiring import shadow
 
 OFTEN = f'[daemon]\ntick_ms = 200\n{PATIENT}repeat = "1s"\n{ALLOW}'
 LEAVING = rule(
@@ -47,20 +46,14 @@ class Homes:
         return self.home
 
     def end(self) -> None:
-        if found := shadow_process.running(Home(self.home.path)):
+        if found := shadow.running(Home(self.home.path)):
             with suppress(ProcessLookupError):
                 os.kill(found.pid, signal.SIGKILL)
         self.home.end_everything()
 
 
 def reported(home: CliHome) -> dict[str, Any]:
-    return dict(
-        shadow_report(
-            home_context(Home(home.path)),
-            list(shadow_lines(home.path)),
-            shadow_process.running(Home(home.path)) is not None,
-        )
-    )
+    return dict(shadow.report(Home(home.path)))
 
 
 def wishes_of(home: CliHome, whose: str, least: int) -> bool:
@@ -120,7 +113,7 @@ def test_rules_that_do_not_load_cast_no_shadow(homes: Homes) -> None:
     home = homes.served(CALM)
     spoil(home)
     assert "rules/own.py:2" in home.upulse("shadow", "start", code=1).err
-    assert shadow_process.running(Home(home.path)) is None
+    assert shadow.running(Home(home.path)) is None
 
 
 def test_a_shadow_waits_for_the_next_daemon_when_one_stops_and_that_is_said(homes: Homes) -> None:
@@ -148,7 +141,7 @@ def test_a_restore_ends_the_shadow_of_the_log_that_it_replaces(homes: Homes, tmp
     said = home.upulse("restore", str(tmp_path / "backup")).err
     assert "the shadow (process " in said
     assert "begin another one with: upulse shadow start" in said
-    assert shadow_process.running(Home(home.path)) is None
+    assert shadow.running(Home(home.path)) is None
     assert reported(home)["ended"] == "it was stopped"
     home.upulse("daemon", "start")
     home.upulse("shadow", "start")
@@ -159,7 +152,7 @@ def test_a_restore_that_is_refused_leaves_the_shadow_alone(homes: Homes, tmp_pat
     pid = int(home.upulse("shadow", "start").out)
     home.upulse("backup", str(tmp_path / "backup"))
     home.upulse("restore", str(tmp_path / "backup"), code=1)
-    found = shadow_process.running(Home(home.path))
+    found = shadow.running(Home(home.path))
     assert found is not None
     assert found.pid == pid
 
@@ -167,12 +160,12 @@ def test_a_restore_that_is_refused_leaves_the_shadow_alone(homes: Homes, tmp_pat
 def test_there_is_one_shadow_at_a_time_and_it_ends_when_told(homes: Homes) -> None:
     home = homes.served(CALM)
     pid = int(home.upulse("shadow", "start").out)
-    found = shadow_process.running(Home(home.path))
+    found = shadow.running(Home(home.path))
     assert found is not None
     assert found.pid == pid
     assert f"process {pid}" in home.upulse("shadow", "start", code=1).err
     home.upulse("shadow", "stop")
-    assert shadow_process.running(Home(home.path)) is None
+    assert shadow.running(Home(home.path)) is None
     assert "no shadow runs" in home.upulse("shadow", "stop", code=1).err
     assert reported(home)["ended"] == "it was stopped"
 
