@@ -11,8 +11,8 @@ from pulse_core import __version__
 from pulse_core.app.engine.shadow import ShadowTarget, run_shadow
 from pulse_core.model.errors import HomeBusy, PulseError
 from upulse_cli.run_loop import run_until_ended
-from upulse_cli.wiring.engine import workflow_context
 from upulse_cli.wiring.shadow import LOCK, READY
+from upulse_cli.wiring.workflow import workflow_context
 
 
 def main() -> None:

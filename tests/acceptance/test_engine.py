@@ -24,7 +24,7 @@ from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import HEAD, rule
-from upulse_cli.wiring.engine import workflow_context
+from upulse_cli.wiring.workflow import workflow_context
 
 ADA = "Ada Lovelace <ada@example.org>"
 CONFIG = """

@@ -22,7 +22,7 @@ from pulse_core.ports.readers import EventQuery
 from tests.benchmarks.bench_idle import GUARDED, SETTLE, config, cost, memory
 from tests.benchmarks.ground import children_of, compiled, daemon, directory, made_home
 from tests.benchmarks.table import Row
-from upulse_cli.wiring.engine import workflow_context
+from upulse_cli.wiring.workflow import workflow_context
 
 ADA = "Ada Lovelace <ada@example.org>"
 RULES = 20

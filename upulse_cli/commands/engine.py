@@ -17,8 +17,8 @@ def status(as_json: AsJson = False, home: HomeDir = None) -> None:
     What is in force, what waits in staging, and what is wrong.
     """
     from pulse_core.app.engine.status import engine_status
-    from upulse_cli.wiring.engine import workflow_context
     from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.workflow import workflow_context
 
     now = engine_status(workflow_context(found_home(home)))
     if as_json:
@@ -39,8 +39,8 @@ def log(
     Who, why, and how it went since.
     """
     from pulse_core.app.engine.history import turns
-    from upulse_cli.wiring.engine import workflow_context
     from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.workflow import workflow_context
 
     found = turns(workflow_context(found_home(home)), limit)
     if as_json:
@@ -62,8 +62,8 @@ def diff(
 
     By default between production and staging; of staging only what is committed.
     """
-    from upulse_cli.wiring.engine import workflow_context
     from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.workflow import workflow_context
 
     repository = workflow_context(found_home(home)).repository
     put(repository.diff(repository.resolve(old), repository.resolve(new)).rstrip("\n"))
@@ -80,8 +80,8 @@ def show(
     With its gates, its reason and its files.
     """
     from pulse_core.app.engine.history import turn
-    from upulse_cli.wiring.engine import workflow_context
     from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.workflow import workflow_context
 
     found = turn(workflow_context(found_home(home)), commit)
     if as_json:

@@ -22,9 +22,9 @@ def new(
 
     A rule, projection, watcher or executor, with its test. It is listed in engine.py, and in force once it is promoted.
     """
-    from upulse_cli.wiring.engine import scaffold_in_staging
+    from upulse_cli.wiring.authoring import begin_in_staging
     from upulse_cli.wiring.home import found_home
 
-    for path in scaffold_in_staging(found_home(home), what, name):
+    for path in begin_in_staging(found_home(home).path, what, name):
         put(str(path))
     say("edit it, see what it would do with: upulse dev, and bring it into force with: upulse promote")

@@ -11,9 +11,9 @@ from upulse_cli.speech import put, put_json, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulse_adapters.config.home import Home
     from pulse_core.app.engine.candidate_checks import GateResult
     from pulse_core.app.engine.promote import Promoted
+    from pulse_core.home import HomeLayout
 
 Message = Annotated[
     str, typer.Option("--message", "-m", metavar="WORDS", help="What it is for, kept with the commit.")
@@ -81,8 +81,8 @@ def rollback(
     The one that is rejected stays as a branch.
     """
     from pulse_core.app.engine import promote as engine_promote
-    from upulse_cli.wiring.engine import workflow_context
     from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.workflow import workflow_context
 
     engine = workflow_context(found_home(home))
     answer = engine_promote.rollback(engine, to, why)
@@ -98,13 +98,13 @@ def rollback(
 
 
 def promoted(
-    home: "Home", message: str, gates: list[str], skips: list[str], why: str, as_json: bool
+    home: "HomeLayout", message: str, gates: list[str], skips: list[str], why: str, as_json: bool
 ) -> "Promoted":
     """Promote, saying each gate's word as it comes; a gate is not left out without a reason."""
     if skips and not why:
         raise typer.BadParameter("say why with --why: it is recorded", param_hint="--skip")
     from pulse_core.app.engine import promote as engine_promote
-    from upulse_cli.wiring.engine import workflow_context
+    from upulse_cli.wiring.workflow import workflow_context
 
     skip = dict.fromkeys(skips, why)
     engine = workflow_context(home)

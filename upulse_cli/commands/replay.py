@@ -50,8 +50,8 @@ def replay(
     """
     from pulse_core.app.engine.replay import compare_revisions
     from upulse_cli.moments import moment
-    from upulse_cli.wiring.engine import workflow_context
     from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.workflow import workflow_context
 
     context = workflow_context(found_home(home))
     found = compare_revisions(context, moment(since, "--since") or 0, engine, against, bar())

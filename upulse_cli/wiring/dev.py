@@ -15,7 +15,7 @@ from pulse_core.model.vitals import Window
 from pulse_core.ports import Watcher
 from pulse_core.record.view import View
 from upulse_cli.wiring.acting import hands
-from upulse_cli.wiring.engine import workflow_context
+from upulse_cli.wiring.workflow import workflow_context
 
 
 def dev_target(home: Home, *, does_execute: bool) -> DevTarget:

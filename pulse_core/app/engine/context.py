@@ -45,7 +45,12 @@ class WorkflowContext:
 
     def revision(self, word: str) -> Revision:
         """The revision that a word means, laid out; `staging` as it lies there, with what is not committed."""
-        if word == STAGING:
-            self.repository.mend()
-            return Revision(STAGING, str(self.repository.staging().path))
-        return self.repository.ensure(self.repository.resolve(word))
+        return revision_named(self.repository, word)
+
+
+def revision_named(repository: EngineRepository, word: str) -> Revision:
+    """The revision that a word means, laid out; `staging` as it lies there, with what is not committed."""
+    if word == STAGING:
+        repository.mend()
+        return Revision(STAGING, str(repository.staging().path))
+    return repository.ensure(repository.resolve(word))

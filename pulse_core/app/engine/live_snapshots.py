@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.engine.recorded_ticks import RecordedTick, history, snapshot
+from pulse_core.app.engine.recorded_ticks import RecordedTick, snapshot
 from pulse_core.app.snapshots import current_snapshot
-from pulse_core.app.state import current_state, foldable, settings_for, state_at
+from pulse_core.app.state import current_state, foldable, history_after, settings_for, state_at
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.tick import TickRecord
@@ -66,7 +66,7 @@ class DaemonTicks:
 
     def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
         """All events after a row, in batches."""
-        return history(self.home, seq)
+        return history_after(self.home, seq)
 
     async def ticks(self) -> AsyncIterator[RecordedTick]:
         """Each recorded tick, soon after it was."""
@@ -142,7 +142,7 @@ class MachineSamples:
 
     def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
         """All events after a row, in batches."""
-        return history(self.home, seq)
+        return history_after(self.home, seq)
 
     async def ticks(self) -> AsyncIterator[RecordedTick]:
         """A snapshot after each sample."""

@@ -12,9 +12,9 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.state import foldable, in_batches, settings_for, state_at
+from pulse_core.app.state import foldable, history_after, settings_for, state_at
 from pulse_core.composition import FOLD
-from pulse_core.model.errors import Damaged, NoHome, PulseError
+from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.text import count
@@ -130,7 +130,7 @@ class RecordedTicks:
 
     async def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
         """All events after a row, in batches: what authors' projections remember of the time before."""
-        async for batch in history(self.home, seq):
+        async for batch in history_after(self.home, seq):
             yield batch
 
     def ticks(self) -> Iterator[RecordedTick]:
@@ -220,13 +220,3 @@ def kept_windows(objects: ObjectReader, name: str | None) -> dict[str, Window] |
         }
     except (Damaged, OSError, ValueError, KeyError, TypeError):
         return None
-
-
-async def history(home: HomeContext, seq: int) -> AsyncIterator[Sequence[Event]]:
-    """All events after a row, in batches, for authors' projections; none where there is no log yet."""
-    try:
-        with home.events() as log:
-            for batch in in_batches(log.events(EventQuery(since_seq=seq))):
-                yield [foldable(event) for event in batch]
-    except NoHome:
-        return

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Protocol
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.context import STAGING, WorkflowContext
 from pulse_core.app.engine.effect_diff import WishedEffect, emitted, through_survival, wished
-from pulse_core.app.engine.evaluate import kept_user_projections
 from pulse_core.app.engine.live_snapshots import DaemonTicks
 from pulse_core.app.engine.recorded_ticks import RecordedTick
+from pulse_core.app.engine.user_projections import kept_user_projections
 from pulse_core.engine.effect_filter import apart
 from pulse_core.engine.engine_context import restarts
 from pulse_core.model.errors import PulseError

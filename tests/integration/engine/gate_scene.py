@@ -11,7 +11,7 @@ from pulse_adapters.git.template import shipped
 from pulse_core.app.engine.candidate_checks import GATES, Candidate
 from pulse_core.ports import Revision
 from tests.types_cache import warm
-from upulse_cli.wiring.engine import workflow_context
+from upulse_cli.wiring.workflow import workflow_context
 
 ADA = "Ada Lovelace <ada@example.org>"
 

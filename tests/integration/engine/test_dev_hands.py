@@ -11,7 +11,7 @@ from pulse_core.model.kinds import Effect
 from tests.integration.engine.engine_home import Ear, author, new_home, save, tried
 from tests.integration.rule_host.rule_host_engines import written
 from upulse_cli.views.dev import Lines, spelled
-from upulse_cli.wiring.engine import workflow_context
+from upulse_cli.wiring.workflow import workflow_context
 
 HANDS = '''
 import asyncio
