@@ -12,7 +12,7 @@ from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.context import revision_named
 from pulse_core.app.engine.user_projections import kept_user_projections
 from pulse_core.app.state import history_after
-from pulse_core.engine.effect_filter import apart
+from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.ports import FoldResult, Revision
@@ -61,6 +61,6 @@ class HomeUserRules:
         try:
             if snapshot.engine.commit == revision.commit:
                 host.quarantine(tuple(snapshot.engine.quarantined))
-            return apart(await host.fold(snapshot, snapshot), snapshot)
+            return filter_effects(await host.fold(snapshot, snapshot), snapshot)
         finally:
             await host.close()

@@ -26,7 +26,7 @@ from pulse_core.app.engine.live_snapshots import DaemonTicks, LiveSnapshots, Mac
 from pulse_core.app.engine.recorded_ticks import RecordedTick
 from pulse_core.app.engine.staging_actions import StagingActions, merged
 from pulse_core.app.status import why_unheard
-from pulse_core.engine.effect_filter import apart
+from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
@@ -193,7 +193,7 @@ class DevSession:
         if self._host is None:
             return
         began, curr = time.monotonic(), course.curr
-        insight = apart(await self._host.fold(course.prev, curr), curr)
+        insight = filter_effects(await self._host.fold(course.prev, curr), curr)
         own = self.actions.params if self.actions else {}
         seen = seen_by(insight, course.prev, curr, time.monotonic() - began, is_again, own)
         self.tell(seen)

@@ -24,7 +24,7 @@ from pulse_core.app.engine.effect_diff import (
     wished,
 )
 from pulse_core.app.engine.recorded_ticks import RecordedTick, RecordedTicks
-from pulse_core.engine.effect_filter import apart
+from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
@@ -80,7 +80,7 @@ class Replay:
 
     def _take(self, prev: Snapshot, tick: RecordedTick, insight: FoldResult) -> None:
         curr = tick.snapshot
-        insight = apart(insight, curr)
+        insight = filter_effects(insight, curr)
         self.faults.update(f"{fault.whose}: {fault.message}" for fault in insight.faults)
         passed = through_survival(prev, curr, insight.verdict) if insight.verdict.effects else ()
         fresh = {effect.key: effect for effect in reversed(passed) if effect.key not in curr.effects.keys}

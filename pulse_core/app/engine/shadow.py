@@ -13,7 +13,7 @@ from pulse_core.app.engine.effect_diff import WishedEffect, emitted, through_sur
 from pulse_core.app.engine.live_snapshots import DaemonTicks
 from pulse_core.app.engine.recorded_ticks import RecordedTick
 from pulse_core.app.engine.user_projections import kept_user_projections
-from pulse_core.engine.effect_filter import apart
+from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.engine.engine_context import restarts
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import iso
@@ -118,7 +118,7 @@ class Shadow:
         assert self._host is not None
         self._host.feed(tick.news)
         curr = tick.snapshot
-        insight = apart(await self._host.fold(self._prev, curr), curr)
+        insight = filter_effects(await self._host.fold(self._prev, curr), curr)
         self._ticks += 1
         self._write_wishes(tick, insight)
         self._write_faults(insight.faults, curr)
