@@ -97,9 +97,9 @@ def rule_trace(
 
 def run_at_once(folding: Awaitable[Verdict]) -> Verdict:
     """The verdict of an onion that awaits nothing but itself."""
-    from pulse_core.rules.onion import at_once
+    from pulse_core.rules.onion import run_synchronously
 
-    verdict = at_once(folding)
+    verdict = run_synchronously(folding)
     if verdict is None:
         raise RuntimeError("a rule waits for something other than its inner one")
     return verdict
