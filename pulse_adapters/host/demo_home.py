@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pulse_adapters.host.proc import PROCESS
 from pulse_adapters.host.process_search import marked
+from pulse_adapters.workers.proc import PROCESS
 
 
 def demo_directory() -> Path:

@@ -196,7 +196,8 @@ class Worker:
         """The end of what it printed, on one line."""
         if self.output is None:
             return ""
-        self.output.drain()
+        if not self._is_closed:
+            self.output.drain()
         return self.output.words()[-_WORDS:].lstrip()
 
     def _signal(self, number: signal.Signals) -> None:

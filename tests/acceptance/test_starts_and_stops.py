@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host.proc import command_line, living
+from pulse_adapters.workers.proc import command_line, living
 from tests.acceptance.conftest import Served
 
 NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }'

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from pulse_core.model.text import one_line
+from upulse_cli.naming import completed_by
 from upulse_cli.speech import console, put, say
 
 
@@ -15,7 +16,10 @@ def add_to(app: typer.Typer) -> None:
 
 def demo(
     scene: Annotated[
-        str | None, typer.Argument(metavar="SCENE", help="Which one; else they are listed.")
+        str | None,
+        typer.Argument(
+            metavar="SCENE", help="Which one; else they are listed.", autocompletion=completed_by("scenes")
+        ),
     ] = None,
 ) -> None:
     """Break something harmless and see the answer.
