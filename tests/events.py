@@ -2,6 +2,7 @@
 
 from hypothesis import strategies as st
 
+from pulse_core.composition import KINDS
 from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
@@ -32,8 +33,7 @@ from pulse_core.model.kinds import (
     RuleQuarantined,
     SettingsLoaded,
 )
-from pulse_core.model.payload import Payload, encode
-from pulse_core.silences.events import SilenceAdded, SilenceRemoved
+from pulse_core.model.payload import Payload, encode, parse
 
 SECOND = 1_000_000
 
@@ -67,6 +67,9 @@ WISHES: tuple[Effect, ...] = (
     Effect(action="clean-paths", key="clean", params={"for_condition": "gateway"}, survival=True, tick=7),
     Effect(action="rollback-engine", key="rollback", survival=True, tick=8),
 )
+OF_CAPABILITIES = {"silence-added": {"expires_us": 3 * SECOND, "why": "work"}, "silence-removed": {}}
+"""What happens where these capabilities are; nothing here needs them."""
+
 NEWS: tuple[Payload, ...] = (
     ProcessUp(pid=5, started=50, evidence="there"),
     ProcessDied(pid=5, evidence="gone", healthy=True),
@@ -81,8 +84,6 @@ NEWS: tuple[Payload, ...] = (
     ConditionRaised(evidence="fuller"),
     ConditionCleared(evidence="room"),
     LogMatched(severity="error", lines=("ERROR",), count=2, place={"offset": 3}),
-    SilenceAdded(expires_us=3 * SECOND, why="work"),
-    SilenceRemoved(),
     EnginePromoted(previous="a", watch_us=SECOND),
     PromoteRequested(previous="a"),
     RollbackRequested(),
@@ -90,6 +91,7 @@ NEWS: tuple[Payload, ...] = (
     RuleQuarantined(commit="a", why="slow"),
     EngineRolledBack(rejected="b"),
     ErrorReported(message="no", repeats=1),
+    *(parse(kind, data) for kind, data in OF_CAPABILITIES.items() if kind in KINDS),
 )
 
 _said: st.SearchStrategy[tuple[Payload, str | None]] = st.one_of(

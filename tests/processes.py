@@ -31,3 +31,8 @@ def _close(child: subprocess.Popen[AnyStr]) -> None:
         if pipe is not None:
             with suppress(BrokenPipeError):
                 pipe.close()
+
+
+def as_worker(*argv: str) -> list[str]:
+    """A program that is given its standard input and output as the private descriptors of a worker, too."""
+    return ["/bin/sh", "-c", 'exec "$@" 3>&1 6<&0', "sh", *argv]

@@ -18,6 +18,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. A traceback is for bugs, or for whoever asks with UPULSE_DEBUG=1."""
     fill_closed_streams()
     show_what_has_no_place()
+    if "_UPULSE_COMPLETE" in os.environ:
+        from typer.completion import get_completion_inspect_parameters
+
+        get_completion_inspect_parameters()  # makes typer know the shells, without options of its own in every help
     try:
         code = run(argv)
         sys.stdout.flush()

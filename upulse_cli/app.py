@@ -36,7 +36,7 @@ from upulse_cli.commands import (
     vitals,
     why,
 )
-from upulse_cli.naming import HELP, instance_named
+from upulse_cli.naming import HELP, completed_by, instance_named
 from upulse_cli.options import group
 
 EXIT_CODES = (
@@ -50,7 +50,14 @@ app = group("The autonomic nervous system of a machine that runs AI agents.", ep
 @app.callback()
 def common(
     instance: Annotated[
-        str | None, typer.Option("--instance", metavar="NAME", help=HELP, callback=instance_named)
+        str | None,
+        typer.Option(
+            "--instance",
+            metavar="NAME",
+            help=HELP,
+            callback=instance_named,
+            autocompletion=completed_by("instances"),
+        ),
     ] = None,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show a traceback with every error; or set UPULSE_DEBUG=1.")

@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from glob import glob
 from pathlib import Path
 
@@ -11,111 +11,102 @@ from pulse_adapters.config.instances import BASE, instance_at
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.model.effect_kinds import SETTLING
-from pulse_core.model.event import Event
+from pulse_core.model.errors import PulseError
+from pulse_core.model.text import one_line
 from pulse_core.ports.readers import EventQuery
-from upulse_cli.capabilities import packages
-from upulse_cli.completing import Candidate, Source
 
 NEWEST = 2_000
 """Rows at the end of the log in which effects are looked for: somebody waits at a prompt."""
 
 
-def processes(home: Home, _begun: str = "") -> Iterator[Candidate]:
+def processes(home: Home, _begun: str = "") -> Iterator[str]:
     """What the settings guard, whether or not they are good as a whole."""
     try:
         found = tomllib.loads(home.config.read_text()).get("process", ())
     except ValueError:  # no TOML, or no text
         return
     names = (one.get("name") for one in found if isinstance(one, Mapping)) if isinstance(found, list) else ()
-    yield from (Candidate(name, "guarded process") for name in names if isinstance(name, str))
+    yield from (name for name in names if isinstance(name, str))
 
 
-def effects(home: Home, begun: str, only_open: bool = False) -> Iterator[Candidate]:
+def effects(home: Home, begun: str, only_open: bool = False) -> Iterator[str]:
     """Keys of the newest effects, newest first; ids for whoever begins to type one."""
     with SqliteEventReader(home.path) as log:
         since = max(0, log.head().seq - NEWEST)
         rows = list(log.events(EventQuery(since_seq=since, kinds=("effect", *SETTLING))))
-    ends = {row.subject: row.kind for row in rows if row.kind != "effect"}
+    ends = {row.subject for row in rows if row.kind != "effect"}
     wishes = [row for row in reversed(rows) if row.kind == "effect" and not (only_open and row.id in ends)]
-    yield from (Candidate(row.subject, _end(row, ends)) for row in wishes)
+    yield from (row.subject for row in wishes)
     if begun:
-        yield from (Candidate(row.id, f"{row.subject}, {_end(row, ends)}") for row in wishes)
+        yield from (row.id for row in wishes)
 
 
-def _end(wish: Event, ends: Mapping[str, str]) -> str:
-    return ends.get(wish.id, "effect-open").removeprefix("effect-")
-
-
-def open_effects(home: Home, begun: str) -> Iterator[Candidate]:
+def open_effects(home: Home, begun: str) -> Iterator[str]:
     """The same of effects that are not settled."""
     return effects(home, begun, only_open=True)
 
 
-def explained(home: Home, begun: str) -> Iterator[Candidate]:
+def explained(home: Home, begun: str) -> Iterator[str]:
     """Effects, and processes, which stand for their last effect."""
     yield from processes(home)
     yield from effects(home, begun)
 
 
-def vitals(home: Home, _begun: str) -> Iterator[Candidate]:
+def vitals(home: Home, _begun: str) -> Iterator[str]:
     """Every number that was sensed last."""
     from pulse_core.app.series import numbers
 
     with SqliteVitalsReader(home.path) as reader:
         for sample in reader.last_samples():
-            yield from (Candidate(name, f"{value:.4g}") for name, value in numbers(sample.data, sample.key))
+            yield from (name for name, _ in numbers(sample.data, sample.key))
 
 
-def kinds(_home: Home, _begun: str) -> Iterator[Candidate]:
-    """The kinds of events, with the first sentence of what they say."""
+def kinds(_home: Home, _begun: str) -> Iterator[str]:
+    """The kinds of events."""
     import pulse_core.model.kinds  # noqa: F401  (defining the kinds is what registers them)
     from pulse_core.model.payload import KINDS
 
-    for name, kind in KINDS.items():
-        yield Candidate(name, " ".join((kind.__doc__ or "").split()).partition(". ")[0].rstrip("."))
+    yield from KINDS
 
 
-def projections(_home: Home, _begun: str) -> Iterator[Candidate]:
+def projections(_home: Home, _begun: str) -> Iterator[str]:
     """The parts of the state."""
     from pulse_core.composition import FOLD
 
-    return (Candidate(name) for name in FOLD.projections)
+    return iter(FOLD.projections)
 
 
-def scenes(_home: Home, _begun: str) -> Iterator[Candidate]:
+def scenes(_home: Home, _begun: str) -> Iterator[str]:
     """What can be played."""
-    from upulse_cli.scenes import SCENES
+    from pulse_core.app.demo import SCENES
 
-    return (Candidate(name, scene.about) for name, scene in SCENES.items())
+    return iter(SCENES)
 
 
-def instances(_home: Home, _begun: str) -> Iterator[Candidate]:
+def instances(_home: Home, _begun: str) -> Iterator[str]:
     """The instances whose homes lie beside the usual one."""
     paths = sorted(glob(os.path.expanduser(f"{BASE}-*")))
-    return (Candidate(name, path) for path in paths if (name := instance_at(Path(path))))
+    return (name for path in paths if (name := instance_at(Path(path))))
 
 
-def shells(_home: Home, _begun: str) -> Iterator[Candidate]:
-    """What there are scripts for."""
-    from upulse_cli.commands.completion import SHELLS
-
-    return (Candidate(name) for name in SHELLS)
-
-
+Source = Callable[[Home, str], Iterator[str]]
 SOURCES: Mapping[str, Source] = {
-    "completion shell": shells,
-    "demo scene": scenes,
-    "effect cancel effect": open_effects,
-    "effect retry effect": effects,
-    "effect show effect": effects,
-    "events kind": kinds,
-    "events subject": explained,
-    "instance": instances,
-    "process start name": processes,
-    "process stop name": processes,
-    "state part": projections,
-    "vitals key": vitals,
-    "why effect": explained,
-    **{name: source for package in packages() for name, source in getattr(package, "SOURCES", {}).items()},
+    "effects": effects,
+    "instances": instances,
+    "kinds": kinds,
+    "open effects": open_effects,
+    "processes": processes,
+    "processes and effects": explained,
+    "projections": projections,
+    "scenes": scenes,
+    "vitals": vitals,
 }
-"""Who knows the values of a parameter: by its command and its name, or by its name alone on every command."""
+
+
+def candidates(source: str | Source, home: str | None, begun: str) -> list[str]:
+    """What a home knows of this sort that begins so; nothing, if it can't be read: a prompt is no place for words."""
+    try:
+        found = (SOURCES[source] if isinstance(source, str) else source)(Home.resolve(home), begun)
+        return [one_line(name) for name in dict.fromkeys(found) if name.startswith(begun)]
+    except (PulseError, OSError):
+        return []

@@ -1,11 +1,8 @@
 """The metrics process: `python -m upulse_cli.metrics_process --home H …`. It reads, asks the daemon at most once a second,
-serves numbers and exports traces; it ends when its standard input does, and so with the daemon.
+serves numbers and exports traces; it ends when the daemon hangs up, and so with it.
 """
 
 import argparse
-import json
-import os
-import sys
 import threading
 from contextlib import suppress
 from functools import partial
@@ -18,6 +15,7 @@ from pulse_adapters.ipc.client import Client
 from pulse_adapters.metrics.periodic_tasks import PeriodicTask
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_adapters.workers import child_side
 from pulse_core import __version__
 from pulse_core.model.errors import PulseError
 
@@ -38,10 +36,11 @@ class Missing(PulseError):
     """An optional package is not installed."""
 
 
-def main() -> int:
-    """Serve and export until the standard input ends; the exit code."""
+def main() -> None:
+    """Serve and export until the daemon hangs up."""
     options = arguments()
-    modest()
+    child_side.begin(NICE)
+    give_way()
     home = Home(Path(options.home))
     page = Shown(home)
     if options.listen:
@@ -54,13 +53,13 @@ def main() -> int:
     exported = Exported(home, options.otlp) if options.otlp else None
     if exported:
         PeriodicTask(exported.round, EXPORT_S, complain).begin("traces")
-    sys.stdin.buffer.read()
+    for _ in child_side.requests():
+        """Nothing is asked of it; it waits for the end."""
     if exported:
         exported.rest()
     if options.textfile:
         page.farewell(Path(options.textfile))
-    sys.stdout.flush()
-    os._exit(0)  # what still waits for somebody in a thread must not hold up the end
+    child_side.leave(0)  # what still waits for somebody in a thread must not hold up the end
 
 
 def arguments() -> argparse.Namespace:
@@ -74,9 +73,8 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def modest() -> None:
-    """Give way to everybody else."""
-    os.nice(NICE)
+def give_way() -> None:
+    """Have the kernel take this first where memory is short."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(str(VICTIM))
 
@@ -90,8 +88,8 @@ def demand(package: str, name: str, extra: str) -> None:
 
 
 def complain(words: str) -> None:
-    """Tell the daemon what is in the way, as one line."""
-    print(json.dumps(words), flush=True)
+    """Tell the daemon what is in the way."""
+    child_side.send({"why": words[:1_000]})
 
 
 class Shown:
@@ -206,4 +204,4 @@ def size(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,10 +1,13 @@
 """`--instance NAME` beside `--home DIR`, on every command that takes a home and before the commands."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
+
+if TYPE_CHECKING:
+    from upulse_cli.candidates import Source
 
 GIVEN = "upulse.instance"
 """Where a context, and those within it, remember the instance that was named."""
@@ -12,9 +15,20 @@ GIVEN = "upulse.instance"
 HELP = "Instance, whose home is ~/.upulse-NAME; else UPULSE_INSTANCE."
 
 
+def completed_by(source: "str | Source") -> Callable[[typer.Context, str], list[str]]:
+    """What completes a value: a source, or the name of one in `upulse_cli.candidates`, imported when a shell asks."""
+
+    def complete(context: typer.Context, incomplete: str) -> list[str]:
+        from upulse_cli.candidates import candidates
+
+        return candidates(source, context.params.get("home") or context.meta.get(GIVEN), incomplete)
+
+    return complete
+
+
 def instance_named(context: typer.Context, name: str | None) -> str | None:
     """Check the name of an instance, and remember it for the home."""
-    if name is None or context.resilient_parsing:
+    if name is None:
         return name
     from pulse_adapters.config.instances import BadInstance, home_called
 
@@ -56,6 +70,7 @@ def instance_option() -> TyperOption:
         callback=lambda context, param, name: instance_named(context, name),
         is_eager=True,
         expose_value=False,
+        autocompletion=lambda context, _, begun: completed_by("instances")(context, begun),
     )
 
 

@@ -26,6 +26,7 @@ from pulse_adapters.sqlite.opening import Opening
 from pulse_core import __version__
 from pulse_core.model.errors import NoHome, PulseError
 from pulse_core.model.event import Draft
+from pulse_core.model.payload import build_models
 from upulse_cli.views.narrator import speak
 from upulse_cli.wiring.daemon import real_daemon
 
@@ -109,6 +110,7 @@ async def live(home: Home, options: argparse.Namespace) -> None:
         news: tuple[Draft, ...] = ()
         if options.accept_damage:
             how, news = await accept_damage(home, how, SystemClock(), FileObjects(home.objects))
+        build_models()
         async with real_daemon(home, how, news, lock) as daemon:
             stop = asyncio.Event()
             loop = asyncio.get_running_loop()

@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pulse_core.model.text import clean
@@ -30,6 +32,18 @@ def put_line(value: Any) -> None:
 def say(words: str) -> None:
     """Words for a person, on stderr."""
     print(clean(words), file=sys.stderr)
+
+
+@contextmanager
+def progress_line(words: str) -> Iterator[Callable[[str], None]]:
+    """A line on a terminal that says what is being done; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda words: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(words) as line:
+        yield line.update
 
 
 def console() -> "Console":

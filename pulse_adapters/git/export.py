@@ -6,20 +6,22 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from pulse_adapters.git.errors import GitFailed, Unsafe
-from pulse_adapters.git.git_command import Git
 from pulse_adapters.git.revision_path import ALTERED
 from pulse_adapters.git.tree_hash import blob, reckoned
 from pulse_core.model.errors import PulseError
+
+if TYPE_CHECKING:
+    from pulse_adapters.git.git_command import Git
 
 BEGUN = ".begun-"
 """How the names of folders begin that are not whole yet, or no more."""
 _LINK, _PROGRAM = "120000", "100755"
 
 
-def export(git: Git, commit: str, folder: Path) -> Path | None:
+def export(git: "Git", commit: str, folder: Path) -> Path | None:
     """Lay out the commit in the folder, read-only and on disk, unless it is there as it was committed.
 
     If it is there otherwise it is made anew; where what was there lies now, else None.
@@ -69,7 +71,7 @@ class _Entry(NamedTuple):
     path: Path
 
 
-def _unpack(git: Git, commit: str, folder: Path) -> None:
+def _unpack(git: "Git", commit: str, folder: Path) -> None:
     """Write each file as it was committed, and the links last, so that none of them is on the way of another name.
 
     `git archive` would do what the commit's own attributes say, and leave out files or change them.
@@ -86,7 +88,7 @@ def _unpack(git: Git, commit: str, folder: Path) -> None:
             _lay_out(one, _content(git, told, one))
 
 
-def _entries(git: Git, commit: str, folder: Path) -> Iterator[_Entry]:
+def _entries(git: "Git", commit: str, folder: Path) -> Iterator[_Entry]:
     for line in git("ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
         if not line:
             continue
@@ -99,7 +101,7 @@ def _entries(git: Git, commit: str, folder: Path) -> Iterator[_Entry]:
             yield _Entry(mode, oid, folder.joinpath(*parts))
 
 
-def _content(git: Git, told: IO[bytes], one: _Entry) -> bytes:
+def _content(git: "Git", told: IO[bytes], one: _Entry) -> bytes:
     """The next file's content, as `cat-file` tells it."""
     words = told.readline().split()
     if len(words) != 3 or words[:2] != [one.oid.encode(), b"blob"]:

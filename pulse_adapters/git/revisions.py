@@ -4,7 +4,6 @@ from collections.abc import Collection
 from pathlib import Path
 
 from pulse_adapters.git.export import BEGUN, export, remove
-from pulse_adapters.git.git_command import Git
 from pulse_adapters.git.locks import alone
 from pulse_adapters.git.revision_path import COMMIT, LaidOutRevision, objects, revision
 from pulse_adapters.git.tree_hash import is_of
@@ -29,6 +28,8 @@ class RevisionStore:
         path = self.path(commit)
         if is_of(path, commit, objects(self.home)):
             return LaidOutRevision(path)
+        from pulse_adapters.git.git_command import Git  # slow to import, and mostly the commit lies there
+
         with alone(self.home):
             aside = export(Git(self.home), commit, path)
         return LaidOutRevision(path, str(aside or ""))

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from pulse_adapters.host.proc import entry
 from pulse_adapters.host.process_search import marked
 from pulse_adapters.host.spawn import ProcessEnded, Spawner
+from pulse_adapters.workers.proc import entry
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import ProcessId
 from pulse_core.settings import ProcessSettings

@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pulse_adapters.host.proc import ProcStat, command_line, content, entry, living
 from pulse_adapters.host.process_search import ProcessSearch
+from pulse_adapters.workers.proc import ProcStat, command_line, content, descendants, entry, living
 from pulse_core.model.json_types import Json
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports import ProcessId
@@ -115,19 +115,6 @@ def untouchable(guarded: Collection[int], processes: Iterable[ProcStat]) -> set[
             spared |= {seen.pid, seen.group, seen.session}
             seen = entries.get(seen.parent)
     return spared
-
-
-def descendants(roots: Iterable[int], entries: Mapping[int, ProcStat]) -> set[int]:
-    """These and everything that came out of them."""
-    children: dict[int, list[int]] = {}
-    for one in entries.values():
-        children.setdefault(one.parent, []).append(one.pid)
-    whole, ahead = set(roots), list(roots)
-    while ahead:
-        born = [pid for pid in children.get(ahead.pop(), ()) if pid not in whole]
-        whole.update(born)
-        ahead.extend(born)
-    return whole
 
 
 def held_by(pid: int) -> MemoryHeld | None:

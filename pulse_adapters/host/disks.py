@@ -5,8 +5,8 @@ import os
 import select
 from collections.abc import Mapping, Sequence
 
-from pulse_adapters.host.proc import is_alive
 from pulse_adapters.host.spawn import CommandTimedOut, Spawner
+from pulse_adapters.workers.proc import is_alive
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
 from pulse_core.ports import ProcessId

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from pulse_adapters.host.proc import MARKER, PROCESS, TICKS_PER_SECOND, entry
 from pulse_adapters.host.start_process import IGNORED_BY_PYTHON, begun, closed_at_exec, looked_up
+from pulse_adapters.workers.proc import MARKER, PROCESS, TICKS_PER_SECOND, entry
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
 

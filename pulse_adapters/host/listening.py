@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from pulse_adapters.host.proc import content, pids, started
 from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.workers.proc import content, pids, started
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
 

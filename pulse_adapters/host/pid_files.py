@@ -4,7 +4,7 @@ import os
 import time
 
 from pulse_adapters.host.clock import boot_us
-from pulse_adapters.host.proc import TICKS_PER_SECOND, started
+from pulse_adapters.workers.proc import TICKS_PER_SECOND, started
 from pulse_core.ports import ProcessId, ProcessObservation
 
 _SLACK_S = 2.0  # start times are told in hundredths, file times in the tick of the file system

@@ -5,7 +5,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 
-from pulse_adapters.host.proc import is_alive
+from pulse_adapters.workers.proc import is_alive
 from pulse_core.ports import ProcessId
 
 LOG = logging.getLogger("pulse.host")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from pulse_adapters.host.proc import content
+from pulse_adapters.workers.proc import content
 from pulse_core.model.json_types import Json
 
 RESOURCES = ("cpu", "memory", "io")

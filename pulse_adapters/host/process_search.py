@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice, pairwise
 
-from pulse_adapters.host.proc import MARKER, carries, content, entry, pids
+from pulse_adapters.workers.proc import MARKER, carries, content, entry, pids
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports import ProcessId
 

@@ -9,11 +9,11 @@ from pulse_adapters.host.boot import boot_id
 from pulse_adapters.host.clock import boot_us
 from pulse_adapters.host.guarded import end_all, guarded, present
 from pulse_adapters.host.outputs import last_words
-from pulse_adapters.host.proc import MARKER, PROCESS, TICKS_PER_SECOND, is_alive
 from pulse_adapters.host.process_search import marked
 from pulse_adapters.host.spawn import ProcessEnded, Spawner
 from pulse_adapters.host.systemctl import Systemctl
 from pulse_adapters.host.table import LinuxProcessTable
+from pulse_adapters.workers.proc import MARKER, PROCESS, TICKS_PER_SECOND, is_alive
 from pulse_core.actions.processes import RESTART_PROCESS, RestartParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event

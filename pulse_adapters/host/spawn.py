@@ -14,8 +14,8 @@ from pulse_adapters.host.boot import require_linux
 from pulse_adapters.host.children import REMEMBERED, Children
 from pulse_adapters.host.launch import Launcher
 from pulse_adapters.host.outputs import ToFile, ToMemory, last_words, open_output
-from pulse_adapters.host.proc import MARKER, entry, is_alive
 from pulse_adapters.host.tree import end_tree, family
+from pulse_adapters.workers.proc import MARKER, entry, is_alive
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
 

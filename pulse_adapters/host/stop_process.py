@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 
 from pulse_adapters.host.consumers import Consumers
 from pulse_adapters.host.guarded import end_all, guarded, present
-from pulse_adapters.host.proc import is_alive
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.systemctl import Systemctl
+from pulse_adapters.workers.proc import is_alive
 from pulse_core.actions.processes import STOP_PROCESS, Consumer, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event

@@ -10,10 +10,10 @@ from pulse_adapters.host import listening, pid_files
 from pulse_adapters.host.background import left_by, short
 from pulse_adapters.host.boot import require_linux
 from pulse_adapters.host.pidfd_watch import PidfdWatch
-from pulse_adapters.host.proc import PROCESS, is_alive, started
 from pulse_adapters.host.process_search import ProcessSearch, marked
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.systemctl import Systemctl, UnitState
+from pulse_adapters.workers.proc import PROCESS, is_alive, started
 from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports import ProcessId, ProcessObservation

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Collection
 from contextlib import suppress
 
-from pulse_adapters.host.proc import ProcStat, carries, entry, living, send
+from pulse_adapters.workers.proc import ProcStat, carries, descendants, entry, living, send
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports import ProcessId
 
@@ -67,22 +67,10 @@ def family(root: ProcessId, known: Collection[ProcessId], marker: str = "") -> l
         chosen |= {
             one.pid for one in entries.values() if one.started >= root.started and carries(one.pid, marker)
         }
-    return [entries[pid] for pid in _with_descendants(chosen, entries)]
+    return [entries[pid] for pid in descendants(chosen, entries)]
 
 
 def _led(root: ProcessId, entries: dict[int, ProcStat]) -> bool:
     """Whether groups with root's number are root's: a number in use as a group is never given out again."""
     holder = entries.get(root.pid)
     return root.pid not in (os.getpgrp(), os.getsid(0)) and (holder is None or holder.started == root.started)
-
-
-def _with_descendants(chosen: set[int], entries: dict[int, ProcStat]) -> set[int]:
-    children: dict[int, list[int]] = {}
-    for one in entries.values():
-        children.setdefault(one.parent, []).append(one.pid)
-    whole, ahead = set(chosen), list(chosen)
-    while ahead:
-        born = [pid for pid in children.get(ahead.pop(), ()) if pid not in whole]
-        whole.update(born)
-        ahead.extend(born)
-    return whole

@@ -8,7 +8,7 @@ from pulse_adapters.ipc.lock import holder
 from pulse_core.home import HomeLayout
 from pulse_core.model.home_status import HomeStatus
 from pulse_core.model.json_types import Json
-from pulse_core.ports.daemon_client import LockHolder
+from pulse_core.model.lock_holder import LockHolder
 
 STATUS_WAIT = 2.0
 """Seconds after which a daemon that does not tell its status counts as not answering."""

@@ -1,14 +1,15 @@
-"""What the reader's process says, as values: one JSON object a line.
+"""What the reader's process says, as values: one object each.
 
 `{"source", "place", "hits": [[rule, [line…], count]…]}`, `{"error": [whose, message]}`, or progress:
 `{"sources", "places", "behind", "polled", "dropped"}`.
 """
 
-import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pulse_core.ports import LogBatch, MatchedLines, Place, ReadProgress
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.messages import decode
+from pulse_core.ports import LogBatch, Place, ReadProgress
 from pulse_core.settings import LogSettings
 
 
@@ -19,15 +20,17 @@ class Complaint(NamedTuple):
     message: str
 
 
-def message_of(line: bytes) -> LogBatch | ReadProgress | Complaint:
-    """A message from its line; raises ValueError, KeyError or TypeError for what is none."""
-    said: dict[str, Any] = json.loads(line)
+class _Error(NamedTuple):
+    error: Complaint
+
+
+def message_of(said: Message) -> LogBatch | ReadProgress | Complaint:
+    """What a message says. Raises WorkerFault."""
     if "hits" in said:
-        hits = tuple(MatchedLines(log, tuple(lines), count) for log, lines, count in said["hits"])
-        return LogBatch(said["source"], said["place"], hits)
+        return decode(LogBatch, said)
     if "error" in said:
-        return Complaint(*said["error"])
-    return ReadProgress(**{**said, "sources": tuple(said["sources"])})
+        return decode(_Error, said).error
+    return decode(ReadProgress, said)
 
 
 def task(
@@ -36,7 +39,7 @@ def task(
     known: Collection[str],
     expanded: Sequence[str | None],
     journalctl: Sequence[str],
-) -> bytes:
+) -> Message:
     """What the reader's process is to do. expanded: the path of each of the logs, without `~`."""
     spelled = [
         {
@@ -50,5 +53,4 @@ def task(
         }
         for log, path in zip(logs, expanded, strict=True)
     ]
-    whole = {"logs": spelled, "places": places, "patterns": list(known), "journalctl": list(journalctl)}
-    return json.dumps(whole).encode()
+    return {"logs": spelled, "places": places, "patterns": list(known), "journalctl": list(journalctl)}

@@ -3,14 +3,16 @@
 import asyncio
 import logging
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 from pulse_adapters.logs.messages import Complaint, message_of, task
+from pulse_adapters.workers.environment import ROOT, passed_on
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.messages import Limits
+from pulse_adapters.workers.worker import Program, Worker, module
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports import LogBatch, Place, ReadProgress
 from pulse_core.settings import LogSettings
@@ -21,11 +23,16 @@ SILENCE = 60.0
 """Seconds without a word after which the child is taken for stuck; it says something every fifteen."""
 QUEUE = 500
 """Messages that wait to be taken before no more are read: then the child waits, and the lines stay where they are."""
-_ROOM = 256 * 1024
-_ROOT = str(Path(__file__).parents[2])
+LIMITS = Limits(size=64 * 1024 * 1024)
+"""A message holds the lines of one read of 256 KiB for each rule that they match."""
 _RE2 = find_spec("re2")
-_PATHS = (_ROOT, *(str(Path(one).parent) for one in (_RE2 and _RE2.submodule_search_locations) or ()))
-_ARGV = (sys.executable, "-S", "-P", "-m", "pulse_adapters.logs.tail")
+_PATHS = (ROOT, *(str(Path(one).parent) for one in (_RE2 and _RE2.submodule_search_locations) or ()))
+
+
+def program() -> Program:
+    """The child's program. `-S` spares it the machinery of packages; it then has Python's library, Pulse, and re2."""
+    env = {**passed_on(), "PYTHONPATH": os.pathsep.join(_PATHS)}
+    return module("pulse_adapters.logs.tail", options=("-S", "-P"), env=env)._replace(limits=LIMITS)
 
 
 def _log(whose: str, message: str) -> None:
@@ -47,9 +54,7 @@ class FollowedLogs:
         self._logs: tuple[LogSettings, ...] = ()
         self._places: dict[str, Place] = {}
         self._known: set[str] = set()
-        self._child: subprocess.Popen[bytes] | None = None
-        self._said = -1
-        self._buffer = b""
+        self._child: Worker | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._failures = 0
         self._waiting = False
@@ -87,7 +92,8 @@ class FollowedLogs:
         """What was heard since the last time, in its order."""
         heard, self._heard = self._heard, []
         if self._waiting and self._child:
-            self._listen_to(self._child)
+            self._waiting = False
+            self._child.resume()
         return heard
 
     def close(self) -> None:
@@ -98,64 +104,34 @@ class FollowedLogs:
 
     def _begin(self) -> None:
         paths = [os.path.expanduser(log.path) if log.path else None for log in self._logs]
-        work = task(self._logs, self._places, self._known, paths, self._journalctl)
         try:
-            self._child = self._spawned(work)
+            child = self._child = Worker(program(), self._hear, lambda: self._gone(child))
         except OSError as error:
             self._again(f"cannot be started: {error.strerror}")
             return
-        self._buffer = b""
-        self._listen_to(self._child)
+        child.send(task(self._logs, self._places, self._known, paths, self._journalctl))
         self._expect_word()
 
-    def _spawned(self, work: bytes) -> "subprocess.Popen[bytes]":
-        with ExitStack() as opened:
-            said = os.memfd_create("said", os.MFD_CLOEXEC)
-            opened.callback(os.close, said)
-            given = os.memfd_create("task", os.MFD_CLOEXEC)
-            opened.callback(os.close, given)
-            os.write(given, work)
-            os.lseek(given, 0, os.SEEK_SET)
-            child = subprocess.Popen(
-                _ARGV, stdin=given, stdout=subprocess.PIPE, stderr=said, cwd="/", start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(_PATHS)},
-            )  # fmt: skip
-            assert child.stdout is not None
-            os.set_blocking(child.stdout.fileno(), False)
-            self._said = os.dup(said)
-            return child
+    def _gone(self, child: Worker) -> None:
+        if self._child is child:
+            child.dead.add_done_callback(lambda _: self._died(child))
 
-    def _listen_to(self, child: "subprocess.Popen[bytes]") -> None:
-        assert child.stdout is not None
-        self._waiting = False
-        asyncio.get_running_loop().add_reader(child.stdout.fileno(), self._hear, child)
+    def _died(self, child: Worker) -> None:
+        if self._child is child:
+            how = f"said {child.fault}" if child.fault else child.end()
+            words = child.last_words()
+            self._again(f"{how} and is begun again{f': {words}' if words else ''}")
 
-    def _hear(self, child: "subprocess.Popen[bytes]") -> None:
-        assert child.stdout is not None
-        try:
-            raw = os.read(child.stdout.fileno(), _ROOM)
-        except BlockingIOError:
-            return
-        if not raw:
-            self._died(child)
-            return
-        *lines, self._buffer = (self._buffer + raw).split(b"\n")
-        for line in lines:
-            self._take_in(line)
-        if lines:
-            self._expect_word()
+    def _hear(self, message: Message) -> None:
+        self._take_in(message_of(message))
+        self._expect_word()
         if self._heard:
             self._news()
-        if len(self._heard) >= QUEUE:
+        if len(self._heard) >= QUEUE and self._child:
             self._waiting = True
-            asyncio.get_running_loop().remove_reader(child.stdout.fileno())
+            self._child.pause()
 
-    def _take_in(self, line: bytes) -> None:
-        try:
-            message = message_of(line)
-        except (ValueError, KeyError, TypeError) as error:
-            self._failed("log-reader", f"it said something that nobody understands: {error}")
-            return
+    def _take_in(self, message: LogBatch | ReadProgress | Complaint) -> None:
         match message:
             case Complaint(whose, words):
                 self._failed(f"log:{whose}", words)
@@ -182,16 +158,6 @@ class FollowedLogs:
             self._child.kill()
             self._again(f"said nothing for {SILENCE:g} s and is begun again")
 
-    def _died(self, child: "subprocess.Popen[bytes]") -> None:
-        child.kill()
-        code, words = child.wait(), self._last_words()
-        how = f"status {code}" if code >= 0 else f"signal {-code}"
-        self._again(f"ended ({how}) and is begun again{f': {words}' if words else ''}")
-
-    def _last_words(self) -> str:
-        text = os.pread(self._said, 65_536, 0)[-400:].decode("utf-8", "replace")
-        return " ".join(text.split())
-
     def _again(self, words: str) -> None:
         """Say what was wrong, and begin anew after a pause that grows."""
         self._end()
@@ -204,13 +170,6 @@ class FollowedLogs:
         if self._timer:
             self._timer.cancel()
             self._timer = None
-        if (child := self._child) is None:
-            return
-        assert child.stdout is not None
-        with suppress(RuntimeError):  # the loop may be closed already
-            asyncio.get_running_loop().remove_reader(child.stdout.fileno())
-        child.kill()
-        child.wait()
-        child.stdout.close()
-        os.close(self._said)
-        self._child, self._waiting = None, False
+        child, self._child, self._waiting = self._child, None, False
+        if child:
+            child.end_now()

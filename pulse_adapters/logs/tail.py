@@ -1,11 +1,10 @@
 """The reader's process: `python -m pulse_adapters.logs.tail`. It may be killed at any time; who reads it knows places.
 
-Its standard input says in JSON what is to be followed and from where. Its standard output has one JSON object a line:
-hits of a source with its place, errors, and progress. `pulse_adapters.logs.messages` has the shapes of both.
+Its one request says what is to be followed and from where. It says hits of a source with its place, errors, and
+progress. `pulse_adapters.logs.messages` has the shapes of both.
 """
 
 import ctypes
-import json
 import os
 import resource
 import select
@@ -19,6 +18,7 @@ from pulse_adapters.logs.journal import JournalUnit, Tell
 from pulse_adapters.logs.line_filter import rule_of
 from pulse_adapters.logs.open_file import CHUNK
 from pulse_adapters.logs.outbox import Outbox
+from pulse_adapters.workers import child_side
 
 BREATH = 0.005
 """Seconds between two reads while lines come: each read costs the same, be it one line or a thousand."""
@@ -39,7 +39,7 @@ class TailReader:
 
     def __init__(self, task: Mapping[str, Any]) -> None:
         logs, places = task["logs"], task["places"]
-        self.outbox = Outbox([rule_of(log) for log in logs], send)
+        self.outbox = Outbox([rule_of(log) for log in logs], child_side.send)
         self._said: set[tuple[str, str]] = set()
         patterns = {number: log["path"] for number, log in enumerate(logs) if log["path"]}
         self.files = Files(patterns, task["patterns"], places, self.tell)
@@ -57,7 +57,7 @@ class TailReader:
             self._said.clear()
         if (whose, message) not in self._said:
             self._said.add((whose, message))
-            send({"error": [whose, message]})
+            child_side.send({"error": [whose, message]})
 
     def run(self) -> None:
         """Read on, for ever."""
@@ -138,7 +138,7 @@ class TailReader:
         self._told = now
         names = [*self.files.trails, *(unit.name for unit in self.units)]
         self.outbox.forget(set(names))
-        send(
+        child_side.send(
             {
                 "sources": names,
                 "places": self.outbox.places(),
@@ -164,28 +164,16 @@ def units_of(
     return units
 
 
-def send(message: Mapping[str, Any]) -> None:
-    """Say something; waits while nobody listens."""
-    raw = json.dumps(message).encode() + b"\n"
-    while raw:
-        raw = raw[os.write(1, raw) :]
-
-
-def task_given() -> Mapping[str, Any]:
-    """What standard input says."""
-    with open(0, "rb") as given:
-        task: Mapping[str, Any] = json.load(given)
-    return task
-
-
 def main() -> None:
     """Follow until the parent ends."""
+    child_side.begin()
+    os.chdir("/")
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    TailReader(task_given()).run()
+    TailReader(next(child_side.requests())).run()
 
 
 if __name__ == "__main__":

@@ -110,10 +110,10 @@ class MemoryCheckpoints:
     """Implements `pulse_core.ports.Checkpoints`."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Checkpoint] = {}
+        self.kept: dict[str, Checkpoint] = {}
 
     async def load(self) -> Mapping[str, Checkpoint]:
-        return dict(self._kept)
+        return dict(self.kept)
 
     async def save(self, checkpoints: Mapping[str, Checkpoint]) -> None:
-        self._kept.update(checkpoints)
+        self.kept.update(checkpoints)

@@ -1,16 +1,16 @@
 """The program of the child that gives a sign of life outwards: `python -m pulse_adapters.metrics.heartbeat`.
 
-Each line on its standard input is an order as JSON: `url` (or `env:NAME` of the variable that holds it) and `seconds`,
-how long it may take. For each it prints a line, a text as JSON: empty if it was answered, else why not, without the
-URL, which may hold a secret. It ends when its input does. Only the standard library is needed.
+Each request has `url` (or `env:NAME` of the variable that holds it) and `seconds`, how long it may take. Each reply says
+`why` it was not answered, without the URL, which may hold a secret; nothing if it was. Only the standard library is
+needed.
 """
 
-import json
 import os
-import sys
 import urllib.error
 import urllib.request
 from http.client import HTTPException
+
+from pulse_adapters.workers import child_side
 
 AGENT = "Pulse"
 NICE = 10
@@ -18,10 +18,9 @@ NICE = 10
 
 def main() -> None:
     """Carry out orders until there are no more."""
-    os.nice(NICE)
-    for line in sys.stdin:
-        order = json.loads(line)
-        print(json.dumps(beaten(order["url"], order["seconds"])), flush=True)
+    child_side.begin(NICE)
+    for order in child_side.requests():
+        child_side.send({"why": beaten(order["url"], order["seconds"])})
 
 
 def beaten(url: str, seconds: float) -> str:

@@ -4,12 +4,13 @@ They are run for the settings in force: started, changed and ended with them.
 """
 
 import asyncio
-import json
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Annotated, NamedTuple
 
-from pulse_adapters.metrics.companion import Companion, companion
+from pulse_adapters.workers.conversation import Conversation, conversation
+from pulse_adapters.workers.messages import CutTo
+from pulse_adapters.workers.worker import Program, module
 from pulse_core.daemon import CurrentSettings, Service
 from pulse_core.daemon.settings_service import SettingsService
 from pulse_core.model.backoff import Backoff, Restarts
@@ -17,12 +18,19 @@ from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.settings import HeartbeatSettings, MetricsSettings
 
 Failed = Callable[[str, str], None]
-PYTHON = (sys.executable, "-P", "-m")
+FAREWELL_S = 2.0
+"""How long the metrics process has for its last page, and its last traces."""
 BACKOFF, WELL_S = Backoff(1.0, 300.0), 60.0
 """A child that ended is started again after a second, then less and less often; one that lived a minute was well."""
 
 FIRST_S, ANSWER_S, MARGIN_S = 1.0, 10.0, 5.0
 """A sign of life comes soon after the start; it may take so long, and then its child is given up."""
+
+
+class Complaint(NamedTuple):
+    """What is in the way of such a process; nothing if all is well."""
+
+    why: Annotated[str, CutTo(2_000)]
 
 
 def sidecars(
@@ -50,12 +58,12 @@ def is_wanted(metrics: MetricsSettings) -> bool:
     return bool(metrics.listen or metrics.textfile or metrics.otlp)
 
 
-def measuring(home: Path, metrics: MetricsSettings) -> tuple[str, ...]:
-    """The command that is the metrics process."""
+def measuring(home: Path, metrics: MetricsSettings) -> Program:
+    """The metrics process."""
     every = str(metrics.every / US_PER_SECOND)
     chosen = {"--listen": metrics.listen, "--textfile": metrics.textfile, "--otlp": metrics.otlp}
     words = (word for name, value in chosen.items() if value for word in (name, value))
-    return (*PYTHON, "upulse_cli.metrics_process", "--home", str(home), "--every", every, *words)
+    return module("upulse_cli.metrics_process", "--home", str(home), "--every", every, *words)
 
 
 async def keep_measuring(home: Path, metrics: MetricsSettings, failed: Failed) -> None:
@@ -68,28 +76,15 @@ async def keep_measuring(home: Path, metrics: MetricsSettings, failed: Failed) -
         await asyncio.sleep(restarts.ended(loop.time()))
 
 
-async def one_life(argv: tuple[str, ...], failed: Failed) -> str:
+async def one_life(program: Program, failed: Failed) -> str:
     """Start a child and pass on what it complains of until it ends; how it ended, with its last words."""
-    said = ""
     try:
-        async with companion(*argv) as child:
-            while (line := await child.line()) is not None:
-                if (complaint := complained(line)) is None:
-                    said = line.strip() or said
-                else:
-                    failed("metrics", complaint)
+        async with conversation(program, Complaint, farewell=FAREWELL_S) as child:
+            while complaint := await child.next():
+                failed("metrics", complaint.why)
+            return await child.end()
     except OSError as error:
         return f"cannot be started ({error.strerror})"
-    return f"{child.end}{f': {said}' if said else ''}"
-
-
-def complained(line: str) -> str | None:
-    """What a child says in its own form, a text as JSON; None if it is something else, as a traceback's line."""
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return None
-    return found if isinstance(found, str) else None
 
 
 class Heartbeat:
@@ -109,14 +104,14 @@ class Heartbeat:
         wait = min(FIRST_S, self._every)
         while True:
             try:
-                async with companion(*PYTHON, "pulse_adapters.metrics.heartbeat") as child:
+                async with conversation(module("pulse_adapters.metrics.heartbeat"), Complaint) as child:
                     wait = await self._life(child, wait)
             except OSError as error:
                 self._say(f"the process that sends it cannot be started ({error.strerror})")
                 wait = self._every
                 await asyncio.sleep(wait)
 
-    async def _life(self, child: Companion, wait: float) -> float:
+    async def _life(self, child: Conversation[Complaint], wait: float) -> float:
         """Beat until the child fails; the seconds until the next beat is due then."""
         loop = asyncio.get_running_loop()
         while True:
@@ -128,16 +123,15 @@ class Heartbeat:
                 return wait
             self._say(why)
 
-    async def _sent(self, child: Companion) -> str | None:
+    async def _sent(self, child: Conversation[Complaint]) -> str | None:
         """Send one; why it did not arrive, or nothing. None if the child is of no use any more."""
         limit = min(ANSWER_S, self._every)
-        child.tell(json.dumps({"url": self._heartbeat.url, "seconds": limit}))
+        child.tell({"url": self._heartbeat.url, "seconds": limit})
         ended = "died"
         try:
             async with asyncio.timeout(limit + MARGIN_S):
-                while (line := await child.line()) is not None:
-                    if (answer := complained(line)) is not None:
-                        return f"it could not be sent: {answer}" if answer else ""
+                if answer := await child.next():
+                    return f"it could not be sent: {answer.why}" if answer.why else ""
         except TimeoutError:
             ended = "hung"
         self._say(f"the process that sends it {ended}; it is started again")

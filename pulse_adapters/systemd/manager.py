@@ -102,12 +102,12 @@ def is_active(unit: Unit) -> bool:
 
 
 @dataclass(frozen=True)
-class SystemdService:
-    """Implements `ServiceManager` for the home at this path."""
+class SystemdUnit:
+    """Implements `DaemonUnit` for the home at this path."""
 
     home: Path
 
-    def unit(self) -> str | None:
+    def path(self) -> str | None:
         """The path of the unit's file; None if none is installed."""
         unit = installed(self.home)
         return str(unit.path) if unit else None

@@ -14,7 +14,7 @@ from pulse_adapters.workers.descriptors import FIRST_OTHER, REPLIES, REQUESTS
 from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message, encode
 from pulse_core.model.errors import PulseError
 
-_CHUNK = 256 * 1024
+_CHUNK = 64 * 1024
 
 
 def begin(nice: int = 0) -> None:

@@ -67,13 +67,16 @@ class Conversation(Generic[T]):
         words = self.worker.last_words()
         return f"{how}: {words}" if words else how
 
-    async def close(self, gentle: float) -> None:
-        """End it: it has so many seconds after SIGTERM, with all that is in its group."""
+    async def close(self, farewell: float, gentle: float) -> None:
+        """End it: it has so many seconds after the last word, and so many after SIGTERM, with all that is in its group."""
         worker = self.worker
+        if farewell and not worker.has_ended:
+            worker.hang_up()
+            await worker.ended(farewell)
+        if gentle and not worker.has_ended:
+            worker.terminate()
+            await worker.ended(gentle)
         if not worker.has_ended:
-            if gentle:
-                worker.terminate()
-                await worker.ended(gentle)
             worker.kill()
             await worker.ended(PATIENCE_S)
         worker.dismiss()
@@ -81,14 +84,17 @@ class Conversation(Generic[T]):
 
 @asynccontextmanager
 async def conversation(
-    program: Program, kind: type[T], *, gentle: float = 0.0
+    program: Program, kind: type[T], *, farewell: float = 0.0, gentle: float = 0.0
 ) -> AsyncIterator[Conversation[T]]:
-    """A worker for as long as one is inside. gentle: seconds after SIGTERM before it is killed. Raises OSError."""
+    """A worker for as long as one is inside. Raises OSError.
+
+    Then it is ended. farewell: seconds that it has for that by itself when nothing more is sent; gentle: after SIGTERM.
+    """
     one = Conversation(program, kind)
     try:
         yield one
     finally:
-        await one.close(gentle)
+        await one.close(farewell, gentle)
 
 
 async def ask(

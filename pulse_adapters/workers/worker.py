@@ -15,11 +15,11 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from pulse_adapters.workers.descriptors import REPLIES, REQUESTS
-from pulse_adapters.workers.environment import ROOT, passed_on
+from pulse_adapters.workers.environment import passed_on
 from pulse_adapters.workers.framing import Frames, Message, WorkerFault, encode
 from pulse_adapters.workers.messages import LIMITS, Limits, parse
 from pulse_adapters.workers.output import Output
-from pulse_adapters.workers.spawn import spawn
+from pulse_adapters.workers.spawn import find_program, spawn
 
 _CHUNK = 256 * 1024
 _ABOVE = 10
@@ -44,13 +44,9 @@ def module(
 ) -> Program:
     """A module of ours as a worker's program.
 
-    options: of Python. `-P`: files where it is started must not pass for Python's own. `-S` spares a worker that lives
-    long the packages' own machinery; it then has Python's library and what lies beside Pulse, and no package.
+    options: of Python. `-P`: files where it is started must not pass for Python's own.
     """
-    given = passed_on() if env is None else dict(env)
-    if "-S" in options:
-        given["PYTHONPATH"] = ROOT
-    return Program((sys.executable, *options, "-m", name, *words), given)
+    return Program((sys.executable, *options, "-m", name, *words), passed_on() if env is None else env)
 
 
 class Worker:
@@ -92,7 +88,8 @@ class Worker:
         for end in (self._requests, self._replies):
             os.set_blocking(end, False)
         argv = program.argv
-        self.pid = spawn(argv[0], argv, program.env, given, blocked=self._blocked())
+        path = find_program(argv[0], program.env)
+        self.pid = spawn(path, argv, program.env, given, blocked=self._blocked())
         self._handle = os.pidfd_open(self.pid)
         self._ours.callback(os.close, self._handle)
         if program.is_heard:
@@ -199,8 +196,9 @@ class Worker:
         """The end of what it printed, on one line."""
         if self.output is None:
             return ""
-        self.output.drain()
-        return self.output.words()[-_WORDS:]
+        if not self._is_closed:
+            self.output.drain()
+        return self.output.words()[-_WORDS:].lstrip()
 
     def _signal(self, number: signal.Signals) -> None:
         if not self.dead.done():  # it is not reaped: neither its number nor its group is anybody else's

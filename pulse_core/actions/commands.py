@@ -13,7 +13,7 @@ Word = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 class CommandParams(BaseModel):
     """What to run; `idempotent` says that running it twice does no harm, and is believed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     argv: tuple[Word, ...] = Field(min_length=1, description="program and arguments")
     idempotent: bool = Field(False, description="may be run again after a failure or a crash")
@@ -24,7 +24,7 @@ class CommandParams(BaseModel):
 class CollectParams(BaseModel):
     """What for; it stands in the bundle."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     why: str = Field("", max_length=2_000, description="what the bundle is for")
     for_condition: str = Field("", description="the condition that it answers")

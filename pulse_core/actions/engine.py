@@ -11,7 +11,7 @@ from pulse_core.projections import Snapshot
 class RollbackParams(BaseModel):
     """The commit to go back to, the one that is rejected, and why."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     to: str = Field(min_length=1, description="the commit to go back to")
     reject: str = Field(min_length=1, description="the commit that must be in force, and is rejected")

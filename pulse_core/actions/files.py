@@ -10,7 +10,7 @@ from pulse_core.settings.groups import AbsolutePath, RootedPath
 class CleanParams(BaseModel):
     """What to clean; all that the settings allow if nothing else is said."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     roots: tuple[RootedPath, ...] = Field(
         (), description="directories; every one that is allowed if not given"
@@ -29,7 +29,7 @@ class CleanParams(BaseModel):
 class ArchiveParams(BaseModel):
     """Which sessions, and where to, is in the settings alone."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     near: AbsolutePath | None = Field(
         None, description="only if the sessions lie on the file system of this path, where room is short"

@@ -12,7 +12,7 @@ from pulse_core.projections.notices import PREFIX
 class NoticeParams(BaseModel):
     """What to say."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     title: str = Field(min_length=1, max_length=500, description="the notice in a few words")
     text: str = Field("", max_length=10_000, description="what is wrong, what was tried, what comes next")

@@ -15,7 +15,7 @@ from pulse_core.settings import ProcessSettings
 class InsteadOf(BaseModel):
     """The dead process that the new one is to replace."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     pid: int
     started: int
@@ -29,7 +29,7 @@ class InsteadOf(BaseModel):
 class RestartParams(BaseModel):
     """Which process; with `instead_of` or `if_dead`, nothing that lives and answers is taken for dead."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     process: str = Field(description="its name in the settings")
     instead_of: InsteadOf | None = Field(None, description="the one seen dying, which alone may be replaced")
@@ -41,7 +41,7 @@ class RestartParams(BaseModel):
 class Consumer(BaseModel):
     """One process and no other, and the pattern that allows to stop it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     pid: int = Field(gt=1)
     started: int = Field(description="its start time, clock ticks after boot")
@@ -51,7 +51,7 @@ class Consumer(BaseModel):
 class StopParams(BaseModel):
     """Which process: a guarded one, or one that the settings allow to stop when memory is short."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     process: str | None = Field(None, description="a guarded one's name in the settings")
     consumer: Consumer | None = None

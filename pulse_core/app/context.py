@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from pulse_core.home import HomeLayout
 from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.event import Event
-from pulse_core.ports.clock import Clock
-from pulse_core.ports.daemon_client import DaemonClient
-from pulse_core.ports.offline_stores import OfflineStores
-from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
 
 if TYPE_CHECKING:
+    from pulse_core.ports.clock import Clock
+    from pulse_core.ports.daemon_client import DaemonClient
+    from pulse_core.ports.offline_stores import OfflineStores
+    from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
+    from pulse_core.ports.user_rules import UserRules
     from pulse_core.settings import Settings
 
 
@@ -43,13 +44,14 @@ class HomeContext:
     """
 
     layout: HomeLayout
-    clock: Clock
+    clock: "Clock"
     settings: Callable[[], LoadedSettings]
-    events: Callable[[], AbstractContextManager[EventReader]]
-    vitals: Callable[[], AbstractContextManager[VitalsReader]]
+    events: "Callable[[], AbstractContextManager[EventReader]]"
+    vitals: "Callable[[], AbstractContextManager[VitalsReader]]"
     checkpoints: Callable[[], Mapping[str, Checkpoint]]
-    objects: Callable[[], ObjectReader]
-    daemon: DaemonClient
+    objects: "Callable[[], ObjectReader]"
+    daemon: "DaemonClient"
     new_id: Callable[[], str]
-    offline: Callable[[], OfflineStores]
+    user_rules: "Callable[[], UserRules]"
+    offline: "Callable[[], OfflineStores]"
     progress: FoldProgress = no_progress

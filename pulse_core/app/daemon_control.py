@@ -22,10 +22,10 @@ class BackgroundDaemon(Protocol):
         ...
 
 
-class ServiceManager(Protocol):
-    """The machine's service manager, as far as it has a unit for the daemon of one home. Each verb may raise PulseError."""
+class DaemonUnit(Protocol):
+    """The unit of one home's daemon, with the machine's service manager. Each verb may raise PulseError."""
 
-    def unit(self) -> str | None:
+    def path(self) -> str | None:
         """The path of the unit's file; None if none is installed."""
         ...
 
@@ -54,7 +54,7 @@ class DaemonControl:
     """
 
     background: BackgroundDaemon
-    services: ServiceManager
+    unit: DaemonUnit
     is_held: Callable[[], bool]
     stop_grace: Callable[[], float]
     set_up_account: Callable[[], str]
@@ -62,22 +62,22 @@ class DaemonControl:
 
     def start(self, *options: str) -> None:
         """Start the daemon and wait until it is ready."""
-        unit = self.services.unit()
+        unit = self.unit.path()
         if unit and options:
             raise PulseError(
                 f"systemd starts this daemon and can't pass {options[0]}; do it once by hand, then stop that: "
                 f"upulse daemon start --foreground {options[0]}"
             )
         if unit:
-            self.services.start()
+            self.unit.start()
             self.say("Started through systemctl.")
         else:
             self.say(f"Started, process {self.background.start(*options)}.")
 
     def restart(self) -> None:
         """Stop the daemon if it runs, and start it."""
-        if self.services.is_active():
-            self.services.restart()
+        if self.unit.is_active():
+            self.unit.restart()
             self.say("Restarted through systemctl.")
         else:
             self.stop()
@@ -86,8 +86,8 @@ class DaemonControl:
     def stop(self) -> bool:
         """Stop the daemon whoever runs it; False if none ran."""
         # Without a daemon its unit may be about to start it again.
-        if self.services.is_active() or (self.services.unit() and not self.is_held()):
-            self.services.stop()
+        if self.unit.is_active() or (self.unit.path() and not self.is_held()):
+            self.unit.stop()
             self.say("Stopped through systemctl.")
             return True
         pid = self._stop_background()
@@ -96,15 +96,15 @@ class DaemonControl:
 
     def install(self, user: bool) -> str:
         """Install the unit and have the service manager run the daemon, whoever ran it before; the unit's path."""
-        path = self.services.install(user)
+        path = self.unit.install(user)
         if not user and (words := self.set_up_account()):
             self.say(words)
-        if self.services.is_active():
-            self.services.restart()
+        if self.unit.is_active():
+            self.unit.restart()
             return path
         if pid := self._stop_background():
             self.say(f"Stopped the daemon in the background, process {pid}.")
-        self.services.start()
+        self.unit.start()
         return path
 
     def _stop_background(self) -> int | None:

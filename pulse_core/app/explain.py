@@ -4,7 +4,9 @@ import time
 from collections.abc import Awaitable, Sequence
 from typing import Any, NamedTuple
 
-from pulse_core.app.snapshots import CaveatedSnapshot
+from pulse_core.app.context import HomeContext
+from pulse_core.app.snapshots import CaveatedSnapshot, snapshot
+from pulse_core.composition import WHOLE
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import iso
 from pulse_core.model.tick import LayerOutcome
@@ -24,14 +26,14 @@ class RuleTrace(NamedTuple):
 
     def spelled(self) -> dict[str, Any]:
         """The same as JSON values; an effect whose key is open already would not be recorded again."""
-        snapshot = self.seen.snapshot
+        seen = self.seen.snapshot
         return {
-            "at": iso(snapshot.now.at),
-            "tick": snapshot.tick,
-            "seq": snapshot.state.seq,
+            "at": iso(seen.now.at),
+            "tick": seen.tick,
+            "seq": seen.state.seq,
             "rules": [self._layer(layer) for layer in self.layers],
             "effects": [self._effect(effect) for effect in self.verdict.effects],
-            "next_tick_ms": min(self.verdict.tick_ms, snapshot.settings.daemon.tick_ms),
+            "next_tick_ms": min(self.verdict.tick_ms, seen.settings.daemon.tick_ms),
             "caveats": list(self.seen.caveats),
         }
 
@@ -55,7 +57,15 @@ class RuleTrace(NamedTuple):
         }
 
 
-def explain(seen: CaveatedSnapshot, rules: Sequence[Rule], inside: FoldResult | None = None) -> RuleTrace:
+def explain(home: HomeContext, at: int | None, revision: str) -> RuleTrace:
+    """What the survival rules and the user's inside them say now, or of a moment (UTC microseconds)."""
+    seen, caveats = snapshot(home, at)
+    answer = home.user_rules().ask(seen, revision)
+    whole = CaveatedSnapshot(seen, (*caveats, *answer.caveats))
+    return rule_trace(whole, WHOLE, answer.result)
+
+
+def rule_trace(seen: CaveatedSnapshot, rules: Sequence[Rule], inside: FoldResult | None = None) -> RuleTrace:
     """Fold the snapshot; `prev` is the same one, so that only what stands is answered, not what has changed.
 
     inside: what those said that are inside these rules, the user's own.

@@ -1,6 +1,6 @@
 """The projections of a home without its daemon's help: at the head of the log, or at an earlier row."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, takewhile
 
@@ -43,6 +43,13 @@ def state_at(home: HomeContext, log: EventReader, seq: int, *kept: Mapping[str, 
     for batch in home.progress(in_batches(takewhile(lambda event: event.seq <= seq, events)), seq):
         state = FOLD(state, [foldable(event) for event in batch])
     return FOLD(state, (), upto=seq)
+
+
+async def history_after(home: HomeContext, seq: int) -> AsyncIterator[Sequence[Event]]:
+    """All events after a row, in batches: what authors' projections remember of the time before."""
+    with home.events() as log:
+        for batch in in_batches(log.events(EventQuery(since_seq=seq))):
+            yield [foldable(event) for event in batch]
 
 
 def checkpoints_of(home: HomeContext, log: EventReader) -> Mapping[str, Checkpoint]:

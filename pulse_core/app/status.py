@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import NotAnswering
 from pulse_core.model.home_status import DaemonStatus, HomeStatus
+from pulse_core.model.lock_holder import LockHolder
 from pulse_core.model.moment import iso
-from pulse_core.ports.daemon_client import LockHolder
 
 LAST_TICKS = 1_000
 DAEMON = "pulse"

@@ -32,7 +32,7 @@ class Wake(IntEnum):
 class Payload(BaseModel):
     """Base of all payloads. `kind` is kebab-case; `by` is the least role that may append it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     kind: ClassVar[str] = ""
     by: ClassVar[Role] = Role.DAEMON
@@ -61,6 +61,17 @@ def close_registry() -> None:
     """Say that all kinds are registered: from now on one that is not known is one that this version does not know."""
     global _is_complete
     _is_complete = True
+
+
+def build_models(base: type[BaseModel] = BaseModel) -> None:
+    """Build every model whose building was deferred, so that no caller waits for it at its first use.
+
+    A command needs few of them; a process that stays needs them all, and soon.
+    """
+    for model in base.__subclasses__():
+        if model.__module__.startswith("pulse_core."):
+            model.model_rebuild()
+        build_models(model)
 
 
 def decode(kind: str, data: str) -> Payload | None:

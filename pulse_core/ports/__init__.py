@@ -22,7 +22,7 @@ from pulse_core.ports.engine import (
     UserProjectionState,
 )
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety, Unsure
-from pulse_core.ports.host import ProcessId, ProcessObservation, ProcessTable, SystemProbe
+from pulse_core.ports.host import ProcessId, ProcessObservation, ProcessTable
 from pulse_core.ports.log import EventLog, Listener
 from pulse_core.ports.logs import LogBatch, LogFollower, MatchedLines, Place, ReadProgress
 from pulse_core.ports.prober import Prober, ProbeRequest, ProbeResult, Trouble
@@ -71,7 +71,6 @@ __all__ = [
     "ServiceManager",
     "Sweep",
     "SweepResult",
-    "SystemProbe",
     "Transport",
     "Trouble",
     "Unsure",

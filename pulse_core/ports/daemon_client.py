@@ -1,24 +1,11 @@
 """Talking to the daemon of a home from another process."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from pulse_core.model.home_status import HomeStatus
 from pulse_core.model.json_types import Json
-
-
-@dataclass(frozen=True, slots=True)
-class LockHolder:
-    """Who holds a home's lock, or did last. since_at: UTC microseconds; boot: the kernel's boot id.
-
-    pid: 0 if it can't be told who it is.
-    """
-
-    pid: int
-    boot: str
-    since_at: int
-    version: str
+from pulse_core.model.lock_holder import LockHolder
 
 
 class DaemonClient(Protocol):

@@ -1,9 +1,7 @@
 """The machine: its processes and its vital signs."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-from pulse_core.model.json_types import Json
 
 if TYPE_CHECKING:
     from pulse_core.settings import ProcessSettings
@@ -51,7 +49,3 @@ class ProcessTable(Protocol):
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
         """Hold exactly these from now on; `died` is called within a millisecond of a death, once for each."""
         ...
-
-
-SystemProbe = Callable[[], Awaitable[Mapping[str, Json]]]
-"""One full sample of the machine's vital signs."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from upulse_cli.scenes import SCENES
+from pulse_core.app.demo import SCENES
 
 
 def demo(*words: str, place: Path) -> "subprocess.CompletedProcess[str]":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host.proc import command_line, living
+from pulse_adapters.workers.proc import command_line, living
 from tests.acceptance.conftest import Served
 
 NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }'
@@ -77,7 +78,7 @@ def supervised(tmp_path: Path) -> Iterator[Callable[[Path], "subprocess.Popen[by
     begun: list[subprocess.Popen[bytes]] = []
 
     def start(script: Path) -> "subprocess.Popen[bytes]":
-        loop = f"while :; do {sys.executable} {script.name}; done"
+        loop = f"while :; do {shlex.quote(sys.executable)} {script.name}; done"
         begun.append(subprocess.Popen(["sh", "-c", loop], cwd=script.parent, start_new_session=True))
         return begun[0]
 

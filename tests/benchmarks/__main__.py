@@ -9,7 +9,7 @@ import sys
 
 from tests.benchmarks.table import Row, markdown
 
-QUICK = ("reflex", "poll", "appends", "effects", "tick", "cli", "logs", "tools", "peers")
+QUICK = ("reflex", "capabilities", "poll", "appends", "effects", "tick", "cli", "logs", "tools", "peers")
 SLOW = ("engine", "promote", "dev", "start", "idle")
 NAMES = (*QUICK, *SLOW)
 

@@ -7,7 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.benchmarks.ground import ROOT, compiled, daemon, directory, made_home
+from pulse_adapters.config.home import Home
+from tests.benchmarks.ground import ROOT, compiled, daemon, directory
 from tests.benchmarks.table import Row, percentile, times
 
 CALLS = 10
@@ -27,16 +28,20 @@ def upulse() -> list[str]:
 
 
 def run(calls: int = CALLS) -> list[Row]:
-    """The median of some calls, and of a bare interpreter in turn."""
+    """The median of some calls on a home with its engine, as `init` makes it, and of a bare interpreter in turn."""
     compiled()
-    spent: dict[str, list[float]] = {"--help": [], "status": [], "": []}
+    spent: dict[str, list[float]] = {"--help": [], "status": [], "explain": [], "": []}
     with directory() as place:
-        home = made_home(place / "home", "")
+        home = Home(place / "home")
+        subprocess.run(
+            [*upulse(), "init", "--home", str(home.path)], cwd=ROOT, capture_output=True, check=True
+        )
         with daemon(home):
             time.sleep(5)  # the check of the log in the background shall be over
             argvs = {
                 "--help": [*upulse(), "--help"],
                 "status": [*upulse(), "status", "--home", str(home.path)],
+                "explain": [*upulse(), "explain", "--home", str(home.path)],
                 "": [sys.executable, "-c", "pass"],
             }
             for _ in range(calls + 1):
@@ -46,7 +51,7 @@ def run(calls: int = CALLS) -> list[Row]:
     raw = f"{middle['']:.0f} ms (python -c pass)"
     return [
         Row(f"upulse {name}", f"<= {goal} ms", f"{middle[name]:.0f} ms", raw, times(middle[name], middle[""]))
-        for name, goal in (("--help", 120), ("status", 200))
+        for name, goal in (("--help", 120), ("status", 200), ("explain", 400))
     ]
 
 

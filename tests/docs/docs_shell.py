@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.docs.docs_console import Command
+from tests.types_cache import warm
 
 PATIENCE = 60.0
 LOOKS = ("upulse status", "upulse engine status", "upulse process list", "upulse events", "upulse why", "upulse effect list",
@@ -40,6 +41,8 @@ class Shell:
 
     def follow(self, command: Command) -> None:
         """Do what the page says, and hold it to what it shows; news may take a moment to be there."""
+        if "promote" in command.text and self.home.exists():
+            warm(self.home)
         until = time.monotonic() + PATIENCE
         while True:
             code, output = self.type(command.text)

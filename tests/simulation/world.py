@@ -19,6 +19,7 @@ from pulse_adapters.memory import (
     VirtualClock,
     virtual_loop,
 )
+from pulse_core.composition import RULES
 from pulse_core.daemon import CurrentSettings, Daemon, Parts
 from pulse_core.daemon.parts import nothing_to_sweep
 from pulse_core.engine.engine_context import EngineParts
@@ -42,6 +43,7 @@ class World:
     dice: Random = field(default_factory=lambda: Random(0))
     host: MemoryHost = field(default_factory=MemoryHost)
     inside: Sequence[Rule] = ()
+    rules: Sequence[Rule] = RULES
     engine: EngineParts | None = None
     watchers: Sequence[Watcher] = ()
     sweep: Sweep = nothing_to_sweep
@@ -89,6 +91,7 @@ class World:
                 version="0",
                 watchers=self.watchers,
                 inside=self.inside,
+                rules=self.rules,
                 engine=self.engine,
                 sweep=self.sweep,
             )

@@ -1,7 +1,4 @@
-"""The commands of capabilities: a package NAME for each that has any, with `add_to(app)`.
-
-It may also have `SOURCES`, what a person may want to type (as `upulse_cli.candidates` has it).
-"""
+"""The commands of capabilities: a package NAME for each that has any, with `add_to(app)`."""
 
 from collections.abc import Iterator
 from importlib import import_module

@@ -1,15 +1,13 @@
 """`upulse backup` and `restore`: a copy of the home elsewhere, and back."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pulse_core.model.text import count
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import put_json, say
+from upulse_cli.speech import progress_line, put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.app.backup import Restored
@@ -38,7 +36,7 @@ def backup(
     from upulse_cli.wiring.backup import backups_of
     from upulse_cli.wiring.home import found_home
 
-    with progress_line() as progress:
+    with progress_line("looking …") as progress:
         made = back_up(backups_of(found_home(home)), destination, progress)
     if as_json:
         return put_json(made._asdict())
@@ -47,18 +45,6 @@ def backup(
     if made.accepted:
         say(f"It carries the damage that was accepted: {made.accepted}")
     return None
-
-
-@contextmanager
-def progress_line() -> Iterator[Callable[[str], None]]:
-    """A line on a terminal that says what is being done."""
-    if not sys.stderr.isatty():
-        yield lambda words: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("looking …") as line:
-        yield line.update
 
 
 def restore(
@@ -77,12 +63,12 @@ def restore(
 
     While no daemon runs. What was there is moved aside into the home's damaged/, and nothing is overwritten.
     """
-    from pulse_adapters.config.home import Home
     from pulse_core.app.backup import restore as put_back
     from upulse_cli.wiring.backup import backups_of, end_shadow
+    from upulse_cli.wiring.home import meant_home
 
-    where = Home.resolve(home)
-    with progress_line() as progress:
+    where = meant_home(home)
+    with progress_line("looking …") as progress:
         restored, earlier = put_back(backups_of(where), source, tail, lambda: end_shadow(where), progress)
     if as_json:
         return put_json(restored._asdict())

@@ -10,7 +10,8 @@ from upulse_cli.options import AsJson, HomeDir, group
 from upulse_cli.speech import put, put_json, say
 
 if TYPE_CHECKING:
-    from pulse_adapters.config.home import Home
+    from pulse_core.app.context import HomeContext
+    from pulse_core.home import HomeLayout
 
 app = group("Start and stop the daemon, or hand it to systemd.")
 
@@ -29,8 +30,7 @@ def start(
 
     Returns when it is ready. Where its unit is installed, this goes through systemctl, as stop and restart do.
     """
-    from pulse_adapters.ipc.daemon_process import demand_free, replace_by, serving
-    from upulse_cli.wiring.daemon_control import daemon_control
+    from upulse_cli.wiring.daemon_control import become_daemon, daemon_control, demand_free
     from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
@@ -38,7 +38,7 @@ def start(
     demand_free(where)
     more = ("--accept-damage",) if accept_damage else ()
     if foreground:
-        replace_by(serving(where, *more))
+        become_daemon(where, *more)
     daemon_control(where).start(*more)
 
 
@@ -73,29 +73,29 @@ def reload(home: HomeDir = None) -> None:
 
     The daemon reads them again without missing a tick; with a fault they are refused and the old ones stay.
     """
-    from pulse_adapters.config.file import load
     from pulse_core.app.append import AppendRequest, append
     from pulse_core.app.status import why_unheard
     from pulse_core.model.errors import PulseError
     from upulse_cli.wiring.home import found_home, home_context
+    from upulse_cli.wiring.settings import settings_in
 
     where = found_home(home)
-    if why := why_unheard(home_context(where)):
-        load(where.config)
+    context = home_context(where)
+    if why := why_unheard(context):
+        settings_in(where.config)
         raise PulseError(why)
-    answered(where, append(home_context(where), AppendRequest("reload-requested")).event)
+    answered(context, append(context, AppendRequest("reload-requested")).event)
 
 
 @app.command()
 def status(as_json: AsJson = False, home: HomeDir = None) -> None:
     """Show whether it runs, and since when."""
-    from pulse_adapters.systemd import manager
     from pulse_core.app.status import daemon_status
+    from upulse_cli.wiring.daemon_control import daemon_control
     from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
-    unit = manager.installed(where.path)
-    daemon = {**daemon_status(home_context(where)), "unit": str(unit.path) if unit else None}
+    daemon = {**daemon_status(home_context(where)), "unit": daemon_control(where).unit.path()}
     if as_json:
         return put_json(daemon)
     from upulse_cli.speech import console
@@ -114,13 +114,12 @@ def install(
 
     Where the home is root's, rules of your own get a user of their own, pulse-engine, which is made if it is missing.
     """
-    from pulse_adapters.config.file import load
-    from pulse_adapters.systemd import lingers
-    from upulse_cli.wiring.daemon_control import daemon_control
+    from upulse_cli.wiring.daemon_control import daemon_control, lingers
     from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.settings import settings_in
 
     where = found_home(home)
-    load(where.config)
+    settings_in(where.config)
     say(f"Installed and started: {daemon_control(where).install(user)}")
     if user and not lingers():
         say("It ends with your last login; to keep it running and start it at boot: loginctl enable-linger")
@@ -133,15 +132,12 @@ def uninstall(home: HomeDir = None) -> None:
     The home stays as it is, and the guarded processes go on running. The user pulse-engine stays, too: files may be its
     own, and other homes may need it.
     """
-    from pulse_adapters.systemd import manager
-    from upulse_cli.wiring.daemon_control import processes_up
+    from upulse_cli.wiring.daemon_control import processes_up, uninstall_unit
     from upulse_cli.wiring.home import found_home
 
     where = found_home(home)
     guarded = processes_up(where)
-    unit = manager.uninstall(where.path)
-    say(f"Removed {unit.path}.")
-    forget_quarters(where)
+    say(f"Removed {uninstall_unit(where)}.")
     say(left_running(guarded))
 
 
@@ -164,22 +160,11 @@ def logs(
         put(line)
 
 
-def forget_quarters(home: "Home") -> None:
-    """Remove what was laid out for the engine's user, if we may."""
-    import os
-
-    from pulse_adapters.engine_user.layout import place_of
-    from pulse_adapters.sandbox.copy_tree import remove_tree
-
-    if os.geteuid() == 0:
-        remove_tree(place_of(home.path))
-
-
-def demand_settings(home: "Home") -> None:
+def demand_settings(home: "HomeLayout") -> None:
     """Raise SettingsRefused here, before anything is stopped or started; say what a start only complains of."""
-    from pulse_adapters.config.file import load_to_start
+    from upulse_cli.wiring.home import home_context
 
-    for fault in load_to_start(home.config)[1]:
+    for fault in home_context(home).settings().faults:
         say(fault)
 
 
@@ -188,26 +173,22 @@ def left_running(guarded: list[str]) -> str:
     return f"Left running, unguarded: {', '.join(guarded)}." if guarded else "It left no process running."
 
 
-def shadow_left(home: "Home") -> str:
+def shadow_left(home: "HomeLayout") -> str:
     """That a shadow goes on, if one does."""
-    from pulse_adapters.ipc.lock import holder
-    from upulse_cli.engine.diary import LOCK
+    from upulse_cli.wiring.backup import running_shadow
 
-    if (found := holder(home.run / LOCK)) is None:
+    if (found := running_shadow(home)) is None:
         return ""
     return f"A shadow (process {found.pid}) waits for the next daemon, and goes on with it; to end it: upulse shadow stop"
 
 
-def answered(home: "Home", request: Mapping[str, Any]) -> None:
+def answered(home: "HomeContext", request: Mapping[str, Any]) -> None:
     """Wait for the daemon's answer to a reload and say it; raises SettingsRefused with every fault."""
-    from pulse_adapters.ipc.client import Client
     from pulse_core.model.errors import SettingsRefused
 
-    kinds = ["settings-loaded", "settings-refused"]
-    with Client(home.socket) as client:
-        items = client.stream("follow", since=request["seq"], kinds=kinds, brief=True)
-        coming = (item["event"] for item in items)
-        answer = next(event for event in coming if event["cause"] == request["id"])
+    kinds = ("settings-loaded", "settings-refused")
+    coming = home.daemon.follow(request["seq"], kinds, brief=True)
+    answer = next(event for event in coming if event["cause"] == request["id"])
     if answer["kind"] == "settings-refused":
         raise SettingsRefused([*answer["data"]["faults"], "The old settings stay in force."])
     say(

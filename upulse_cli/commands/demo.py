@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from pulse_core.model.text import one_line
+from upulse_cli.naming import completed_by
 from upulse_cli.speech import console, put, say
 
 
@@ -15,16 +16,20 @@ def add_to(app: typer.Typer) -> None:
 
 def demo(
     scene: Annotated[
-        str | None, typer.Argument(metavar="SCENE", help="Which one; else they are listed.")
+        str | None,
+        typer.Argument(
+            metavar="SCENE", help="Which one; else they are listed.", autocompletion=completed_by("scenes")
+        ),
     ] = None,
 ) -> None:
     """Break something harmless and see the answer.
 
     Plays in a home of its own with a daemon of its own, and leaves nothing behind.
     """
-    from upulse_cli.scenes import SCENES, played, scene_called, stage
+    from pulse_core.app.demo import SCENES, play, scene_called
     from upulse_cli.views.events import line
     from upulse_cli.views.incidents import tree
+    from upulse_cli.wiring.demo import demo_stage
 
     if scene is None:
         for name, one in SCENES.items():
@@ -32,8 +37,8 @@ def demo(
         return
     chosen = scene_called(scene)
     say(f"{scene}: {chosen.about}")
-    with stage(chosen) as home:
-        answer = played(chosen, home)
+    with demo_stage(chosen) as stage:
+        answer = play(chosen, stage)
     say(f"what goes wrong: {answer.broken}")
     for event in answer.events:
         put(one_line(line(event)))

@@ -71,7 +71,7 @@ def on_screen(tried: "Trial") -> None:
 
     from upulse_cli.engine.trial import go_on, run
     from upulse_cli.views.dev_screen import Standing
-    from upulse_cli.watching import keys
+    from upulse_cli.views.live_screen import keys
 
     standing = Standing(tried.path)
     with (

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from upulse_cli.naming import completed_by
 from upulse_cli.options import AsJson, HomeDir, Why, group
 from upulse_cli.speech import console, put, put_json, say, say_when
 
@@ -14,8 +15,12 @@ if TYPE_CHECKING:
 
 app = group("Show, add, cancel and retry effects.")
 
+MEANT = "Its id, enough of its beginning or end, or its key."
 EffectId = Annotated[
-    str, typer.Argument(metavar="EFFECT", help="Its id, enough of its beginning or end, or its key.")
+    str, typer.Argument(metavar="EFFECT", help=MEANT, autocompletion=completed_by("effects"))
+]
+OpenEffectId = Annotated[
+    str, typer.Argument(metavar="EFFECT", help=MEANT, autocompletion=completed_by("open effects"))
 ]
 Params = Annotated[
     list[str] | None,
@@ -100,7 +105,7 @@ def add(
 
 
 @app.command()
-def cancel(effect: EffectId, why: Why = "", home: HomeDir = None) -> None:
+def cancel(effect: OpenEffectId, why: Why = "", home: HomeDir = None) -> None:
     """Cancel one that is pending, stop one that runs."""
     from pulse_core.app import effects
     from upulse_cli.wiring.home import found_home, home_context

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from pulse_core.model.text import one_line
+from upulse_cli.naming import completed_by
 from upulse_cli.options import AsJson, HomeDir
 from upulse_cli.speech import put, put_line
 
@@ -26,10 +27,22 @@ def events(
         typer.Option("--since", metavar="WHEN", help="10m ago, a time in ISO 8601, or after a row's number."),
     ] = None,
     kind: Annotated[
-        list[str] | None, typer.Option("--kind", metavar="KIND", help="Only this kind; may be given often.")
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            metavar="KIND",
+            help="Only this kind; may be given often.",
+            autocompletion=completed_by("kinds"),
+        ),
     ] = None,
     subject: Annotated[
-        str | None, typer.Option("--subject", metavar="NAME", help="Only about this process or effect.")
+        str | None,
+        typer.Option(
+            "--subject",
+            metavar="NAME",
+            help="Only about this process or effect.",
+            autocompletion=completed_by("processes and effects"),
+        ),
     ] = None,
     last: Annotated[
         int | None,

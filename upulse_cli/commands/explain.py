@@ -34,18 +34,11 @@ def explain(
     The survival rules, and inside them plugins' and your own. Shows rule by rule who passed, added or dropped what,
     and why not: which bound, streak, silence or budget.
     """
-    from pulse_core.app.explain import explain as explained
-    from pulse_core.app.snapshots import CaveatedSnapshot
-    from pulse_core.app.snapshots import snapshot as snapshot_at
-    from pulse_core.composition import WHOLE
-    from upulse_cli.engine.inside import inside
+    from pulse_core.app import explain as app
     from upulse_cli.moments import moment
     from upulse_cli.wiring.home import found_home, home_context
 
-    where = found_home(home)
-    snapshot, caveats = snapshot_at(home_context(where), moment(at, "--at"))
-    own = inside(where, snapshot, engine)
-    told = explained(CaveatedSnapshot(snapshot, (*caveats, *own.caveats)), WHOLE, own.insight).spelled()
+    told = app.explain(home_context(found_home(home)), moment(at, "--at"), engine).spelled()
     if as_json:
         return put_json(told)
     from upulse_cli.views.explain import tree

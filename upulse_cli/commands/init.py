@@ -2,17 +2,14 @@
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from upulse_cli.options import HomeDir
 from upulse_cli.speech import say
-
-if TYPE_CHECKING:
-    from pulse_adapters.config.home import Home
 
 
 def add_to(app: typer.Typer) -> None:
@@ -34,9 +31,10 @@ def init(
     Its directory, commented settings, an empty log, and a git repository for your own rules; what is there already
     is kept.
     """
-    from pulse_adapters.config.home import Home
+    from upulse_cli.wiring.home import meant_home
+    from upulse_cli.wiring.new_home import make_engine, make_log, write_settings
 
-    made = Home.resolve(home)
+    made = meant_home(home)
     with for_the_owner_alone():
         made.create()
         wrote = write_settings(made, demo)
@@ -61,52 +59,3 @@ def for_the_owner_alone() -> Iterator[None]:
         yield
     finally:
         os.umask(before)
-
-
-def write_settings(home: "Home", demo: bool) -> bool:
-    """Write the commented settings; False if there are some."""
-    if home.config.exists():
-        return False
-    from pulse_adapters.config.template import template
-    from pulse_core.model.errors import PulseError
-
-    try:
-        with home.config.open("x") as file:
-            file.write(template(demo))
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise PulseError(f"{home.config} can't be written: {error.strerror}") from error
-    return True
-
-
-def make_log(home: "Home") -> None:
-    """Open the log once, so that the home has its id; a home in use has one."""
-    if home.events.exists():
-        return
-    import asyncio
-
-    from pulse_adapters.ipc.lock import HomeLock
-    from pulse_core import __version__
-    from pulse_core.app.offline_append import offline_gate
-    from upulse_cli.wiring.home import home_context
-
-    async def opened() -> None:
-        with HomeLock(home.lock, __version__, wait=2.0):
-            async with offline_gate(home_context(home)):
-                pass
-
-    asyncio.run(opened())
-
-
-def make_engine(home: "Home") -> Sequence[str]:
-    """Make the repository for the user's rules, or what is missing of it; what was done, or why not, in sentences."""
-    from pulse_adapters.git.author import whoever
-    from pulse_adapters.git.errors import NoGit
-    from pulse_adapters.git.repository import Repository
-    from pulse_adapters.git.template import shipped
-
-    try:
-        return Repository.create(home.path, shipped(), whoever())[1]
-    except NoGit as error:
-        return (f"no engine for your own rules: {error}; the survival rules need none",)

@@ -22,12 +22,9 @@ def new(
 
     A rule, projection, watcher or executor, with its test. It is listed in engine.py, and in force once it is promoted.
     """
-    from pulse_adapters.git.repository import Repository
-    from pulse_adapters.git.scaffold import scaffold
+    from upulse_cli.wiring.authoring import begin_in_staging
     from upulse_cli.wiring.home import found_home
 
-    repository = Repository(found_home(home).path)
-    repository.mend()
-    for path in scaffold(repository.staging().path, what, name):
+    for path in begin_in_staging(found_home(home).path, what, name):
         put(str(path))
     say("edit it, see what it would do with: upulse dev, and bring it into force with: upulse promote")

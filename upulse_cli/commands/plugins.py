@@ -17,9 +17,9 @@ def plugins(as_json: AsJson = False, home: HomeDir = None) -> None:
     A plugin is a package with an entry point in the group pulse.plugins, which names one pulse_core.Plugin. It is
     installed beside Pulse, and the daemon finds it when it starts; its rules run in the rule host.
     """
-    from pulse_adapters.rule_host.plugin_contents import installed_plugins
+    from upulse_cli.wiring.authoring import plugin_contents
 
-    found = installed_plugins()
+    found = plugin_contents()
     if as_json:
         return put_json(found)
     if not found:

@@ -4,12 +4,18 @@ from typing import Annotated
 
 import typer
 
+from upulse_cli.naming import completed_by
 from upulse_cli.options import AsJson, HomeDir, Why, group
 from upulse_cli.speech import console, put_json, say
 
 app = group("List guarded processes, stop and start them.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name in the settings.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="Its name in the settings.", autocompletion=completed_by("processes")
+    ),
+]
 
 
 @app.command("list")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from upulse_cli.naming import completed_by
 from upulse_cli.options import HomeDir
 from upulse_cli.speech import put_json
 
@@ -17,7 +18,12 @@ def add_to(app: typer.Typer) -> None:
 
 def state(
     part: Annotated[
-        str | None, typer.Argument(metavar="PART", help="Only this projection, as `processes`; else all.")
+        str | None,
+        typer.Argument(
+            metavar="PART",
+            help="Only this projection, as `processes`; else all.",
+            autocompletion=completed_by("projections"),
+        ),
     ] = None,
     at: Annotated[
         str | None, typer.Option("--at", metavar="TIME", help="A moment: 10m ago, or in ISO 8601; else now.")

@@ -31,16 +31,17 @@ def status(
     from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
+    context = home_context(where)
     if as_json:
-        put_json(home_status(home_context(where)))
+        put_json(home_status(context))
     elif watch:
-        from upulse_cli.watching import show
+        from upulse_cli.views.live_screen import show
 
-        show(where, live=sys.stdout.isatty() and sys.stdin.isatty())
+        show(context, live=sys.stdout.isatty() and sys.stdin.isatty())
     else:
         from upulse_cli.views.status import overview
 
-        console().print(overview(now := home_status(home_context(where))))
+        console().print(overview(now := home_status(context)))
         tell_of_main(where, now)
 
 

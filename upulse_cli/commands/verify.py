@@ -1,17 +1,10 @@
 """`upulse verify`: is the log what was written?"""
 
-import sys
-from typing import TYPE_CHECKING
-
 import typer
 
 from pulse_core.model.text import one_line
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import put, put_json
-
-if TYPE_CHECKING:
-    from pulse_adapters.config.home import Home
-    from pulse_adapters.sqlite.verify import VerifyResult
+from upulse_cli.speech import progress_line, put, put_json
 
 
 def add_to(app: typer.Typer) -> None:
@@ -25,8 +18,11 @@ def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
     Names the first row that was altered or is missing, and exits 1 if there is one.
     """
     from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.verify import verify_log
 
-    verdict = watched(found_home(home))
+    where = found_home(home)
+    with progress_line("reading the log …"):  # a million rows take seconds
+        verdict = verify_log(where)
     if as_json:
         put_json({"rows": verdict.rows, "took_ms": verdict.took_ms, "fault": verdict.fault})
     elif verdict.fault:
@@ -34,17 +30,3 @@ def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
     else:
         put(f"good: {verdict.rows} rows, read in {verdict.took_ms} ms")
     raise typer.Exit(1 if verdict.fault else 0)
-
-
-def watched(home: "Home") -> "VerifyResult":
-    """The verdict, with a sign of life on a terminal: a million rows take seconds."""
-    from pulse_adapters.sqlite.backup.known_rows import last_checkpoint_row
-    from pulse_adapters.sqlite.verify import verify as read_all
-
-    expect = last_checkpoint_row(home)
-    if not sys.stderr.isatty():
-        return read_all(home.events, home.objects, expect=expect)
-    from rich.console import Console
-
-    with Console(stderr=True).status("reading the log …"):
-        return read_all(home.events, home.objects, expect=expect)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from upulse_cli.naming import completed_by
 from upulse_cli.options import AsJson, HomeDir
 from upulse_cli.speech import console, put_json
 
@@ -21,7 +22,9 @@ def vitals(
     key: Annotated[
         str | None,
         typer.Argument(
-            metavar="KEY", help="One number, as `system-resource.memory`: it is plotted. Else a table."
+            metavar="KEY",
+            help="One number, as `system-resource.memory`: it is plotted. Else a table.",
+            autocompletion=completed_by("vitals"),
         ),
     ] = None,
     since: Annotated[

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from upulse_cli.naming import completed_by
 from upulse_cli.options import AsJson, HomeDir
 from upulse_cli.speech import console, put_json
 
@@ -17,7 +18,9 @@ def why(
     effect: Annotated[
         str | None,
         typer.Argument(
-            metavar="EFFECT", help="Its id or enough of it, its key, or a process; else the last."
+            metavar="EFFECT",
+            help="Its id or enough of it, its key, or a process; else the last.",
+            autocompletion=completed_by("processes and effects"),
         ),
     ] = None,
     as_json: AsJson = False,

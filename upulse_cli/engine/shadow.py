@@ -14,8 +14,8 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.lock import holder
 from pulse_core.app.status import why_unheard
 from pulse_core.model.errors import PulseError
+from pulse_core.model.lock_holder import LockHolder
 from pulse_core.model.moment import iso
-from pulse_core.ports.daemon_client import LockHolder
 from upulse_cli.engine.diary import LOCK, lines
 from upulse_cli.engine.wishes import Wished, emitted
 from upulse_cli.wiring.home import home_context

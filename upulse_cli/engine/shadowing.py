@@ -20,12 +20,12 @@ from pulse_core.ports import EngineFault, FoldResult, Hosts, Revision, RuleHost
 from pulse_core.projections import Snapshot
 from upulse_cli.engine.comparing import STAGING, revision_called
 from upulse_cli.engine.diary import LOCK, Diary
-from upulse_cli.engine.inside import kept_of
 from upulse_cli.engine.past import Then
 from upulse_cli.engine.present import Beside
 from upulse_cli.engine.trial import run
 from upulse_cli.engine.wishes import through_survival, wished
 from upulse_cli.wiring.engine import rule_hosts
+from upulse_cli.wiring.user_rules import kept_of
 
 EVERY = 15.0
 """Seconds between two lines that say how far the shadow is."""

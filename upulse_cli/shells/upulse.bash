@@ -1,10 +1,17 @@
 # Completes `upulse` in bash. Write into ~/.bashrc: eval "$(upulse completion bash)"
 
 _upulse() {
-    local line="${COMP_LINE:0:COMP_POINT}" word head breaks
-    mapfile -t COMPREPLY < <("$1" completion bash "$line" 2>/dev/null)
-    # Bash begins a new word at a colon or an equals sign: what is before the last one stands there already.
+    local line="${COMP_LINE:0:COMP_POINT}" word head breaks found=() one
+    mapfile -t found < <(_UPULSE_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args \
+        _TYPER_COMPLETE_ARGS="$line" "$1" 2>/dev/null)
+    found=("${found[@]%%$'\t'*}")
+    COMPREPLY=()
     word="${line##*[[:space:]]}"
+    for one in "${found[@]}"; do
+        [[ $one ]] || continue
+        [[ $word == [\"\']* ]] && COMPREPLY+=("$one") || COMPREPLY+=("$(printf %q "$one")")
+    done
+    # Bash begins a new word at a colon or an equals sign: what is before the last one stands there already.
     breaks="${COMP_WORDBREAKS//[^:=]/}"
     if [[ $breaks && $word != [\"\']* ]]; then
         head="${word%"${word##*[$breaks]}"}"

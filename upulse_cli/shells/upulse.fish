@@ -2,8 +2,10 @@
 
 function __upulse_candidates
     set -l typed (commandline --current-process --tokenize --cut-at-cursor)
-    set -l line (commandline --current-process --cut-at-cursor | string collect)
-    set -l found ($typed[1] completion fish -- $line 2>/dev/null)
+    set -lx _TYPER_COMPLETE_ARGS (commandline --current-process --cut-at-cursor | string collect)
+    set -lx _TYPER_COMPLETE_FISH_ACTION get-args
+    set -lx _UPULSE_COMPLETE complete_fish
+    set -l found ($typed[1] 2>/dev/null | string match --regex '.+')
     if test (count $found) -gt 0
         printf '%s\n' $found
     else

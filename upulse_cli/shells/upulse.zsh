@@ -3,8 +3,13 @@
 
 _upulse() {
     local -a found
-    found=("${(@f)$("${words[1]}" completion zsh "${(j: :)words[1,CURRENT-1]} ${PREFIX}" 2>/dev/null)}")
+    local line="${(j: :)words[1,CURRENT-1]} ${PREFIX}"
+    found=("${(@f)$(_UPULSE_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args \
+        _TYPER_COMPLETE_ARGS="$line" "${words[1]}" 2>/dev/null)}")
     if [[ -n "${found[*]}" ]]; then
+        found=("${(@)found//\\/\\\\}")
+        found=("${(@)found//:/\\:}")
+        found=("${(@)found/$'\t'/:}")
         _describe -V upulse found
     else
         _files

@@ -9,6 +9,8 @@ from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.objects import FileObjects
 from pulse_adapters.sqlite.backup.store import HomeBackups
 from pulse_core import __version__
+from pulse_core.home import HomeLayout
+from pulse_core.model.lock_holder import LockHolder
 from upulse_cli.engine import shadow
 
 WAIT = 10.0
@@ -25,6 +27,11 @@ def backups_of(home: Home) -> HomeBackups:
             yield
 
     return HomeBackups(home, SystemClock(), FileObjects(home.objects), exclusive)
+
+
+def running_shadow(home: HomeLayout) -> LockHolder | None:
+    """The shadow that runs beside the daemon of this home, if one does."""
+    return shadow.running(Home(home.path))
 
 
 def end_shadow(home: Home) -> str:

@@ -1,15 +1,18 @@
 """Who starts and stops the daemon of a home on this machine, and where its words are."""
 
+import os
 from collections.abc import Iterator
 
 from pulse_adapters.config.file import load, load_to_start
 from pulse_adapters.config.home import Home
+from pulse_adapters.ipc import daemon_process as process
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.daemon_log import lines
 from pulse_adapters.ipc.daemon_process import DaemonProcess
 from pulse_adapters.ipc.lock import holder
+from pulse_adapters.systemd import manager
 from pulse_adapters.systemd.journal import journal_lines
-from pulse_adapters.systemd.manager import SystemdService, installed
+from pulse_adapters.systemd.manager import SystemdUnit, installed, uninstall
 from pulse_core.app.daemon_control import DaemonControl
 from pulse_core.model.errors import NotAnswering, PulseError, SettingsRefused
 from pulse_core.settings import Settings
@@ -47,12 +50,38 @@ def daemon_control(home: Home) -> DaemonControl:
 
     return DaemonControl(
         background=daemon_process(home),
-        services=SystemdService(home.path),
+        unit=SystemdUnit(home.path),
         is_held=lambda: holder(home.lock) is not None,
         stop_grace=stop_grace,
         set_up_account=set_up_account,
         say=say,
     )
+
+
+def demand_free(home: Home) -> None:
+    """Raise HomeBusy if somebody holds the home."""
+    process.demand_free(home)
+
+
+def become_daemon(home: Home, *options: str) -> None:
+    """Become the daemon of this home, so that nothing of the command line stays in memory."""
+    process.replace_by(process.serving(home, *options))
+
+
+def uninstall_unit(home: Home) -> str:
+    """Take the daemon's unit from systemd, and what was laid out for the engine's user, if we may; its path."""
+    from pulse_adapters.engine_user.layout import place_of
+    from pulse_adapters.sandbox.copy_tree import remove_tree
+
+    unit = uninstall(home.path)
+    if os.geteuid() == 0:
+        remove_tree(place_of(home.path))
+    return str(unit.path)
+
+
+def lingers() -> bool:
+    """Whether this user's service manager outlives the login."""
+    return manager.lingers()
 
 
 def daemon_log_lines(home: Home, count: int, follow: bool) -> Iterator[str]:

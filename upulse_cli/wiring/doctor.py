@@ -23,8 +23,8 @@ from pulse_core import __version__
 from pulse_core.app.doctor import Check, DaemonChecks
 from pulse_core.app.state import current_state
 from pulse_core.model.errors import PulseError, SettingsRefused
+from pulse_core.model.lock_holder import LockHolder
 from pulse_core.model.moment import Moment, iso
-from pulse_core.ports.daemon_client import LockHolder
 from pulse_core.settings import Settings
 from upulse_cli.moments import local
 from upulse_cli.wiring.home import home_context

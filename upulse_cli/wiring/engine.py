@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 from pulse_adapters.config.file import load_to_start
 from pulse_adapters.config.home import Home
 from pulse_adapters.workers.run_as import RunAs
-from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.errors import PulseError
 from pulse_core.model.vitals import Window
 from pulse_core.ports import CannotLoad, Clock
 from pulse_core.settings import Settings
-from upulse_cli.wiring.ground import Ground
 
 if TYPE_CHECKING:
     from pulse_adapters.action_host.hosts import ChildActionHosts
     from pulse_adapters.engine_user.layout import EngineUserLayout
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.sandbox.code_checks import SandboxedChecks
+    from pulse_core.engine.engine_context import EngineParts
+    from upulse_cli.wiring.ground import Ground
 
 
-def engine_of(ground: Ground, windows: Callable[[], Mapping[str, Window]]) -> EngineParts | None:
+def engine_of(ground: "Ground", windows: Callable[[], Mapping[str, Window]]) -> "EngineParts | None":
     """The user's rules, if the home has a repository for them. windows: of every sense, as they are now."""
     home = ground.home.path
     if not (home / "engine" / ".git").exists():
@@ -33,6 +33,7 @@ def engine_of(ground: Ground, windows: Callable[[], Mapping[str, Window]]) -> En
     from pulse_adapters.git.git_client import GitClient
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.rule_host.plugins import found_plugins
+    from pulse_core.engine.engine_context import EngineParts
 
     plugins = found_plugins()
     user = partial(run_as, ground.home, ground.current_settings)

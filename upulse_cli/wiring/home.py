@@ -5,7 +5,7 @@ Imported by every command, so what only some of them need is imported when it is
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
@@ -14,9 +14,17 @@ from pulse_core.app.context import FoldProgress, HomeContext, LoadedSettings
 from pulse_core.home import HomeLayout
 from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.errors import NoHome
-from pulse_core.ports.offline_stores import OfflineStores
-from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
 from upulse_cli.views.fold_progress import fold_progress
+
+if TYPE_CHECKING:
+    from pulse_core.ports.offline_stores import OfflineStores
+    from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
+    from pulse_core.ports.user_rules import UserRules
+
+
+def meant_home(option: str | None) -> Home:
+    """The home that `--home` means, or the environment, whether there is one or not."""
+    return Home.resolve(option)
 
 
 def found_home(option: str | None) -> Home:
@@ -42,12 +50,12 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
 
         return LoadedSettings(*load_to_start(layout.config))
 
-    def events() -> AbstractContextManager[EventReader]:
+    def events() -> "AbstractContextManager[EventReader]":
         from pulse_adapters.sqlite.event_reader import SqliteEventReader
 
         return SqliteEventReader(layout.path)
 
-    def vitals() -> AbstractContextManager[VitalsReader]:
+    def vitals() -> "AbstractContextManager[VitalsReader]":
         from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 
         return SqliteVitalsReader(layout.path)
@@ -57,7 +65,7 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
 
         return read_checkpoints(layout.state)
 
-    def objects() -> ObjectReader:
+    def objects() -> "ObjectReader":
         from pulse_adapters.objects.files import FileObjects
 
         return FileObjects(layout.objects)
@@ -67,12 +75,18 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
 
         return str(uuid7())
 
-    def offline() -> OfflineStores:
+    def user_rules() -> "UserRules":
+        from upulse_cli.wiring.engine import rule_hosts
+        from upulse_cli.wiring.user_rules import HomeUserRules
+
+        return HomeUserRules(home, lambda: rule_hosts(Home(layout.path)))
+
+    def offline() -> "OfflineStores":
         from upulse_cli.wiring.offline_stores import HomeOfflineStores
 
         return HomeOfflineStores(layout)
 
-    return HomeContext(
+    home = HomeContext(
         layout=layout,
         clock=SystemClock(),
         settings=settings,
@@ -82,6 +96,8 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
         objects=objects,
         daemon=SocketDaemonClient(layout),
         new_id=new_id,
+        user_rules=user_rules,
         offline=offline,
         progress=progress,
     )
+    return home

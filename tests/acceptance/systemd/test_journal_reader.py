@@ -88,8 +88,8 @@ def ward(machine: Machine) -> Iterator[Ward]:
     machine.write("/srv/ear.py", EAR)
     machine.run(["mkfifo", "/srv/orders"])
     python = sys.executable
-    machine.write("/etc/systemd/system/talker.service", f"[Service]\nExecStart={python} /srv/talker.py\n")
-    listening = f"[Service]\nExecStart={python} /srv/ear.py\nEnvironment=PYTHONPATH={CHECKOUT}\n"
+    machine.write("/etc/systemd/system/talker.service", f'[Service]\nExecStart="{python}" /srv/talker.py\n')
+    listening = f'[Service]\nExecStart="{python}" /srv/ear.py\nEnvironment="PYTHONPATH={CHECKOUT}"\n'
     machine.write("/etc/systemd/system/ear.service", listening)
     machine.systemctl("daemon-reload")
     machine.systemctl("start", "talker.service", "ear.service")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -147,7 +148,7 @@ def test_the_events_of_a_new_effect_are_followed_by_its_key(live: Inside) -> Non
 
 
 def test_who_stops_reading_ends_the_command_quietly(live: Inside) -> None:
-    script = f"{' '.join(UPULSE)} events --json --home {live.path} | head -n 1"
+    script = f"{shlex.join((*UPULSE, 'events', '--json', '--home', str(live.path)))} | head -n 1"
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
     assert json.loads(done.stdout)["seq"] == 1
     assert done.stderr == ""

@@ -17,7 +17,7 @@ from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
 from tests.integration.cli.cli_home import Inside, eventually
-from tests.processes import child_of_test
+from tests.processes import as_worker, child_of_test
 
 MINUTE = 60_000_000
 
@@ -116,7 +116,7 @@ def test_helpers_are_children_that_run_our_modules(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "upulse_cli.metrics_process", "--home", str(tmp_path)]
     with (
         child_of_test(subprocess.Popen(["sleep", "86421"])) as theirs,
-        child_of_test(subprocess.Popen(argv, stdin=subprocess.PIPE)) as ours,
+        child_of_test(subprocess.Popen(as_worker(*argv), stdin=subprocess.PIPE)) as ours,
     ):
         try:
             seen = eventually(

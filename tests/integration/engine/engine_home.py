@@ -12,6 +12,7 @@ from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.template import shipped
 from tests.integration.cli.cli_home import CliHome
 from tests.integration.rule_host.rule_host_engines import written
+from tests.types_cache import warm
 from upulse_cli.engine.dev_news import News
 from upulse_cli.engine.trial import Trial, go_on
 
@@ -38,6 +39,7 @@ def new_home(path: Path, source: str = CALM, config: str = "", engine: str = "")
     shutil.copytree(shipped(), template, ignore=shutil.ignore_patterns("tests", "__pycache__"))
     written(template, source, engine)
     Repository.create(path, template, ADA)
+    warm(path)
     return CliHome(path)
 
 

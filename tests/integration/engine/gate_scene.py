@@ -9,6 +9,7 @@ from pulse_adapters.git.revisions import RevisionStore
 from pulse_adapters.git.template import shipped
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Loaded, Revision
+from tests.types_cache import warm
 from upulse_cli.engine.gates import Candidate
 from upulse_cli.wiring.engine import code_checks
 
@@ -21,6 +22,7 @@ def candidate(path: Path, files: Mapping[str, str] = {}) -> Candidate:
     home.create()
     home.config.write_text("# secret: in the settings\n")
     Repository.create(home.path, shipped(), ADA)
+    warm(home.path)
     return another(home, files)
 
 

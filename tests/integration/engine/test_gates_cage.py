@@ -145,7 +145,7 @@ def test_what_a_test_does_it_does_to_nothing_but_its_scratch_folder(
 ) -> None:
     files = {"tests/test_attack.py": TEST.replace("NUMBER", str(len(LOOKS | DEEDS))), "attack.py": attack}
     tried = candidate(tmp_path, files)
-    (tried.home.path / "cache").mkdir()
+    (tried.home.path / "cache").mkdir(exist_ok=True)
     before = contents(tried.home.path)
     assert gates.tests(tried) == "22 passed"
     assert contents(tried.home.path) == before

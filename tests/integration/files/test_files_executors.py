@@ -15,8 +15,8 @@ from pulse_adapters.files import child
 from pulse_adapters.files.archive_sessions import ArchiveSessions
 from pulse_adapters.files.clean_paths import CleanPaths
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.host.proc import carries, living
 from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.workers.proc import carries, living
 from pulse_core.actions.files import ArchiveParams, CleanParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host.proc import content, pids
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.table import LinuxProcessTable
+from pulse_adapters.workers.proc import content, pids
 
 
 @pytest.fixture(autouse=True)

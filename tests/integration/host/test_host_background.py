@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.host import stop_process
-from pulse_adapters.host.proc import carries, command_line, entry, is_alive, living
 from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.host.table import LinuxProcessTable
+from pulse_adapters.workers.proc import carries, command_line, entry, is_alive, living
 from pulse_core.actions.processes import RestartParams, StopParams
 from pulse_core.ports import ProcessId, ProcessObservation, Result
 from pulse_core.settings import ProcessSettings, Settings

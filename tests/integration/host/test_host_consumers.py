@@ -13,11 +13,11 @@ import pytest
 from pydantic import ValidationError
 
 from pulse_adapters.host.consumers import Consumers, held_by, untouchable
-from pulse_adapters.host.proc import ProcStat, command_line, entry, is_alive, living
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.host.system import Before, SystemResource
 from pulse_adapters.host.table import LinuxProcessTable
+from pulse_adapters.workers.proc import ProcStat, command_line, entry, is_alive, living
 from pulse_core.actions.processes import StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.moment import Moment

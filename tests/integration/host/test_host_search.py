@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host.proc import command_line, pids, started
 from pulse_adapters.host.process_search import KEPT, SEARCHED, CommandLines, ProcessSearch, words
 from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.workers.proc import command_line, pids, started
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports import ProcessId
 from tests.integration.host.host_scene import bury, child, until

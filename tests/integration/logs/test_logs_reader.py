@@ -1,7 +1,6 @@
 """The reader's process: killed at any time, it loses nothing and says nothing twice."""
 
 import asyncio
-import json
 import os
 import random
 import signal
@@ -15,6 +14,9 @@ import pytest
 
 from pulse_adapters.logs import reader as reader_module
 from pulse_adapters.logs.reader import FollowedLogs
+from pulse_adapters.workers.conversation import Conversation, conversation
+from pulse_adapters.workers.environment import passed_on
+from pulse_adapters.workers.worker import Program
 from pulse_core.model.backoff import Backoff
 from pulse_core.settings import LogSettings
 from tests.engine_user import packages_for
@@ -128,7 +130,7 @@ async def test_a_reader_that_dies_is_begun_again_and_that_is_said(log: Path) -> 
         await ear.until(lambda: ear.lines)
         assert ear.lines == ["ERROR meanwhile"]
         assert ear.pid != first
-        assert ear.said == [("log-reader", "ended (signal 9) and is begun again")]
+        assert ear.said == [("log-reader", "was ended by SIGKILL and is begun again")]
 
 
 async def test_a_reader_that_is_stuck_is_begun_again(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,26 +150,44 @@ async def test_a_reader_that_cannot_be_started_is_said_and_tried_again(
 ) -> None:
     log.touch()
     monkeypatch.setattr(reader_module, "BACKOFF", Backoff(0.05, 300.0))
-    argv = reader_module._ARGV
-    monkeypatch.setattr(reader_module, "_ARGV", ("/nowhere/python",))
+    program = reader_module.program
+    monkeypatch.setattr(reader_module, "program", lambda: Program(("/nowhere/python",), {}))
     ear = Ear(errors(log))
     ear.reader.follow(ear.logs, {}, ())
     assert ear.said == [("log-reader", "cannot be started: No such file or directory")]
-    monkeypatch.setattr(reader_module, "_ARGV", argv)
+    monkeypatch.setattr(reader_module, "program", program)
     await ear.until(lambda: ear.progress.sources)
     write(log, "ERROR one")
     await ear.until(lambda: ear.lines)
     ear.reader.close()
 
 
-async def test_a_reader_that_fails_says_with_its_last_words_why(
+async def test_nonsense_of_the_reader_is_its_fault_and_it_is_begun_again(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader_module, "_ARGV", (sys.executable, "-c", "raise SystemExit('no such thing')"))
+    code = (
+        "from pulse_adapters.workers import child_side; child_side.send({'hits': 5, 'source': 'x'}); input()"
+    )
+    raving = Program((sys.executable, "-c", code), passed_on())
+    monkeypatch.setattr(reader_module, "program", lambda: raving)
     ear = Ear(errors(log))
     ear.reader.follow(ear.logs, {}, ())
     await ear.until(lambda: ear.said)
-    assert ear.said == [("log-reader", "ended (status 1) and is begun again: no such thing")]
+    ((whose, words),) = ear.said
+    assert whose == "log-reader"
+    assert words.startswith("said hits: 5 instead of a list of at most 10,000 and is begun again")
+    ear.reader.close()
+
+
+async def test_a_reader_that_fails_says_with_its_last_words_why(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = Program((sys.executable, "-c", "raise SystemExit('no such thing')"), {})
+    monkeypatch.setattr(reader_module, "program", lambda: failing)
+    ear = Ear(errors(log))
+    ear.reader.follow(ear.logs, {}, ())
+    await ear.until(lambda: ear.said)
+    assert ear.said == [("log-reader", "ended with status 1 and is begun again: no such thing")]
     ear.reader.close()
 
 
@@ -276,21 +296,23 @@ async def test_what_may_not_be_read_is_said(log: Path, request: pytest.FixtureRe
             ]
         return
     open_python = request.getfixturevalue("open_python")
-    said = tail(log, prefix=("setpriv", "--reuid=65534", "--clear-groups"), python=open_python)
+    said = await tail(log, prefix=("setpriv", "--reuid=65534", "--clear-groups"), python=open_python)
     assert {
         "error": [str(log), "it may not be read by the user Pulse runs as; give that user the right"]
     } in said
 
 
 @pytest.mark.parametrize(("limit", "number"), [("instances", 0), ("watches", 1)])
-def test_without_inotify_files_are_polled_and_that_is_said_once(log: Path, limit: str, number: int) -> None:
+async def test_without_inotify_files_are_polled_and_that_is_said_once(
+    log: Path, limit: str, number: int
+) -> None:
     write(log, "fine")
     script = f'echo {number} > /proc/sys/user/max_inotify_{limit}; exec "$@"'
     prefix = ("unshare", "--user", "--map-root-user", "sh", "-c", script, "sh")
     probe = subprocess.run([*prefix, "true"], capture_output=True, check=False, timeout=60)
     if probe.returncode:
         pytest.skip(f"no user namespace: {probe.stderr.decode()}")
-    said = tail(log, prefix=prefix, lines=("ERROR one", "ERROR two"))
+    said = await tail(log, prefix=prefix, lines=("ERROR one", "ERROR two"))
     errors_said = [one["error"] for one in said if "error" in one]
     assert len(errors_said) == 1
     assert errors_said[0][0] == "inotify"
@@ -298,7 +320,7 @@ def test_without_inotify_files_are_polled_and_that_is_said_once(log: Path, limit
     assert [one["hits"][0][1] for one in said if "hits" in one] == [["ERROR one"], ["ERROR two"]]
 
 
-def tail(
+async def tail(
     log: Path, prefix: tuple[str, ...] = (), lines: tuple[str, ...] = (), python: str = sys.executable
 ) -> list[dict[str, Any]]:
     """What a bare reader says of a file that gets these lines, one after the other."""
@@ -311,26 +333,21 @@ def tail(
         "ignore": [],
         "limit": 9,
     }
-    task = {"logs": [rule], "places": {}, "patterns": [], "journalctl": ["journalctl"]}
+    env = {**passed_on(), "PYTHONPATH": os.pathsep.join(packages_for(python))}
     said = []
-    with child_of_test(
-        subprocess.Popen(
-            [*prefix, python, *TAIL],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(packages_for(python))},
-        )
-    ) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        child.stdin.write(json.dumps(task).encode())
-        child.stdin.close()
-        while "sources" not in (message := json.loads(child.stdout.readline())):
+    async with conversation(Program((*prefix, python, *TAIL), env), dict) as child, asyncio.timeout(60):
+        child.tell({"logs": [rule], "places": {}, "patterns": [], "journalctl": ["journalctl"]})
+        while "sources" not in (message := await heard(child)):
             said.append(message)
         for line in lines:
             write(log, line)
-            while "hits" not in (message := json.loads(child.stdout.readline())):
+            while "hits" not in (message := await heard(child)):
                 said.append(message)
             said.append(message)
-        child.kill()
     return said
+
+
+async def heard(child: Conversation[dict[str, Any]]) -> dict[str, Any]:
+    message = await child.next()
+    assert message is not None, await child.end()
+    return message

@@ -13,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.processes import as_worker
+
 PATIENCE = 20.0
 
 
@@ -81,10 +83,10 @@ class Asked:
 
 
 @contextmanager
-def measuring(home: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """The metrics process; its standard input is its life."""
+def measuring(home: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The metrics process; its standard input is its life, and on its standard output it says what is in the way."""
     argv = [sys.executable, "-m", "upulse_cli.metrics_process", "--home", str(home), *words]
-    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(as_worker(*argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         yield child
     finally:
@@ -93,6 +95,14 @@ def measuring(home: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
         for stream in (child.stdin, child.stdout):
             if stream:
                 stream.close()
+
+
+def complaint(child: subprocess.Popen[bytes]) -> str:
+    """What the metrics process says next."""
+    assert child.stdout is not None
+    why = json.loads(child.stdout.read(int.from_bytes(child.stdout.read(4), "big")))["why"]
+    assert isinstance(why, str)
+    return why
 
 
 @contextmanager

@@ -1,11 +1,9 @@
 """Signs of life outwards: sent while there is life, and a failure is said once."""
 
 import asyncio
-import json
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +13,9 @@ import psutil
 import pytest
 
 from pulse_adapters.metrics.heartbeat import beaten
-from pulse_adapters.metrics.sidecars import Heartbeat
+from pulse_adapters.metrics.sidecars import Complaint, Heartbeat
+from pulse_adapters.workers.conversation import conversation
+from pulse_adapters.workers.worker import module
 from pulse_core.settings import HeartbeatSettings
 from tests.integration.metrics.metrics_scene import free_port, receiving
 
@@ -127,14 +127,13 @@ async def test_without_a_url_nobody_beats() -> None:
     await asyncio.wait_for(heart.run(), 5)
 
 
-def test_the_child_ends_with_its_input(beats: tuple[int, list[int]]) -> None:
+async def test_the_child_answers_each_time_and_ends_with_its_requests(beats: tuple[int, list[int]]) -> None:
     port, _ = beats
-    order = json.dumps({"url": f"http://127.0.0.1:{port}/", "seconds": 5})
-    argv = [sys.executable, "-m", "pulse_adapters.metrics.heartbeat"]
-    done = subprocess.run(
-        argv, input=f"{order}\n" * 2, capture_output=True, text=True, timeout=20, check=True
-    )
-    assert done.stdout == '""\n""\n'
+    async with conversation(module("pulse_adapters.metrics.heartbeat"), Complaint, farewell=20.0) as child:
+        for _ in range(2):
+            child.tell({"url": f"http://127.0.0.1:{port}/", "seconds": 5})
+            assert await child.next() == Complaint("")
+    assert await child.end() == "ended with status 0"
 
 
 def test_every_failure_is_one_line_without_the_url(monkeypatch: pytest.MonkeyPatch) -> None:

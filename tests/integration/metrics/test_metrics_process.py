@@ -1,6 +1,5 @@
 """The metrics process by itself: what it asks, what it writes, how it ends."""
 
-import json
 import socket
 import threading
 import time
@@ -11,6 +10,7 @@ import pytest
 
 from tests.integration.metrics.metrics_scene import (
     Asked,
+    complaint,
     eventually,
     fetched,
     free_port,
@@ -65,12 +65,12 @@ def test_a_port_in_use_is_said_once_and_served_when_it_is_free(tmp_path: Path, a
         port = taken.getsockname()[1]
         with measuring(tmp_path, "--listen", f"127.0.0.1:{port}") as child:
             assert child.stdout is not None
-            said = json.loads(child.stdout.readline())
+            said = complaint(child)
             assert said == f"127.0.0.1:{port} can't be listened on: Address already in use; it is tried again"
             taken.close()
             assert "pulse_up 1.0" in eventually(lambda: is_served(port), "the page")
             child.kill()
-            assert child.stdout.read() == ""
+            assert child.stdout.read() == b""
 
 
 def test_the_file_is_written_and_says_at_the_end_that_nobody_is_there(tmp_path: Path, asked: Asked) -> None:
@@ -92,11 +92,11 @@ def test_a_directory_that_is_not_there_is_said_once(tmp_path: Path, asked: Asked
     file = tmp_path / "later" / "pulse.prom"
     with measuring(tmp_path, "--textfile", str(file), "--every", "0.05") as child:
         assert child.stdout is not None
-        assert json.loads(child.stdout.readline()) == f"{file} can't be written: No such file or directory"
+        assert complaint(child) == f"{file} can't be written: No such file or directory"
         file.parent.mkdir()
         eventually(file.exists, "the file")
         child.kill()
-        assert child.stdout.read() == ""
+        assert child.stdout.read() == b""
 
 
 def test_it_gives_way_to_everybody(tmp_path: Path, asked: Asked) -> None:

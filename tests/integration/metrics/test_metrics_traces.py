@@ -19,7 +19,7 @@ from pulse_core.model.event import Draft, Head
 from pulse_core.model.kinds import Effect, EffectAcked, EffectExecuting, EffectFailed
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
-from tests.integration.metrics.metrics_scene import eventually, measuring, receiving
+from tests.integration.metrics.metrics_scene import complaint, eventually, measuring, receiving
 
 LATE_US = 10_000_000
 """Ticks of so long ago are ripe."""
@@ -153,8 +153,8 @@ async def test_what_the_collector_refuses_is_said_once_and_kept_for_it(home: Liv
         collector.status = 400
         await home.record(2)
         assert child.stdout is not None
-        assert "did not take the traces" in child.stdout.readline()
+        assert "did not take the traces" in complaint(child)
         collector.status = 200
         eventually(lambda: collector.numbers() == [2], "the tick")
         child.kill()
-        assert child.stdout.read() == ""
+        assert child.stdout.read() == b""

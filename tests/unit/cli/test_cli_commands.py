@@ -1,5 +1,6 @@
 """The command tree as a whole: what holds for every command."""
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -73,7 +74,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("redirection", [">&-", ">/dev/full"])
 @pytest.mark.parametrize("words", ["--version", "--help", "config path"])
 def test_a_stdout_that_takes_nothing_is_one_sentence(words: str, redirection: str, buffering: str) -> None:
-    command = f"env -u PYTHONUNBUFFERED {buffering} {sys.executable} -m upulse_cli {words}"
+    command = f"env -u PYTHONUNBUFFERED {buffering} {shlex.quote(sys.executable)} -m upulse_cli {words}"
     done = subprocess.run(f"{command} {redirection}", shell=True, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert done.stderr.startswith("stdout can't be written: ")

@@ -145,7 +145,7 @@ anything = table(
         ),
         clean=some(paths),
         sessions=st.none() | table({"root": paths}, archive=st.just("/srv/archive"), keep=durations),
-        stop=some(names),
+        stop=some(names.map("mine-{}".format)),
     ),
     network=table({}, dns=some(st.just("a.example")), http=some(urls), interval=durations),
     notify=table({}, urls=some(st.just("env:PULSE_NOTIFY_URL")), group=durations),

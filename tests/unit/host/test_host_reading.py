@@ -11,8 +11,8 @@ from pulse_adapters.host.boot import boot_id
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.listening import ListeningAddress, listeners
 from pulse_adapters.host.outputs import HEAD, TAIL, Capture, last_words
-from pulse_adapters.host.proc import entry
 from pulse_adapters.host.process_search import is_pulse
+from pulse_adapters.workers.proc import entry
 
 
 def test_the_clock_tells_boot_and_never_goes_back() -> None:

@@ -1,6 +1,5 @@
 """`kill_switch`: nothing is done while Pulse is paused, and it is said what was held back."""
 
-from pulse_core.composition import SURVIVAL
 from pulse_core.model.kinds import Effect, Paused, Resumed
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
@@ -55,11 +54,3 @@ def test_resumed_is_not_paused() -> None:
     story.event(Resumed(), actor="ada")
     story.tick()
     assert len(story.emitted) == 2
-
-
-def test_the_rules_stand_in_their_fixed_order() -> None:
-    """Manners outermost, then what takes back harm, then what heals, causes before their symptoms."""
-    assert [rule.__name__ for rule in SURVIVAL] == [
-        "kill_switch", "blast_radius", "silence", "panic_rollback", "auto_rollback",
-        "process_watchdog", "resource_guard", "llm_watchdog", "network_watchdog", "error_escalate",
-    ]  # fmt: skip

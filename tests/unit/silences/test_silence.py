@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pulse_core.composition import holds
 from pulse_core.model.kinds import Effect, ProcessDied
+from pulse_core.model.payload import Role
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
@@ -241,3 +242,7 @@ def test_a_recurring_silence_holds_to_its_last_microsecond() -> None:
     assert story.verdict.tick_ms == 1
     story.now = story.now.plus(1)
     assert emitted(story) == list(KEYS)
+
+
+def test_people_alone_may_add_and_remove_silences() -> None:
+    assert (SilenceAdded.by, SilenceRemoved.by) == (Role.PERSON, Role.PERSON)

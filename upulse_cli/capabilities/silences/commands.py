@@ -1,9 +1,12 @@
 """`upulse silence`: hold back what Pulse would do, for a while."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
+from pulse_core.home import HomeLayout
+from upulse_cli.naming import completed_by
 from upulse_cli.options import AsJson, HomeDir, Why, group
 from upulse_cli.speech import console, put, put_json, say
 
@@ -14,6 +17,14 @@ def add_to(app: typer.Typer) -> None:
 
 
 silences = group("Hold effects back for a while: list, add and remove silences.")
+
+
+def ids(home: HomeLayout, _begun: str) -> Iterator[str]:
+    """The ids of the silences that hold."""
+    from upulse_cli.capabilities.silences.state import listed
+
+    return (one["id"] for one in listed(home)["silences"])
+
 
 LONGEST_DAYS = 30
 LONGEST_MATCH = 500
@@ -82,7 +93,12 @@ def add(
 @silences.command()
 def remove(
     silence: Annotated[
-        str, typer.Argument(metavar="SILENCE", help="Its id, or enough of its beginning or end.")
+        str,
+        typer.Argument(
+            metavar="SILENCE",
+            help="Its id, or enough of its beginning or end.",
+            autocompletion=completed_by(ids),
+        ),
     ],
     home: HomeDir = None,
 ) -> None:

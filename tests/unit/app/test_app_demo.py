@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
-from upulse_cli.scenes import ended, kinds
+from pulse_adapters.host.demo_home import kill_started
+from pulse_core.app.demo import kinds
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_what_a_scene_has_started_ends_with_it_and_nothing_else(tmp_path: Path) 
         for one in (home, other)
     ]
     with children[0] as mine, children[1] as theirs:
-        assert ended(home) == [mine.pid]
+        assert kill_started(home.path) == [mine.pid]
         assert mine.wait(10) == -9
-        assert ended(home) == []
+        assert kill_started(home.path) == []
         assert theirs.poll() is None

@@ -1,30 +1,15 @@
 """Scenes that break something harmless in a home of their own, and what Pulse answers."""
 
-import asyncio
-import os
-import shutil
-import signal
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from pulse_adapters.config.home import Home
-from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.host.proc import PROCESS
-from pulse_adapters.host.process_search import marked
-from pulse_adapters.ipc.lock import holder
-from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.app.context import HomeContext
 from pulse_core.app.incidents import incidents_in
 from pulse_core.app.status import home_status
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.ports.readers import EventQuery
-from upulse_cli.wiring.daemon_control import daemon_process
-from upulse_cli.wiring.home import home_context
 
 PATIENCE = 30.0
 LOOK = 0.02
@@ -35,6 +20,29 @@ Told = Mapping[str, Any]
 Seen = Callable[[Sequence[Told]], bool]
 
 
+class DemoStage(Protocol):
+    """A home of a scene with its daemon running, and what can be broken there."""
+
+    @property
+    def home(self) -> HomeContext: ...
+
+    def kill(self, pid: int) -> None:
+        """End a process at once, as SIGKILL does."""
+        ...
+
+    def freeze(self, pid: int) -> None:
+        """Have a process live and do nothing, as SIGSTOP does."""
+        ...
+
+    def start_daemon(self) -> None:
+        """Start the daemon anew."""
+        ...
+
+    def write_log(self, line: str) -> None:
+        """Write a line into the log that the scene follows."""
+        ...
+
+
 @dataclass(frozen=True)
 class Scene:
     """A scene. about: what it shows; settings: of its home, where {home} is its directory; break_it: what goes
@@ -42,7 +50,7 @@ class Scene:
 
     about: str
     settings: str
-    break_it: Callable[[Home], str]
+    break_it: Callable[[DemoStage], str]
     answered: Seen
     from_the_start: bool = False
 
@@ -57,45 +65,45 @@ def kinds(*wanted: str) -> Seen:
     return seen
 
 
-def pid_of(home: Home, name: str = "demo") -> int:
+def pid_of(home: HomeContext, name: str = "demo") -> int:
     """The pid of a guarded process that is up."""
-    found = next(one for one in home_status(home_context(home))["processes"] if one["name"] == name)
+    found = next(one for one in home_status(home)["processes"] if one["name"] == name)
     return int(found["pid"] or 0)
 
 
-def kill(home: Home) -> str:
-    """SIGKILL to the guarded process."""
-    pid = pid_of(home)
-    os.kill(pid, signal.SIGKILL)
+def kill(stage: DemoStage) -> str:
+    """Kill the guarded process."""
+    pid = pid_of(stage.home)
+    stage.kill(pid)
     return f"kill -9 {pid}"
 
 
-def stop_answering(home: Home) -> str:
-    """SIGSTOP to the guarded server: it lives and does not answer."""
-    pid = pid_of(home)
-    os.kill(pid, signal.SIGSTOP)
+def stop_answering(stage: DemoStage) -> str:
+    """Have the guarded server live and not answer."""
+    pid = pid_of(stage.home)
+    stage.freeze(pid)
     return f"kill -STOP {pid}: it lives, but answers nobody"
 
 
-def die_again(home: Home) -> str:
+def die_again(stage: DemoStage) -> str:
     """Nothing: it dies by itself."""
     return "a program that ends at once, every time"
 
 
-def kill_daemon(home: Home) -> str:
-    """SIGKILL to the daemon, then to what it guards, then the daemon is started again."""
-    daemon, guarded = int(home_status(home_context(home))["daemon"]["pid"] or 0), pid_of(home)
-    os.kill(daemon, signal.SIGKILL)
-    until(lambda: holder(home.lock) is None, "the daemon's death")
-    os.kill(guarded, signal.SIGKILL)
-    daemon_process(home).start()
+def kill_daemon(stage: DemoStage) -> str:
+    """Kill the daemon, then what it guards; then start the daemon again."""
+    home = stage.home
+    daemon, guarded = int(home_status(home)["daemon"]["pid"] or 0), pid_of(home)
+    stage.kill(daemon)
+    wait_until(lambda: home.daemon.lock_holder() is None, "the daemon's death")
+    stage.kill(guarded)
+    stage.start_daemon()
     return f"kill -9 {daemon} (the daemon), kill -9 {guarded}, upulse daemon start"
 
 
-def write_error(home: Home) -> str:
-    """An error line in a followed log."""
-    with (home.path / "agent.log").open("a") as log:
-        log.write("2026-01-31 03:00:00 ERROR the model does not answer\n")
+def write_error(stage: DemoStage) -> str:
+    """Write an error line into a followed log."""
+    stage.write_log("2026-01-31 03:00:00 ERROR the model does not answer")
     return 'echo "ERROR the model does not answer" >> agent.log'
 
 
@@ -147,40 +155,6 @@ def scene_called(name: str) -> Scene:
     return SCENES[name]
 
 
-@contextmanager
-def stage(scene: Scene) -> Iterator[Home]:
-    """A home for this scene with its daemon running; everything of it is gone afterwards."""
-    place = Path(tempfile.mkdtemp(prefix="pulse-demo-"))
-    home = Home(place / "home")
-    home.create()
-    settings = scene.settings
-    for name, value in (
-        ("python", f'"{sys.executable}"'),
-        ("port", str(free_port())),
-        ("home", str(home.path)),
-    ):
-        settings = settings.replace(f"{{{name}}}", value)
-    home.config.write_text(settings.replace("{{", "{").replace("}}", "}"))
-    try:
-        daemon_process(home).start()
-        yield home
-    finally:
-        try:
-            daemon_process(home).stop(PATIENCE)
-        finally:  # only now nothing more is started
-            until(lambda: not ended(home), "the end of what was started")
-            shutil.rmtree(place, ignore_errors=True)
-
-
-def ended(home: Home) -> Sequence[int]:
-    """Kill what the home's daemons have started, with what that has started; the pids of those that lived."""
-    left = [one.pid for one in asyncio.run(marked(f"demo@{home.path}", PROCESS))]
-    for pid in left:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    return left
-
-
 class Answer(NamedTuple):
     """What was broken, every event since, and the incidents among them."""
 
@@ -189,54 +163,44 @@ class Answer(NamedTuple):
     incidents: Sequence[Told]
 
 
-def played(scene: Scene, home: Home) -> Answer:
+def play(scene: Scene, stage: DemoStage) -> Answer:
     """Break it, and wait for the answer."""
-    since = 0
+    home, since = stage.home, 0
     if not scene.from_the_start:
-        until(lambda: ready(home), "the guarded process to be up")
-        since = head(home)
-    broken = scene.break_it(home)
-    until(lambda: scene.answered(events_since(home, since)), "the answer")
+        wait_until(lambda: ready(home), "the guarded process to be up")
+        since = last_row(home)
+    broken = scene.break_it(stage)
+    wait_until(lambda: scene.answered(events_since(home, since)), "the answer")
     time.sleep(AFTERMATH)
-    with SqliteEventReader(home.path) as log:
-        wanted = EventQuery(since_seq=since)
-        stories = [one.spelled() for one in incidents_in(log, wanted, SystemClock().now())]
+    with home.events() as log:
+        stories = [one.spelled() for one in incidents_in(log, EventQuery(since_seq=since), home.clock.now())]
     return Answer(broken, events_since(home, since), stories)
 
 
-def ready(home: Home) -> bool:
+def ready(home: HomeContext) -> bool:
     """Whether everything guarded is up, and that is on disk already: the daemon knows it a moment earlier."""
-    with SqliteEventReader(home.path) as log:
+    with home.events() as log:
         if not any(log.events(EventQuery(kinds=("process-up",)), limit=1)):
             return False
-    return all(one["state"] == "up" for one in home_status(home_context(home))["processes"])
+    return all(one["state"] == "up" for one in home_status(home)["processes"])
 
 
-def head(home: Home) -> int:
+def last_row(home: HomeContext) -> int:
     """The last row of the log."""
-    with SqliteEventReader(home.path) as log:
+    with home.events() as log:
         return log.head().seq
 
 
-def events_since(home: Home, seq: int) -> Sequence[Told]:
+def events_since(home: HomeContext, seq: int) -> Sequence[Told]:
     """What was recorded after a row."""
-    with SqliteEventReader(home.path) as log:
+    with home.events() as log:
         return [row.spelled() for row in log.events(EventQuery(since_seq=seq))]
 
 
-def until(true: Callable[[], bool], what: str) -> None:
+def wait_until(true: Callable[[], bool], what: str) -> None:
     """Wait until it is so; raises PulseError if it does not come."""
     last = time.monotonic() + PATIENCE
     while not true():
         if time.monotonic() > last:
             raise PulseError(f"the scene waited {PATIENCE:g} s in vain for {what}")
         time.sleep(LOOK)
-
-
-def free_port() -> int:
-    """A TCP port that nobody listens on at this moment."""
-    import socket
-
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pulse_core.ports import ProcessId
@@ -84,8 +84,13 @@ def command_line(pid: int) -> list[str]:
 
 def carries(pid: int, marker: str, variable: str = MARKER) -> bool:
     """Whether a process was started with this marker (by default a `PULSE_EFFECT`) in its environment."""
+    return f"\0{variable}={marker}\0".encode() in environment(pid)
+
+
+def environment(pid: int) -> bytes:
+    """What a process was started with: `NAME=VALUE` between NULs; nothing if it is gone or not ours to read."""
     raw = content(f"/proc/{pid}/environ")
-    return raw is not None and f"\0{variable}={marker}\0".encode() in b"\0" + raw + b"\0"
+    return b"\0" + raw + b"\0" if raw else b""
 
 
 def pids() -> Iterator[int]:
@@ -97,6 +102,19 @@ def living() -> list[ProcStat]:
     """All live processes but this one."""
     own = os.getpid()
     return [seen for pid in pids() if pid != own and (seen := entry(pid)) and seen.alive]
+
+
+def descendants(roots: Iterable[int], entries: Mapping[int, ProcStat]) -> set[int]:
+    """These and everything that came out of them."""
+    children: dict[int, list[int]] = {}
+    for one in entries.values():
+        children.setdefault(one.parent, []).append(one.pid)
+    whole, ahead = set(roots), list(roots)
+    while ahead:
+        born = [pid for pid in children.get(ahead.pop(), ()) if pid not in whole]
+        whole.update(born)
+        ahead.extend(born)
+    return whole
 
 
 def send(found: ProcessId, number: signal.Signals) -> bool:

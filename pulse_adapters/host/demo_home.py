@@ -1,0 +1,48 @@
+"""Where a scene of the demo plays: a home that is gone afterwards, with all that its daemons have started."""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pulse_adapters.host.process_search import marked
+from pulse_adapters.workers.proc import PROCESS
+
+
+def demo_directory() -> Path:
+    """A new directory for a scene."""
+    return Path(tempfile.mkdtemp(prefix="pulse-demo-"))
+
+
+def filled_settings(template: str, home: Path) -> str:
+    """The settings of a scene: {python}, a free {port} and the {home} are filled in, doubled braces are braces."""
+    for name, value in (("python", f'"{sys.executable}"'), ("port", str(free_port())), ("home", str(home))):
+        template = template.replace(f"{{{name}}}", value)
+    return template.replace("{{", "{").replace("}}", "}")
+
+
+def kill_started(home: Path) -> Sequence[int]:
+    """Kill what the home's daemons have started, with what that has started; the pids of those that lived."""
+    left = [one.pid for one in asyncio.run(marked(f"demo@{home}", PROCESS))]
+    for pid in left:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return left
+
+
+def remove(directory: Path) -> None:
+    """Remove the directory of a scene."""
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on at this moment."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])

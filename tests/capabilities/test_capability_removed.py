@@ -1,0 +1,40 @@
+"""Whoever deletes a capability's line and its folders has removed it, and everything else goes on."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pulse_core.capabilities import CAPABILITIES
+from tests.capabilities.capability_tree import IMPORT_ALL, LIST, PACKAGES, ROOT, Tree
+
+STILL_GREEN = (
+    "tests/unit/model",
+    "tests/unit/execute",
+    "tests/simulation/test_ticks.py",
+)
+"""Events, effects, and a whole daemon in simulation: none of them is about a capability."""
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", CAPABILITIES)
+def test_a_capability_can_be_deleted(tmp_path: Path, name: str) -> None:
+    tree, home = Tree(tmp_path / "tree"), tmp_path / "home"
+    tree.remove(name)
+    imported = tree.run("-c", IMPORT_ALL)
+    assert imported.returncode == 0, imported.stderr
+    tree.upulse(home, "init")
+    assert "stopped" in tree.upulse(home, "status")
+    tests = tree.run("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *STILL_GREEN)
+    assert tests.returncode == 0, tests.stdout
+
+
+@pytest.mark.parametrize("name", CAPABILITIES)
+def test_nothing_but_its_own_folders_imports_a_capability(name: str) -> None:
+    """Found by its name alone: in the tree there is no import of it."""
+    own = tuple(f"{place}{name}/" for place in ("pulse_core/", "pulse_adapters/", "upulse_cli/capabilities/"))
+    word = re.compile(rf"\bpulse_(?:core|adapters)\.{name}\b|\bupulse_cli\.capabilities\.{name}\b")
+    files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
+    found = [file.relative_to(ROOT) for file in files if word.search(file.read_text())]
+    assert [str(file) for file in found if not str(file).startswith(own)] == []
+    assert f'    "{name}",\n' in (ROOT / LIST).read_text()

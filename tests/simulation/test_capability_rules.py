@@ -1,0 +1,104 @@
+"""Rules of capabilities: in the daemon itself, inside of survival and outside of all others, in the whole fold alone."""
+
+import asyncio
+import json
+
+from pulse_core.model.kinds import Effect, Paused
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules import Inner, Rule
+from tests.simulation.world import World, simulate
+
+GATEWAY = {"process": [{"name": "gateway", "start": ["gateway"]}]}
+
+
+def wishing(key: str, survival: bool = False) -> Rule:
+    async def wishes(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        return (await inner(prev, curr)).plus(Effect(action="note", key=key, survival=survival))
+
+    return wishes
+
+
+async def failing(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    raise ValueError("no such luck")
+
+
+def test_without_an_engine_they_are_folded_all_the_same() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        wish = json.loads(world.events("effect", subject="mine")[0].data)
+        assert (wish["rule"], wish.get("survival", False)) == ("wishes", False)
+
+    simulate(story, {}, rules=(wishing("mine", survival=True),))
+
+
+def test_where_there_are_none_and_no_engine_there_is_no_whole_fold() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(60)
+        assert not daemon.ticker.folding.has_more
+        assert daemon.ticker.standing is None
+
+    simulate(story, {}, rules=())
+
+
+def test_they_stand_inside_of_survival_and_outside_of_the_others() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        layers = [layer.rule for layer in (await world.vitals.ticks(1))[0].layers]
+        assert layers[:3] == ["other", "mine", "error_escalate"]
+
+    async def mine(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        return await inner(prev, curr)
+
+    async def other(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        return await inner(prev, curr)
+
+    simulate(story, {}, rules=(mine,), inside=(other,))
+
+
+def test_a_pause_holds_for_them() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await world.ask(Paused())
+        before = len(world.events("effect"))
+        await asyncio.sleep(60)
+        assert daemon.ticker.folding.has_more
+        assert len(world.events("effect")) == before
+
+    async def later(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        wish = Effect(action="note", key=f"tick-{curr.tick}")
+        verdict = await inner(prev, curr)
+        return verdict.plus(wish) if curr.control.paused else verdict
+
+    simulate(story, {}, rules=(later,))
+
+
+def test_one_that_raises_is_skipped_and_reported_and_the_others_go_on() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        assert world.events("effect", subject="good")
+        said = [(event.subject, event.data) for event in world.events("error")]
+        assert said
+        assert said[0][0] == "rule:failing"
+        assert "no such luck" in said[0][1]
+
+    simulate(story, {}, rules=(failing, wishing("good")))
+
+
+def test_one_that_hangs_does_not_delay_the_reflex() -> None:
+    async def hanging(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        await asyncio.sleep(5)
+        return await inner(prev, curr)
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(0.5)
+        world.host.kill("gateway")
+        await asyncio.sleep(0.5)
+        assert len(world.host.starts) == 2
+
+    simulate(story, GATEWAY, rules=(hanging,))

@@ -1,0 +1,270 @@
+"""What the application says of a home and does in it, over stores in memory: with a daemon that answers and without."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from pulse_adapters.memory.home import MemoryHome
+from pulse_core.app import append as append_module
+from pulse_core.app import effects, incidents
+from pulse_core.app.append import AppendRequest, append
+from pulse_core.app.context import HomeContext
+from pulse_core.app.event_filter import EventFilter, events
+from pulse_core.app.explain import explain
+from pulse_core.app.follow import settled
+from pulse_core.app.snapshots import snapshot
+from pulse_core.app.state import current_state, settings_for, state_at
+from pulse_core.app.status import daemon_status, home_status, why_unheard
+from pulse_core.app.why import why
+from pulse_core.model.errors import HomeBusy, PulseError, Refused, UnknownName
+from pulse_core.model.event import Draft
+from pulse_core.model.home_status import HomeStatus
+from pulse_core.model.kinds import (
+    DaemonStarted,
+    DaemonStopped,
+    Effect,
+    EffectAcked,
+    EffectExecuting,
+    Paused,
+    ProcessDied,
+    ProcessUp,
+    SettingsLoaded,
+)
+from pulse_core.model.lock_holder import LockHolder
+from pulse_core.model.moment import Moment
+from pulse_core.model.payload import Payload
+from pulse_core.ports.user_rules import UserRulesAnswer
+
+SECOND = 1_000_000
+START = 1_700_000_000 * SECOND
+HOLDER = LockHolder(7, "boot", START, "0.1.0")
+
+
+class HandClock:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.second = 0
+
+    def now(self) -> Moment:
+        return Moment(START + self.second * SECOND, "boot", (self.second + 1) * SECOND)
+
+
+class Scene:
+    """A home in memory and its application."""
+
+    def __init__(self) -> None:
+        self.clock = HandClock()
+        self.memory = MemoryHome(self.clock)
+
+    @property
+    def home(self) -> HomeContext:
+        return self.memory.context()
+
+    def at(self, second: int, payload: Payload, subject: str = "", **more: Any) -> Mapping[str, Any]:
+        self.clock.second = second
+        return self.memory.record(Draft(payload, subject, **more))
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def running(scene: Scene) -> HomeStatus:
+    """The answer of a daemon that runs."""
+    whole = home_status(scene.home)
+    whole["daemon"] = {"state": "running", "pid": 5, "since": None, "version": "1"}
+    return whole
+
+
+def test_a_daemon_that_answers_is_believed(scene: Scene) -> None:
+    scene.memory.answers = running(scene)
+    assert home_status(scene.home) is scene.memory.answers
+    assert (daemon_status(scene.home)["state"], why_unheard(scene.home)) == ("running", None)
+
+
+def test_without_a_daemon_the_files_tell_how_a_home_stands(scene: Scene) -> None:
+    scene.at(1, DaemonStarted(pid=5, version="1"))
+    scene.at(2, Paused(why="tests"))
+    scene.at(3, DaemonStopped(pid=5, reason="asked"))
+    now = home_status(scene.home)
+    assert (now["daemon"]["state"], now["daemon"].get("died"), now["log"]["rows"]) == ("stopped", None, 3)
+    assert now["daemon"]["since"] == "2023-11-14T22:13:23.000000Z"
+    assert now["paused"] is not None
+    assert now["paused"]["why"] == "tests"
+    assert "no daemon runs" in (why_unheard(scene.home) or "")
+
+
+def test_a_daemon_that_could_not_say_that_it_ended_died_at_its_last_sign_of_life(scene: Scene) -> None:
+    scene.at(1, DaemonStarted(pid=5, version="1"))
+    scene.memory.vitals.sample("k", Moment(START + 9 * SECOND, "boot", 9), {"x": 1})
+    daemon = home_status(scene.home)["daemon"]
+    assert (daemon.get("died"), daemon["since"]) == (True, "2023-11-14T22:13:29.000000Z")
+
+
+def test_whoever_holds_the_home_and_is_silent_does_not_answer(scene: Scene) -> None:
+    scene.memory.holder = HOLDER
+    daemon = home_status(scene.home)["daemon"]
+    assert (daemon["state"], daemon["pid"], daemon["version"]) == ("not-answering", 7, "0.1.0")
+    assert "process 7" in (why_unheard(scene.home) or "")
+    scene.memory.holder = LockHolder(0, "", 0, "")
+    assert "whoever holds the home" in (why_unheard(scene.home) or "")
+
+
+def test_of_refused_settings_only_the_names_are_known(scene: Scene) -> None:
+    scene.at(1, SettingsLoaded(digest="d", processes=("gateway",)))
+    scene.memory.faults = ("config.toml:1: it is wrong",)
+    now = home_status(scene.home)
+    assert [one["name"] for one in now["processes"]] == ["gateway"]
+    assert now.get("settings_faults") == ("config.toml:1: it is wrong",)
+    assert settings_for(scene.home, current_state(scene.home)).faults == scene.memory.faults
+
+
+def test_an_append_goes_through_the_daemon_if_one_answers(scene: Scene) -> None:
+    scene.memory.answers = running(scene)
+    answer = append(scene.home, AppendRequest("paused", data={"why": "now"}))
+    assert (answer.by_daemon, answer.existing, answer.event["data"]) == (True, False, {"why": "now"})
+    assert [event.kind for event in scene.memory.log.events] == ["paused"]
+
+
+def test_without_a_daemon_an_append_is_made_under_the_lock(scene: Scene) -> None:
+    answer = append(scene.home, AppendRequest("paused", data={"why": "now"}))
+    assert (answer.by_daemon, answer.event["kind"], answer.event["actor"]) == (False, "paused", "somebody")
+    with pytest.raises(Refused):
+        append(scene.home, AppendRequest("paused", data={"odd": 1}))
+    with pytest.raises(UnknownName):
+        append(scene.home, AppendRequest("pausd"))
+    assert len(scene.memory.log.events) == 1
+
+
+def test_who_holds_the_home_and_does_not_answer_is_waited_for_and_then_named(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(append_module, "PATIENCE", 0.01)
+    scene.memory.holder = HOLDER
+    with pytest.raises(PulseError, match="no daemon answers"):
+        append(scene.home, AppendRequest("paused"))
+    with pytest.raises(HomeBusy):
+        scene.home.offline().lock()
+    assert scene.memory.log.events == []
+
+
+def wish(key: str = "restart-process:gateway") -> Effect:
+    return Effect(action="restart-process", key=key, params={"process": "gateway"}, reason="it died")
+
+
+def effect_done(scene: Scene) -> str:
+    """A death, the effect that answered it, and the process up again."""
+    scene.at(1, ProcessDied(pid=1, evidence="gone", healthy=True), "gateway")
+    id_ = str(scene.at(2, wish(), "restart-process:gateway")["id"])
+    scene.at(3, EffectExecuting(attempt=1), id_)
+    scene.at(4, EffectAcked(took_us=5), id_)
+    scene.at(6, ProcessUp(pid=2, started=2, evidence="there"), "gateway")
+    return id_
+
+
+def test_why_tells_an_effect_from_its_cause_to_what_followed(scene: Scene) -> None:
+    id_ = effect_done(scene)
+    for name in (id_, "restart-process:gateway", "gateway", None):
+        told = why(scene.home, name).spelled()
+        assert (told["effect"]["id"], told["effect"]["state"]) == (id_, "acked")
+        assert [told[part]["kind"] for part in ("seen", "wish", "outcome", "followed")] == [
+            "process-died",
+            "effect",
+            "effect-acked",
+            "process-up",
+        ]
+        assert (told["followed"]["ms"], told["attempts"][0]["took_ms"]) == (5_000, 1_000)
+    with pytest.raises(PulseError, match="no effect 'nothing'"):
+        why(scene.home, "nothing")
+
+
+def test_an_incident_says_what_was_done_and_that_it_helped(scene: Scene) -> None:
+    effect_done(scene)
+    (one,) = [found.spelled() for found in incidents.incidents(scene.home, None)]
+    assert (one["subject"], one["helped"], one["lasted_ms"]) == ("gateway", True, 5_000)
+    assert incidents.incidents(scene.home, START + 60 * SECOND) == []
+
+
+def test_events_of_a_process_are_its_own_and_those_of_its_effects(scene: Scene) -> None:
+    effect_done(scene)
+    scene.at(9, Paused())
+    about = EventFilter.made((), "gateway", None, None)
+    kinds = [event["kind"] for event in events(scene.home, about, and_new=False)]
+    assert kinds == ["process-died", "effect", "effect-executing", "effect-acked", "process-up"]
+    last = EventFilter.made(["paused"], None, None, 1)
+    assert [event["kind"] for event in events(scene.home, last, and_new=False)] == ["paused"]
+    with pytest.raises(UnknownName):
+        EventFilter.made(["pausd"], None, None, None)
+
+
+def test_events_that_come_follow_those_that_are_there(scene: Scene) -> None:
+    scene.memory.answers = running(scene)
+    scene.at(1, Paused())
+    coming = events(scene.home, EventFilter.made((), None, None, None), and_new=True)
+    assert next(coming)["kind"] == "paused"
+    scene.at(2, DaemonStopped(pid=1, reason="now"))
+    assert next(coming)["kind"] == "daemon-stopped"
+
+
+def test_the_end_of_an_effect_is_waited_for(scene: Scene) -> None:
+    scene.memory.answers = running(scene)
+    id_ = effect_done(scene)
+    assert settled(scene.home, id_)["kind"] == "effect-acked"
+
+
+def test_effects_that_are_open_are_told_apart_from_all(scene: Scene) -> None:
+    effect_done(scene)
+    scene.at(9, wish("other"), "other")
+    assert [one.wish.subject for one in effects.open_effects(scene.home)] == ["other"]
+    newest = [one.wish.subject for one in effects.newest_effects(scene.home, 5)]
+    assert newest == ["restart-process:gateway", "other"]
+
+
+def test_only_an_open_effect_is_cancelled_and_only_a_settled_one_repeated(scene: Scene) -> None:
+    done = effects.effect(scene.home, effect_done(scene))
+    with pytest.raises(PulseError, match="there is nothing to cancel"):
+        effects.cancel_effect(scene.home, done, "")
+    with pytest.raises(PulseError, match="was done; to do it again"):
+        effects.retry_effect(scene.home, done)
+    scene.at(9, wish("other"), "other")
+    pending = effects.effect(scene.home, "other")
+    with pytest.raises(PulseError, match="wait for its end, or cancel it"):
+        effects.retry_effect(scene.home, pending)
+    assert effects.cancel_effect(scene.home, pending, "no").event["kind"] == "effect-cancel-requested"
+
+
+def test_nobody_waits_for_an_effect_that_nobody_would_do(scene: Scene) -> None:
+    with pytest.raises(PulseError, match="leave out --wait"):
+        effects.add_effect(scene.home, {"action": "notify", "key": "k"}, to_wait=True)
+
+
+def test_the_state_at_a_row_knows_nothing_of_later_ones(scene: Scene) -> None:
+    scene.at(1, Paused())
+    scene.at(2, DaemonStarted(pid=5, version="1"))
+    with scene.home.events() as log:
+        assert state_at(scene.home, log, 1).control.started is None
+    assert current_state(scene.home).control.pid == 5
+
+
+def test_a_moment_in_the_past_is_seen_as_it_was_and_one_to_come_is_refused(scene: Scene) -> None:
+    scene.at(1, Paused())
+    scene.at(9, DaemonStarted(pid=5, version="1"))
+    seen, caveats = snapshot(scene.home, START + 5 * SECOND)
+    assert (seen.state.seq, seen.state.control.paused is not None) == (1, True)
+    assert any("samples of that minute are gone" in words for words in caveats)
+    with pytest.raises(PulseError, match="has not come yet"):
+        snapshot(scene.home, START + 10 * SECOND)
+    with pytest.raises(PulseError, match="the log begins after"):
+        snapshot(scene.home, START)
+
+
+def test_explain_tells_each_rule_and_what_is_not_known(scene: Scene) -> None:
+    scene.at(1, Paused(why="tests"))
+    scene.memory.user_rules = UserRulesAnswer(caveats=["nobody could be asked"])
+    told = explain(scene.home, None, "").spelled()
+    assert "nobody could be asked" in told["caveats"]
+    assert (told["seq"], told["effects"]) == (1, [])
+    assert "process_watchdog" in [rule["rule"] for rule in told["rules"]]
