@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pulse_core.composition import Settings
-from pulse_core.settings import spell_duration
+from pulse_core.settings import format_duration
 from pulse_core.settings.durations import is_duration
 from pulse_core.settings.secrets import is_secret
 
@@ -84,7 +84,7 @@ class Setting:
 
     def spell(self, number: int) -> str:
         """A number as it is written for this setting."""
-        return spell_duration(number) if self.kind == "duration" else str(number)
+        return format_duration(number) if self.kind == "duration" else str(number)
 
 
 def settings_of(model: type[BaseModel]) -> Sequence[Setting]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from pulse_adapters.config.catalogue import Setting, settings_of
 from pulse_core.composition import Settings
-from pulse_core.settings import parse_duration, spell_duration
+from pulse_core.settings import format_duration, parse_duration
 
 
 def show(settings: Settings) -> str:
@@ -63,7 +63,7 @@ class _Raw(str):
 
 
 def _exact(microseconds: int) -> str:
-    spelled = spell_duration(microseconds)
+    spelled = format_duration(microseconds)
     return spelled if parse_duration(spelled) == microseconds else f"{microseconds}us"
 
 

@@ -17,7 +17,7 @@ from pulse_core import __version__
 from pulse_core.app.doctor import FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
 from pulse_core.model.moment import Moment
-from pulse_core.model.sizes import spell_size
+from pulse_core.model.sizes import format_size
 
 PACKAGES = (
     "aiosqlite", "dnspython", "GitPython", "httpx", "psutil", "pydantic", "rich", "typer", "uuid-utils", "watchfiles"
@@ -123,7 +123,7 @@ class HostChecks:
         """Room for the log."""
         found = os.statvfs(self.home.path)
         free = found.f_bavail * found.f_frsize
-        words = f"{spell_size(free)} free for {self.home.path}"
+        words = f"{format_size(free)} free for {self.home.path}"
         remedy = "make room; in the home: damaged/, logs/ and bundles/ may go, and upulse gc"
         yield Finding("disk", FAIL if free < FULL else WARN if free < NEARLY_FULL else OK, words,
                       remedy if free < NEARLY_FULL else "")  # fmt: skip

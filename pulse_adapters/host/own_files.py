@@ -9,7 +9,7 @@ from pathlib import Path
 from pulse_adapters.host.rotation import cut
 from pulse_core.daemon.disk_quota import Cut, Output
 from pulse_core.home import HomeLayout
-from pulse_core.model.sizes import spell_size
+from pulse_core.model.sizes import format_size
 
 OLDER = ".1"
 
@@ -72,4 +72,4 @@ def cut_one(path: Path, kept: int) -> str:
     older = path.with_name(path.name + OLDER)
     before = taken(older)
     older.unlink(missing_ok=True)
-    return f"{path.name} gives back {spell_size(before + cut(path, kept))}"
+    return f"{path.name} gives back {format_size(before + cut(path, kept))}"

@@ -11,7 +11,7 @@ from pulse_adapters.rule_host.time_budget import TimeBudget
 from pulse_adapters.workers.source_locations import Places, placed, spelled
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
-from pulse_core.rules.onion import Rule, Trace, at_once, compose
+from pulse_core.rules.onion import Rule, Trace, compose, run_synchronously
 
 MOST_LAYERS = 1_000
 """A rule may ask its inner one again and again; the last of it is told."""
@@ -63,7 +63,7 @@ class RuleFold:
         if self._profile:
             self._profile.on()
         try:
-            verdict = at_once(self._onion(prev, curr))
+            verdict = run_synchronously(self._onion(prev, curr))
         finally:
             if self._profile:
                 self._profile.off()

@@ -14,7 +14,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.ports import FoldResult
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Rule, compose
-from pulse_core.rules.onion import at_once
+from pulse_core.rules.onion import run_synchronously
 
 
 class RuleTrace(NamedTuple):
@@ -83,7 +83,7 @@ def rule_trace(seen: CaveatedSnapshot, rules: Sequence[Rule], inside: FoldResult
 
 def run_at_once(folding: Awaitable[Verdict]) -> Verdict:
     """The verdict of an onion that awaits nothing but itself."""
-    verdict = at_once(folding)
+    verdict = run_synchronously(folding)
     if verdict is None:
         raise RuntimeError("a rule waits for something other than its inner one")
     return verdict

@@ -11,7 +11,7 @@ from pulse_core.daemon.housekeeping import Housekeeping, heartbeat, turning
 from pulse_core.daemon.parts import Parts
 from pulse_core.daemon.reporter import Reporter
 from pulse_core.daemon.request_handler import RequestHandler
-from pulse_core.daemon.restore_state import recall
+from pulse_core.daemon.restore_state import restore_state
 from pulse_core.daemon.self_monitor import SENSE, SelfMonitor
 from pulse_core.engine.engine_context import EngineContext, EngineParts
 from pulse_core.engine.engine_controller import EngineController
@@ -106,15 +106,15 @@ class Daemon:
             self._standing,
             self.reporter,
             self.reporter,
-            self._enlist,
+            self._register,
             taken,
         )
         return EngineController(engine, around)
 
-    def _enlist(self, watchers: Sequence[Watcher], executors: Mapping[str, Executor]) -> None:
+    def _register(self, watchers: Sequence[Watcher], executors: Mapping[str, Executor]) -> None:
         """Have the engine's own watchers and executors at work, instead of those of before."""
-        self.watch.enlist(watchers)
-        self.executors.enlist(executors)
+        self.watch.register(watchers)
+        self.executors.register(executors)
         self.executor.nudge()
 
     def _standing(self) -> Snapshot:
@@ -155,7 +155,7 @@ class Daemon:
 
     async def _begin(self) -> None:
         p = self.parts
-        self.ticker.resume(await recall(p.log, p.vitals, p.checkpoints, p.view, p.current_settings()))
+        self.ticker.resume(await restore_state(p.log, p.vitals, p.checkpoints, p.view, p.current_settings()))
         self.journal.is_standing = p.view().conditions[UNWRITTEN] is not None
         for ear in (
             p.view.hear,
@@ -165,8 +165,8 @@ class Daemon:
             self._hear,
         ):
             p.log.listen(ear)
-        for ear in (p.view.imagine, self.executor.hear, self.processes.hear):
-            self.journal.listen_to_supposed(ear)
+        for ear in (p.view.add_provisional, self.executor.hear, self.processes.hear):
+            self.journal.listen_to_provisional(ear)
         self.journal.listen_once(self.ticker.waker.hear)
         if self.engine_controller:
             p.log.listen(self.engine_controller.hear)
@@ -174,7 +174,7 @@ class Daemon:
         self._since = iso(now.at)
         self.watch.remember(await p.vitals.recent(now.at - WINDOW_US))
         self.budget.begin()
-        await self.journal.append_or_suppose(
+        await self.journal.append_or_hold(
             *p.news, Draft(DaemonStarted(pid=p.pid, version=p.version)), p.current_settings.loaded()
         )
         await self.watch.look_at(self.processes)  # no rule is to judge by what the log said long ago
@@ -216,7 +216,7 @@ class Daemon:
 
     async def _end(self) -> None:
         p = self.parts
-        await self.journal.append_or_suppose(Draft(DaemonStopped(pid=p.pid, reason="asked to stop")))
+        await self.journal.append_or_hold(Draft(DaemonStopped(pid=p.pid, reason="asked to stop")))
         await self.housekeeping.keep()
         await p.vitals.flush()
 
@@ -261,7 +261,7 @@ class Daemon:
 
     async def _record(self, draft: Draft) -> None:
         try:
-            await self.journal.append_or_suppose(draft)
+            await self.journal.append_or_hold(draft)
         except PulseError as error:
             self.reporter("daemon", f"{draft.payload.kind} could not be recorded: {error}")
 

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from pulse_core.model.sizes import spell_size
+from pulse_core.model.sizes import format_size
 from pulse_core.settings import Settings
 
 LOOK_S = 10.0
@@ -105,6 +105,6 @@ async def keep_quota(
         except OSError as error:
             failed("disk", f"{error.filename or 'the home'}: {error.strerror}; nothing was made room for")
             continue
-        taken = spell_size(vitals + sum(output.whole for output in outputs))
-        over = f"vitals.db and logs/ took {taken}, {spell_size(bound)} are allowed ([self] disk_mb)"
+        taken = format_size(vitals + sum(output.whole for output in outputs))
+        over = f"vitals.db and logs/ took {taken}, {format_size(bound)} are allowed ([self] disk_mb)"
         failed("disk", f"{over}: {'; '.join(words)}")

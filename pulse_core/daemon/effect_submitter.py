@@ -44,7 +44,7 @@ class EffectSubmitter:
             await self.gate.record(self.loop.claim(wishes))
         except LogUnavailable:
             self.loop.release(ids)
-            self._suppose(wishes)
+            self._hold_drafts(wishes)
             raise
         except BaseException:
             self.loop.release(ids)
@@ -52,7 +52,7 @@ class EffectSubmitter:
         self.loop.begin(ids)
         return [wish.subject for wish in wishes]
 
-    def _suppose(self, wishes: Sequence[Draft]) -> None:
+    def _hold_drafts(self, wishes: Sequence[Draft]) -> None:
         """The disk takes nothing: hold what keeps the machine alive and bears repetition, and begin it."""
         bold = [
             wish
@@ -60,7 +60,7 @@ class EffectSubmitter:
             if isinstance(wish.payload, Effect) and self.loop.workers.may_act_unwritten(wish.payload)
         ]
         if bold:
-            self.journal.suppose(*self.loop.claim(bold))
+            self.journal.hold(*self.loop.claim(bold))
             self.loop.begin([wish.id for wish in bold])
 
     def _text(self, effect: Effect) -> str:

@@ -63,6 +63,6 @@ class GarbageCollection:
 
     async def _answer(self, request: Event, done: GcDone) -> None:
         try:
-            await self.journal.append_or_suppose(Draft(done, cause=request.id))
+            await self.journal.append_or_hold(Draft(done, cause=request.id))
         except PulseError as error:
             self.failed("gc", f"its answer could not be recorded: {error}")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.sizes import spell_size
+from pulse_core.model.sizes import format_size
 from pulse_core.model.vitals import Sample
 from pulse_core.settings import SelfSettings
 
@@ -100,7 +100,7 @@ def onward(shed: SheddingState, look: Usage, bounds: SelfSettings) -> SheddingSt
 def takes(looks: tuple[Usage, ...], bounds: SelfSettings) -> list[ResourceShare]:
     """What is taken of each thing that has a bound; the processor only counts over a whole minute."""
     newest, memory = looks[-1], bounds.memory_mb << 20
-    rss = f"{spell_size(newest.rss)} of memory, {spell_size(memory)} are allowed"
+    rss = f"{format_size(newest.rss)} of memory, {format_size(memory)} are allowed"
     late = f"the loop is {newest.late_ms:.0f} ms late, {bounds.late_ms} ms are allowed"
     made = [ResourceShare(rss, newest.rss / memory), ResourceShare(late, newest.late_ms / bounds.late_ms)]
     span = sum(one.span for one in looks)

@@ -8,7 +8,7 @@ from pulse_core.record.view import View, advanced, restored
 from pulse_core.settings import Settings
 
 
-async def recall(
+async def restore_state(
     log: EventLog, vitals: Vitals, checkpoints: Checkpoints, view: View, settings: Settings
 ) -> Snapshot | None:
     """Bring the view to the head of the log; the snapshot of the last recorded tick, if there was one.

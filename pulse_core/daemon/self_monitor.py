@@ -79,7 +79,7 @@ class SelfMonitor:
         level = self.shed.level
         said = WorkShed(level=level, measures=MEASURES[:level], evidence=self.shed.evidence)
         try:
-            await self.journal.append_or_suppose(Draft(said))
+            await self.journal.append_or_hold(Draft(said))
         except PulseError as error:
             self.failed("self", f"that work is shed could not be recorded: {error}")
 

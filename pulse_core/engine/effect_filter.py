@@ -8,7 +8,7 @@ from pulse_core.ports import EngineFault, FoldResult
 from pulse_core.projections import Snapshot
 
 
-def apart(insight: FoldResult, curr: Snapshot) -> FoldResult:
+def filter_effects(insight: FoldResult, curr: Snapshot) -> FoldResult:
     """The insight without effects that are survival's alone, which are faults, and without those that are too soon.
 
     A rule that wishes the same in every tick would otherwise be answered, and woken by the answer, for ever.

@@ -52,7 +52,7 @@ class EngineContext:
     standing: Callable[[], Snapshot]
     failed: Callable[[str, str], None]
     blamed: Callable[[str, str, str, bool], None]
-    enlist: Callable[[Sequence[Watcher], Mapping[str, Executor]], None]
+    register: Callable[[Sequence[Watcher], Mapping[str, Executor]], None]
     taken: ReservedNames
 
 
@@ -73,7 +73,7 @@ class Running:
     seq: int
     hands: ActionHost | None = None
     judge: Quarantine = field(default_factory=Quarantine)
-    is_mourned: bool = False
+    is_end_reported: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property

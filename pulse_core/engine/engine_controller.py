@@ -68,7 +68,7 @@ class EngineController:
         self._woken.clear()
         async with self._changing:
             try:
-                await self._heal()
+                await self._ensure_host()
                 for request in tuple(self.engine.requests.values()):
                     await self._answer(request)
                 await self._align()
@@ -87,14 +87,14 @@ class EngineController:
 
     # The host
 
-    async def _heal(self) -> None:
+    async def _ensure_host(self) -> None:
         """Start a host if none is at work and it is time."""
         host_supervisor = self.host_supervisor
         if not self.around.settings().engine.enabled:
             await host_supervisor.retire()
         elif host_supervisor.is_down:
             if host_supervisor.running:
-                host_supervisor.mourn(host_supervisor.running)
+                host_supervisor.report_end(host_supervisor.running)
                 host_supervisor.restarts.ended(now())
                 await host_supervisor.retire()
             if now() >= host_supervisor.restarts.due:

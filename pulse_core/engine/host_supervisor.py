@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from pulse_core.engine import user_checkpoints
-from pulse_core.engine.effect_filter import apart
+from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.engine.engine_context import EngineContext, EngineParts, Running, restarts
 from pulse_core.engine.error_throttle import ErrorThrottle
 from pulse_core.model.errors import PulseError
@@ -47,8 +47,8 @@ class HostSupervisor:
             self.ended.set()
             return FoldResult()
         async with running.lock:
-            insight = apart(await running.host.fold(prev, curr), curr)
-        running.is_mourned = not running.host.alive and bool(insight.faults)
+            insight = filter_effects(await running.host.fold(prev, curr), curr)
+        running.is_end_reported = not running.host.alive and bool(insight.faults)
         await self._judge(running, insight, curr)
         if not running.host.alive:
             self.ended.set()
@@ -56,8 +56,8 @@ class HostSupervisor:
 
     async def _judge(self, running: Running, insight: FoldResult, curr: Snapshot) -> None:
         engine, settings = curr.engine, curr.settings.engine
-        running.judge.sees(insight.layers, insight.faults, settings.deadline)
-        self._tally.take(insight.faults, running.commit, now(), running.is_mourned)
+        running.judge.observe(insight.layers, insight.faults, settings.deadline)
+        self._tally.take(insight.faults, running.commit, now(), running.is_end_reported)
         drafts = self._tally.due(now())
         # While it is watched, survival sees to errors that the promote has brought.
         old = engine.excused if engine.is_on_probation(curr.now) else None
@@ -73,10 +73,10 @@ class HostSupervisor:
         """Take what a watcher of the hands at work did wrong."""
         self.blame(EngineFault(whose, message), self.running.commit if self.running else "")
 
-    def mourn(self, running: Running) -> None:
+    def report_end(self, running: Running) -> None:
         """Say that a host has ended, if nobody did."""
-        if not running.is_mourned:
-            running.is_mourned = True
+        if not running.is_end_reported:
+            running.is_end_reported = True
             self.blame(EngineFault("engine", "its host ended between two ticks"), running.commit, True)
 
     def blame(self, fault: EngineFault, commit: str, ended: bool = False) -> None:
@@ -142,7 +142,7 @@ class HostSupervisor:
                 running.host.feed(events)
                 seq = events[-1].seq
             running.host.feed([event for event in self._late if event.seq > seq])
-            self._enlist(running.hands)  # first: the new rules may wish for what only these hands do
+            self._register(running.hands)  # first: the new rules may wish for what only these hands do
             old, self.running = self.running, running
         finally:
             self._late = None
@@ -156,7 +156,7 @@ class HostSupervisor:
     async def retire(self) -> None:
         """End the host at work."""
         running, self.running = self.running, None
-        self._enlist(None)
+        self._register(None)
         if running:
             await running.close()
             if running.hands:
@@ -168,8 +168,8 @@ class HostSupervisor:
         for hands in self._former:
             await hands.close()
 
-    def _enlist(self, hands: ActionHost | None) -> None:
-        self.around.enlist(hands.watchers if hands else (), hands.executors if hands else {})
+    def _register(self, hands: ActionHost | None) -> None:
+        self.around.register(hands.watchers if hands else (), hands.executors if hands else {})
 
     async def keep(self) -> None:
         """Keep the projections that the engine's authors wrote, as they stand."""

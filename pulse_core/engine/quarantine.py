@@ -20,7 +20,9 @@ class Quarantine:
     errors: Counter[str] = field(default_factory=Counter)
     slow: Counter[str] = field(default_factory=Counter)
 
-    def sees(self, layers: Iterable[LayerOutcome], faults: Iterable[EngineFault], deadline_us: int) -> None:
+    def observe(
+        self, layers: Iterable[LayerOutcome], faults: Iterable[EngineFault], deadline_us: int
+    ) -> None:
         """Take in what came of one tick."""
         erred = {fault.whose.removeprefix(RULE) for fault in faults if fault.whose.startswith(RULE)}
         took = {layer.rule: layer.took_us for layer in layers}

@@ -130,7 +130,7 @@ class EffectTasks:
         """Record it, or have it held: what was done must not be forgotten."""
         while True:
             try:
-                await self.journal.append_or_suppose(about(effect, outcome))
+                await self.journal.append_or_hold(about(effect, outcome))
             except LogUnavailable:
                 await asyncio.sleep(UNWRITTEN_PAUSE)
             except Refused as refused:

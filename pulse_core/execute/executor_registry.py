@@ -17,7 +17,7 @@ class ExecutorRegistry(Mapping[str, Executor]):
         self._all: Mapping[str, Executor] = own
         self.is_complete = is_complete
 
-    def enlist(self, executors: Mapping[str, Executor]) -> None:
+    def register(self, executors: Mapping[str, Executor]) -> None:
         """Have these besides Pulse's own, instead of those that were enlisted before."""
         self._all, self.is_complete = {**executors, **self._own}, True
 

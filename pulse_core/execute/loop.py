@@ -231,5 +231,5 @@ class ExecutorLoop:
         open_ = self.facts().effects.open
         bold = [draft for draft in drafts if self.workers.may_act_unwritten(open_[draft.subject].wish)]
         if bold:
-            self.journal.suppose(*bold)
+            self.journal.hold(*bold)
             self.begin([draft.subject for draft in bold])

@@ -22,7 +22,7 @@ def parse_duration(value: object) -> int:
     )
 
 
-def spell_duration(microseconds: int) -> str:
+def format_duration(microseconds: int) -> str:
     """The shortest way to write a duration with one unit, exact for whole units: `90s`, `2m`, `1.5ms`."""
     if microseconds == 0:
         return "0s"
@@ -37,5 +37,5 @@ def rough(microseconds: int) -> str:
     """A duration for people, rounded to what they would say."""
     for unit in (3_600_000_000, 60_000_000, 1_000_000, 100_000):
         if microseconds >= unit:
-            return spell_duration(round(microseconds / unit) * unit)
+            return format_duration(round(microseconds / unit) * unit)
     return "a moment"

@@ -1,7 +1,7 @@
 """Sizes as people read them."""
 
 
-def spell_size(count: float) -> str:
+def format_size(count: float) -> str:
     """Bytes in the binary unit that suits them: `512 B`, `1.5 GiB`."""
     if count < 1024:
         return f"{count:.0f} B"

@@ -10,7 +10,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, EffectAcked
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import plain
-from pulse_core.model.sizes import spell_size
+from pulse_core.model.sizes import format_size
 from pulse_core.projections.effects import plain_wish
 
 UNWRITTEN = "unwritten"
@@ -146,4 +146,4 @@ def _freed(result: Mapping[str, Json]) -> str:
     size = result.get("bytes")
     if size is None:
         return ""
-    return f"freed {spell_size(size)}" if size else "freed nothing"
+    return f"freed {format_size(size)}" if size else "freed nothing"

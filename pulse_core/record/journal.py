@@ -54,7 +54,7 @@ class Journal:
     def unlisten(self, listener: Listener) -> None:
         self.log.unlisten(listener)
 
-    def listen_to_supposed(self, listener: Listener) -> None:
+    def listen_to_provisional(self, listener: Listener) -> None:
         """Call back with events that are held; their `seq` is only a guess."""
         self._listeners.append(listener)
 
@@ -90,23 +90,23 @@ class Journal:
             self.recovered(f"could not be written from {since} to {until}; {len(held)} events were held")
         if self.is_standing and events:
             self.is_standing = False
-            self.suppose(Draft(ConditionCleared(evidence="the log can be written again"), UNWRITTEN))
+            self.hold(Draft(ConditionCleared(evidence="the log can be written again"), UNWRITTEN))
         return events[len(held) :]
 
     def _raise(self, why: str, since: Moment) -> None:
         if not self.is_standing and self.clock.now().since(since) >= PATIENCE:
             self.is_standing = True
             evidence = f"nothing can be recorded since {iso(since.at)}: {why}"
-            self.suppose(Draft(ConditionRaised(evidence=evidence), UNWRITTEN))
+            self.hold(Draft(ConditionRaised(evidence=evidence), UNWRITTEN))
 
-    async def append_or_suppose(self, *drafts: Draft) -> None:
+    async def append_or_hold(self, *drafts: Draft) -> None:
         """Record the drafts, or hold them if that cannot be done now; raises LogUnavailable if too many are."""
         try:
             await self.append(*drafts)
         except LogUnavailable:
             if len(self._held) + len(drafts) > MOST:
                 raise
-            self.suppose(*drafts)
+            self.hold(*drafts)
 
     async def announce(self, drafts: Sequence[Draft], answered: Callable[[], Awaitable[None]]) -> None:
         """Let the drafts be known at once, and record them with what is decided of them: one commit, not two.
@@ -115,18 +115,18 @@ class Journal:
         recorded by themselves, so that a supposed event's number is the one that it will have.
         """
         if self._held or self._under_way:
-            await self.append_or_suppose(*drafts)
+            await self.append_or_hold(*drafts)
             return
-        self.suppose(*drafts)
+        self.hold(*drafts)
         await answered()
-        await self.append_or_suppose()  # unless they have gone along with an answer
+        await self.append_or_hold()  # unless they have gone along with an answer
 
-    def suppose(self, *drafts: Draft) -> None:
+    def hold(self, *drafts: Draft) -> None:
         """Hold the drafts, and go on as if they were recorded."""
         now = self.clock.now()
         held = [replace(draft, id=draft.id or self.new_id(), moment=draft.moment or now) for draft in drafts]
         first = self.head.seq + len(self._held) + 1
-        events = [supposed(draft, first + offset) for offset, draft in enumerate(held)]
+        events = [provisional_event(draft, first + offset) for offset, draft in enumerate(held)]
         self._held.update((draft.id, draft) for draft in held)
         self._holding.set()
         for listener in self._listeners:
@@ -146,7 +146,7 @@ class Journal:
                 continue
 
 
-def supposed(draft: Draft, seq: int) -> Event:
+def provisional_event(draft: Draft, seq: int) -> Event:
     """The event that a held draft will be, as far as one can tell."""
     assert draft.moment is not None
     text = draft.data or encode(draft.payload)

@@ -53,7 +53,7 @@ class View:
             self._provisional.pop(event.id, None)
         self._stale = True
 
-    def imagine(self, events: Sequence[Event]) -> None:
+    def add_provisional(self, events: Sequence[Event]) -> None:
         """Take events that are provisional; a listener of the journal."""
         self._provisional.update((event.id, event) for event in events)
         self._stale = True

@@ -3,6 +3,6 @@
 They compute; they never act, read the clock, or keep state between calls.
 """
 
-from pulse_core.rules.onion import Inner, Rule, compose, quiet
+from pulse_core.rules.onion import Inner, Rule, compose, no_effects
 
-__all__ = ["Inner", "Rule", "compose", "quiet"]
+__all__ = ["Inner", "Rule", "compose", "no_effects"]

@@ -16,13 +16,13 @@ Stopwatch = Callable[[], int]
 Trace = list[LayerOutcome]
 
 
-async def quiet(prev: Snapshot, curr: Snapshot) -> Verdict:
+async def no_effects(prev: Snapshot, curr: Snapshot) -> Verdict:
     """The heart of an onion that has nothing inside: no effects, no hurry."""
     return Verdict()
 
 
 def compose(
-    rules: Sequence[Rule], heart: Inner = quiet, trace: Trace | None = None, clock: Stopwatch = int
+    rules: Sequence[Rule], heart: Inner = no_effects, trace: Trace | None = None, clock: Stopwatch = int
 ) -> Inner:
     """Nest the rules around `heart`, the first one outermost.
 
@@ -35,7 +35,7 @@ def compose(
     return inner
 
 
-def at_once(answer: Awaitable[Verdict]) -> Verdict | None:
+def run_synchronously(answer: Awaitable[Verdict]) -> Verdict | None:
     """What an onion answers without any loop, as one does whose rules await nothing but what is inside them; else None."""
     coroutine = cast(Coroutine[Any, Any, Verdict], answer)
     try:

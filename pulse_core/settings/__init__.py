@@ -3,7 +3,7 @@
 Nothing here opens a file; the adapter `pulse_adapters.config` does, and tells every fault with its line.
 """
 
-from pulse_core.settings.durations import Duration, parse_duration, spell_duration
+from pulse_core.settings.durations import Duration, format_duration, parse_duration
 from pulse_core.settings.groups import Bound
 from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.network import NetworkSettings
@@ -46,6 +46,6 @@ __all__ = [
     "Settings",
     "SocketSettings",
     "WatchSettings",
+    "format_duration",
     "parse_duration",
-    "spell_duration",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pulse_core.model.durations import spell_duration
+from pulse_core.model.durations import format_duration
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName, hint
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.projections import State
@@ -49,7 +49,7 @@ def recurring(window: SilenceSettings, at: int) -> Mapping[str, Any]:
         "match": window.match,
         "days": list(window.days),
         "at": window.at,
-        "for": spell_duration(window.for_),
+        "for": format_duration(window.for_),
         "active": left > 0,
         "left_s": left / US_PER_SECOND,
         "next": iso(next_start(window, at)),

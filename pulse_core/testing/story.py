@@ -25,7 +25,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Rule, compose
-from pulse_core.rules.onion import at_once
+from pulse_core.rules.onion import run_synchronously
 from pulse_core.settings import Settings, parse_duration
 
 NOON = 1_790_000_000 * US_PER_SECOND
@@ -137,7 +137,7 @@ class Story:
         )
 
         curr, trace = self.snapshot, list[LayerOutcome]()
-        verdict = at_once(compose(self.rules, trace=trace)(self._prev or curr, curr))
+        verdict = run_synchronously(compose(self.rules, trace=trace)(self._prev or curr, curr))
         if verdict is None:
             raise AssertionError("a rule waits for something; it may await nothing but inner(prev, curr)")
         self.verdict = verdict

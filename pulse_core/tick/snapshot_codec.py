@@ -8,7 +8,7 @@ from pulse_core.projections import Snapshot
 VERSION = 1
 
 
-def portrait(snapshot: Snapshot) -> bytes:
+def encode_snapshot(snapshot: Snapshot) -> bytes:
     """The snapshot with its windows and projections; settings by digest. UTF-8 JSON with its own version."""
     parts = {name: json.loads(text) for name, text in FOLD.dump(snapshot.state).items()}
     windows = {

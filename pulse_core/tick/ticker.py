@@ -14,7 +14,7 @@ from pulse_core.ports import Clock, Objects, Vitals
 from pulse_core.projections import CurrentState, Snapshot
 from pulse_core.settings import Settings
 from pulse_core.tick.rule_folds import FoldOutcome, RuleFolds
-from pulse_core.tick.snapshot_codec import portrait
+from pulse_core.tick.snapshot_codec import encode_snapshot
 from pulse_core.tick.wake import Waker
 
 Failed = Callable[[str, str], None]
@@ -122,7 +122,7 @@ class Ticker:
         self._due = began + self._bounded(folded.verdict.tick_ms) / 1000
         record = self._record(curr, reason, folded, began)
         self.took_us.append(record.took_us)
-        record = await self._with_portrait(record, curr)
+        record = await self._with_snapshot(record, curr)
         self._store(record)
         if self.folding.has_more and not self.reflex_alone():
             self._handed = (curr, record)
@@ -156,7 +156,7 @@ class Ticker:
             tick_ms=tick_ms,
             took_us=reflex.took_us + round((_now() - began) * 1e6),
         )
-        self._store(await self._with_portrait(record, curr))
+        self._store(await self._with_snapshot(record, curr))
         if (due := began + tick_ms / 1000) < self._due:
             self._due = due
             self.waker.ping()  # the loop waits for a later time
@@ -195,13 +195,13 @@ class Ticker:
             engine="",
         )
 
-    async def _with_portrait(self, record: TickRecord, curr: Snapshot) -> TickRecord:
+    async def _with_snapshot(self, record: TickRecord, curr: Snapshot) -> TickRecord:
         """The record, naming the kept snapshot if effects were emitted; they are on their way already."""
         if not record.effects or record.snapshot:
             return record
         await asyncio.sleep(0)  # what was just recorded is begun before time is spent on its picture
         try:
-            return replace(record, snapshot=await self.stores.objects.put(portrait(curr)))
+            return replace(record, snapshot=await self.stores.objects.put(encode_snapshot(curr)))
         except (PulseError, OSError) as error:
             self.failed("tick", f"its snapshot could not be kept: {error}")
             return record

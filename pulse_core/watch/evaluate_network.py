@@ -8,7 +8,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections import Condition
-from pulse_core.settings import NetworkSettings, spell_duration
+from pulse_core.settings import NetworkSettings, format_duration
 from pulse_core.watch.dns_plausibility import lie
 
 REACHED = frozenset({Trouble.TLS_EXPIRED, Trouble.TLS_UNTRUSTED, Trouble.STATUS})
@@ -99,7 +99,7 @@ def agreement(rounds: Sequence[str], needed: int, stands: str) -> str | None:
 
 def _head(state: str, settings: NetworkSettings) -> str:
     if state == SLOW:
-        return f"every answer takes {spell_duration(settings.slow)} or longer"
+        return f"every answer takes {format_duration(settings.slow)} or longer"
     if state == DNS_ONLY and not settings.http:
         return "names do not resolve, but DNS answers"
     return {

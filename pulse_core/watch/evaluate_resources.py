@@ -7,9 +7,9 @@ from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.sizes import spell_size
+from pulse_core.model.sizes import format_size
 from pulse_core.projections import Condition, Conditions
-from pulse_core.settings import Bound, ResourcesSettings, spell_duration
+from pulse_core.settings import Bound, ResourcesSettings, format_duration
 
 KINDS = ("memory", "swap", "pressure:", "disk:", "inodes:", "unmeasured:")
 """What the names of these conditions begin with."""
@@ -96,7 +96,7 @@ def _news(gauge: Gauge, stands: Condition | None, streak: Streak | None, now: Mo
         if gauge.value < gauge.bound.clear:
             yield Draft(ConditionCleared(evidence=gauge.words, value=gauge.value), subject=gauge.name)
     elif streak is not None and (lasted := now.since(streak.since)) >= gauge.bound.for_:
-        for_ = f", for {spell_duration(lasted // US_PER_SECOND * US_PER_SECOND)}" if gauge.bound.for_ else ""
+        for_ = f", for {format_duration(lasted // US_PER_SECOND * US_PER_SECOND)}" if gauge.bound.for_ else ""
         raised = ConditionRaised(
             evidence=gauge.words + for_, state="high", value=gauge.value, bound=gauge.bound.raise_
         )
@@ -106,10 +106,10 @@ def _news(gauge: Gauge, stands: Condition | None, streak: Streak | None, now: Mo
 def gauges(data: Mapping[str, Json], settings: ResourcesSettings) -> Iterator[Gauge]:
     """Every measurement in a sample of `system-resource` that has bounds."""
     available = (
-        f"memory is used to {data['memory']:.1%}, {spell_size(data['memory_available'])} are available"
+        f"memory is used to {data['memory']:.1%}, {format_size(data['memory_available'])} are available"
     )
     yield Gauge("memory", settings.memory, data["memory"], available)
-    swap = f"swap is used to {data['swap']:.1%} of {spell_size(data['swap_total'])}"
+    swap = f"swap is used to {data['swap']:.1%} of {format_size(data['swap_total'])}"
     yield Gauge("swap", settings.swap, data["swap"], swap)
     for what, of in (("memory", "memory"), ("io", "the disks")):
         if (share := data["psi"].get(what, {}).get("full")) is not None:
@@ -126,7 +126,7 @@ def _of_disk(path: str, bound: Bound, disk: Mapping[str, Json]) -> Iterator[Gaug
         yield Gauge(f"inodes:{path}", bound, None, words)
         yield Gauge(f"unmeasured:{path}", UNMEASURED, 1.0, words)
         return
-    words = f"{path} is full to {disk['used']:.1%}, {spell_size(disk['free'])} are free"
+    words = f"{path} is full to {disk['used']:.1%}, {format_size(disk['free'])} are free"
     yield Gauge(f"disk:{path}", bound, disk["used"], words)
     if (share := disk.get("inodes")) is not None:
         yield Gauge(f"inodes:{path}", bound, share, f"{share:.1%} of the inodes of {path} are used")

@@ -53,7 +53,7 @@ class WatchLoop:
         """All that are attended to."""
         return (*self._own, *self._enlisted)
 
-    def enlist(self, watchers: Iterable[Watcher]) -> None:
+    def register(self, watchers: Iterable[Watcher]) -> None:
         """Attend to these besides the first ones, instead of those that were enlisted before.
 
         The windows of keys that nobody fills any more are forgotten, so that no rule takes them for news.
@@ -91,7 +91,7 @@ class WatchLoop:
                 async with asyncio.TaskGroup() as self._group:
                     for watcher in self._own:
                         self._begin(self._group, watcher)
-                    self.enlist(self._enlisted)
+                    self.register(self._enlisted)
                     await asyncio.Event().wait()  # whoever is enlisted later is attended to in the same group
             finally:
                 self._group = None

@@ -26,11 +26,11 @@ def test_an_enlisted_watcher_is_attended_to_until_others_are() -> None:
 
     async def story(world: World) -> None:
         daemon = await world.start()
-        daemon.watch.enlist([first])
+        daemon.watch.register([first])
         await asyncio.sleep(21)
         assert len(first.looks) == 5
         assert daemon.watch.windows["first"].values("value") == (1,) * 5
-        daemon.watch.enlist([second])
+        daemon.watch.register([second])
         await asyncio.sleep(21)
         assert (len(first.looks), len(second.looks)) == (5, 5)
         assert "first" not in daemon.watch.windows
@@ -45,9 +45,9 @@ def test_a_window_goes_on_when_its_next_watcher_has_the_same_key() -> None:
 
     async def story(world: World) -> None:
         daemon = await world.start()
-        daemon.watch.enlist([old])
+        daemon.watch.register([old])
         await asyncio.sleep(7)
-        daemon.watch.enlist([new])
+        daemon.watch.register([new])
         await asyncio.sleep(1)
         assert daemon.watch.windows["queue"].values("value") == ("old", "old", "new")
 
@@ -59,9 +59,9 @@ def test_a_look_under_way_is_broken_off_when_others_are_enlisted() -> None:
 
     async def story(world: World) -> None:
         daemon = await world.start()
-        daemon.watch.enlist([slow])
+        daemon.watch.register([slow])
         await asyncio.sleep(1)
-        daemon.watch.enlist([])
+        daemon.watch.register([])
         await asyncio.sleep(5)
         assert "slow" not in daemon.watch.windows
         assert not world.events("error")
@@ -72,10 +72,10 @@ def test_a_look_under_way_is_broken_off_when_others_are_enlisted() -> None:
 def test_nobody_takes_the_place_of_pulses_own_executors() -> None:
     own, other = MemoryExecutor("notify"), MemoryExecutor("notify")
     executor_registry = ExecutorRegistry({"notify": own})
-    executor_registry.enlist({"notify": other, "beep": other})
+    executor_registry.register({"notify": other, "beep": other})
     assert executor_registry["notify"] is own
     assert sorted(executor_registry) == ["beep", "notify"]
-    executor_registry.enlist({})
+    executor_registry.register({})
     assert list(executor_registry) == ["notify"]
 
 
@@ -83,7 +83,7 @@ def test_only_an_incomplete_roster_awaits_anybody() -> None:
     executor_registry = ExecutorRegistry({"notify": MemoryExecutor("notify")}, is_complete=False)
     assert executor_registry.awaits("beep")
     assert not executor_registry.awaits("notify")
-    executor_registry.enlist({})
+    executor_registry.register({})
     assert not executor_registry.awaits("beep")
 
 
@@ -122,7 +122,7 @@ def test_what_was_left_open_waits_for_its_executor(begun: bool) -> None:
             running = group.create_task(loop.run())
             await asyncio.sleep(30)
             assert not settled(world)
-            executor_registry.enlist({"beep": beep})
+            executor_registry.register({"beep": beep})
             await asyncio.sleep(2)
             assert [event.kind for event in settled(world)] == ["effect-acked"]
             assert beep.began == ["wish"]
@@ -140,7 +140,7 @@ def test_what_nobody_will_carry_out_any_more_is_settled(begun: bool, end: str) -
         async with asyncio.TaskGroup() as group:
             running = group.create_task(loop.run())
             await asyncio.sleep(1)
-            executor_registry.enlist({})
+            executor_registry.register({})
             await asyncio.sleep(2)
             assert [event.kind for event in settled(world)] == [end]
             loop.stop()
@@ -154,9 +154,9 @@ def test_the_gate_knows_who_is_enlisted() -> None:
         daemon = await world.start()
         executor_registry = ExecutorRegistry(daemon.executors)
         gate = Gate(daemon.journal, daemon.parts.view, daemon.parts.current_settings, executor_registry)
-        executor_registry.enlist({"beep": MemoryExecutor("beep")})
+        executor_registry.register({"beep": MemoryExecutor("beep")})
         await gate.append(BEEP.by, "person", [Draft(BEEP)])
-        executor_registry.enlist({})
+        executor_registry.register({})
         with pytest.raises(UnknownName, match="no executor 'beep'"):
             await gate.append(BEEP.by, "person", [Draft(Effect(action="beep", key="again"))])
 

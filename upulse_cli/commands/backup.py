@@ -32,7 +32,7 @@ def backup(
     A running daemon is not disturbed.
     """
     from pulse_core.app.backup import back_up
-    from pulse_core.model.sizes import spell_size
+    from pulse_core.model.sizes import format_size
     from upulse_cli.wiring.backup import backups_of
     from upulse_cli.wiring.home import found_home
 
@@ -40,7 +40,7 @@ def backup(
         made = back_up(backups_of(found_home(home)), destination, progress)
     if as_json:
         return put_json(made._asdict())
-    size = f"{count(made.seq, 'row')} and {count(made.files, 'file')}, {spell_size(made.bytes)}"
+    size = f"{count(made.seq, 'row')} and {count(made.files, 'file')}, {format_size(made.bytes)}"
     say(f"Backed up to {made.path}: {size}.")
     if made.accepted:
         say(f"It carries the damage that was accepted: {made.accepted}")

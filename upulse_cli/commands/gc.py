@@ -53,11 +53,11 @@ def gc(
 
 def in_words(told: "Mapping[str, Json]", verb: str) -> str:
     """What went, in one line."""
-    from pulse_core.model.sizes import spell_size
+    from pulse_core.model.sizes import format_size
     from pulse_core.model.text import count
 
     counts = {name: told[name] for name in ("samples", "ticks", "minutes", "objects", "files") if told[name]}
     if not counts:
         return f"{verb}: nothing"
     words = ", ".join(count(number, name.removesuffix("s")) for name, number in counts.items())
-    return f"{verb}: {words}" + (f" ({spell_size(told['bytes'])})" if told["bytes"] else "")
+    return f"{verb}: {words}" + (f" ({format_size(told['bytes'])})" if told["bytes"] else "")

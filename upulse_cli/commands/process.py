@@ -52,7 +52,7 @@ def stop(
     The watchdog doesn't fight it until the time is over, or `upulse process start`.
     """
     from pulse_core.app.append import AppendRequest, append
-    from pulse_core.model.durations import spell_duration
+    from pulse_core.model.durations import format_duration
     from upulse_cli.moments import duration
     from upulse_cli.speech import say_when
     from upulse_cli.wiring.home import found_home, home_context
@@ -65,7 +65,7 @@ def stop(
         home_context(where),
         AppendRequest("process-stop-requested", name, {"expires_us": expires, "why": why}),
     )
-    held = spell_duration(answer.event["data"]["expires_us"])
+    held = format_duration(answer.event["data"]["expires_us"])
     say(f"{name} is to stay down for {held}; end that with: upulse process start {name}")
     say_when(answer)
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 from dataclasses import dataclass, replace
 from os.path import relpath
 
-from pulse_core.engine.effect_filter import apart
+from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.ports import CannotLoad, Hosts, Loaded, Revision, RuleHost
@@ -147,7 +147,7 @@ class Dev:
         if self._host is None:
             return
         began, curr = time.monotonic(), course.curr
-        insight = apart(await self._host.fold(course.prev, curr), curr)
+        insight = filter_effects(await self._host.fold(course.prev, curr), curr)
         own = self.hands.params if self.hands else {}
         seen = seen_by(insight, course.prev, curr, time.monotonic() - began, is_again, own)
         self.tell(seen)

@@ -11,7 +11,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.git.revisions import RevisionStore
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.replies import Replayed
-from pulse_core.engine.effect_filter import apart
+from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.text import count
@@ -57,7 +57,7 @@ class Replay:
 
     def _tick(self, prev: Snapshot, then: Then, insight: FoldResult) -> None:
         curr = then.snapshot
-        insight = apart(insight, curr)
+        insight = filter_effects(insight, curr)
         self.faults.update(f"{fault.whose}: {fault.message}" for fault in insight.faults)
         passed = through_survival(prev, curr, insight.verdict) if insight.verdict.effects else ()
         fresh = {effect.key: effect for effect in reversed(passed) if effect.key not in curr.effects.keys}

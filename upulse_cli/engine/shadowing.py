@@ -12,7 +12,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_core import __version__
-from pulse_core.engine.effect_filter import apart
+from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.engine.engine_context import restarts
 from pulse_core.model.errors import HomeBusy, PulseError
 from pulse_core.model.moment import iso
@@ -108,7 +108,7 @@ class Shadow:
         assert self._host is not None
         self._host.feed(then.news)
         curr = then.snapshot
-        insight = apart(await self._host.fold(self._prev, curr), curr)
+        insight = filter_effects(await self._host.fold(self._prev, curr), curr)
         self._ticks += 1
         self._write_wishes(then, insight)
         self._write_faults(insight.faults, curr)

@@ -14,7 +14,7 @@ from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.app.context import HomeContext
 from pulse_core.app.state import history_after
-from pulse_core.engine.effect_filter import apart
+from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.engine.user_checkpoints import FORMAT, PREFIX
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
@@ -65,7 +65,7 @@ class HomeUserRules:
         try:
             if snapshot.engine.commit == revision.commit:
                 host.quarantine(tuple(snapshot.engine.quarantined))
-            return apart(await host.fold(snapshot, snapshot), snapshot)
+            return filter_effects(await host.fold(snapshot, snapshot), snapshot)
         finally:
             await host.close()
 

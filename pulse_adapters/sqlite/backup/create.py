@@ -36,7 +36,7 @@ from pulse_core import __version__
 from pulse_core.app.backup import Progress
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, NoHome, PulseError
-from pulse_core.model.sizes import spell_size
+from pulse_core.model.sizes import format_size
 
 TREES = ("engine", "staging")
 MARGIN = 1 << 20
@@ -65,7 +65,7 @@ def make_backup(home: HomeLayout, destination: str, progress: Progress) -> tuple
 
 def _failed(error: OSError, path: Path, needed: int) -> PulseError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        words = f"there is no room left; about {spell_size(needed)} are needed"
+        words = f"there is no room left; about {format_size(needed)} are needed"
     else:
         words = f"{error.filename or path}: {error.strerror}"
     return PulseError(f"no backup was made at {path}: {words}")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pulse_adapters.sqlite.backup.manifest import NAME, FileFact
 from pulse_core.model.errors import PulseError
-from pulse_core.model.sizes import spell_size
+from pulse_core.model.sizes import format_size
 
 _PIECE = 1 << 20
 PRIVATE = 0o700
@@ -148,7 +148,7 @@ def demand_room(place: Path, needed: int, files: int, what: str) -> None:
     free = found.f_bavail * found.f_frsize
     if free < needed:
         raise PulseError(
-            f"{what} needs {spell_size(needed)}, and {place} has {spell_size(free)}; make room there"
+            f"{what} needs {format_size(needed)}, and {place} has {format_size(free)}; make room there"
         )
     if found.f_files and found.f_favail < files + INODES:
         raise PulseError(

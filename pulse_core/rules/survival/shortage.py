@@ -9,7 +9,7 @@ from pulse_core.model.durations import rough
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.sizes import spell_size
+from pulse_core.model.sizes import format_size
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import FOR
 from pulse_core.rules.survival.notices import named
@@ -162,8 +162,8 @@ def consumers(name: str, data: Mapping[str, Json]) -> list[Mapping[str, Json]]:
 
 def _stopping(name: str, worst: Mapping[str, Json], slot: str, curr: Snapshot) -> Effect:
     who = {field: worst[field] for field in ("pid", "started", "pattern")}
-    holds = f"process {worst['pid']} ({worst['name']}) holds {spell_size(worst['rss'])} of memory"
-    reason = f"{name}: {holds} and {spell_size(worst['swap'])} of swap, the most of what may be stopped"
+    holds = f"process {worst['pid']} ({worst['name']}) holds {format_size(worst['rss'])} of memory"
+    reason = f"{name}: {holds} and {format_size(worst['swap'])} of swap, the most of what may be stopped"
     effect = _effect(STOP_PROCESS, slot, {"consumer": who, FOR: name}, reason, curr)
     return effect.model_copy(update={"not_after": curr.now.at + curr.settings.resources.patience})
 

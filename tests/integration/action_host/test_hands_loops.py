@@ -44,8 +44,8 @@ class Loops:
     async def promote(self, revision: Revision) -> None:
         """Let this revision's hands be in force."""
         hands = await self.host.start(revision, MEMORY, NOTHING, self.failed.append)
-        self.watch.enlist(hands.watchers)
-        self.executor_registry.enlist(hands.executors)
+        self.watch.register(hands.watchers)
+        self.executor_registry.register(hands.executors)
         self.hands = hands
 
     async def wish(self, key: str, **params: object) -> str:
@@ -149,7 +149,7 @@ async def test_an_effect_with_wrong_params_is_refused_before_it_is_recorded(tmp_
         await loops.promote(written(tmp_path, executor("return Result({})", params="n: int")))
         with pytest.raises(Refused, match="n: it is missing"):
             await loops.wish("k")
-        loops.executor_registry.enlist({})
+        loops.executor_registry.register({})
         with pytest.raises(UnknownName, match="no executor 'beep'"):
             await loops.wish("k", n=1)
         assert not loops.log.events

@@ -21,7 +21,7 @@ from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
 from pulse_core.projections import Snapshot, State
-from pulse_core.tick.snapshot_codec import portrait
+from pulse_core.tick.snapshot_codec import encode_snapshot
 from tests.integration.cli.cli_home import Inside
 
 MINUTE = 60_000_000
@@ -47,7 +47,7 @@ async def ticked(home: Inside, number: int, at: int, snapshot: str | None) -> No
 async def kept(home: Inside, name: str, number: int = 1, spoil: Spoil = lambda whole: None) -> str:
     """A tick of a minute ago whose snapshot was kept."""
     at = now() - MINUTE
-    whole = json.loads(portrait(Snapshot(number, Moment(at, "boot", number), state=saying(name, 1))))
+    whole = json.loads(encode_snapshot(Snapshot(number, Moment(at, "boot", number), state=saying(name, 1))))
     spoil(whole)
     object_ = await FileObjects(home.path / "objects").put(json.dumps(whole).encode())
     await ticked(home, number, at, object_)

@@ -7,7 +7,7 @@ import pytest
 
 from pulse_core.actions.reserved_keys import BUDGET
 from pulse_core.composition import is_reserved
-from pulse_core.engine.effect_filter import apart
+from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.llm import endpoint
 from pulse_core.model.actions import ARCHIVE_SESSIONS, CLEAN_PATHS, ROLLBACK_ENGINE, STOP_PROCESS
 from pulse_core.model.kinds import Effect, EffectAcked
@@ -40,7 +40,7 @@ def story(**settings: object) -> Story:
     "key", ["restart-process:gateway", "rollback-engine", "notify:flapping:x", "notify:network"]
 )
 def test_a_key_of_survival_is_a_fault_of_the_rule_that_wishes_it(key: str) -> None:
-    found = apart(insight(key, "mine"), story().snapshot)
+    found = filter_effects(insight(key, "mine"), story().snapshot)
     assert keys(found) == ["mine"]
     assert [fault.whose for fault in found.faults] == ["rule:mine"]
     assert f"my:{key}" in found.faults[0].message
@@ -50,7 +50,7 @@ def test_a_key_of_survival_is_a_fault_of_the_rule_that_wishes_it(key: str) -> No
     "key", ["notify:disk-fills-up:/", "restart", "my:restart-process:gateway", "notify:logs"]
 )
 def test_every_other_key_is_free(key: str) -> None:
-    assert apart(insight(key), story().snapshot) == insight(key)
+    assert filter_effects(insight(key), story().snapshot) == insight(key)
 
 
 def test_a_key_may_be_wished_again_only_some_time_after_it_was_settled() -> None:
@@ -58,10 +58,10 @@ def test_a_key_may_be_wished_again_only_some_time_after_it_was_settled() -> None
     told.event(Effect(action="note", key="k"), "k")
     told.event(EffectAcked(took_us=1), "event-1")  # never begun: passed over
     told.acked("k")
-    assert keys(apart(insight("k"), told.snapshot)) == []
-    assert apart(insight("k"), told.snapshot).faults == ()
-    assert keys(apart(insight("k"), told.after("29s").snapshot)) == []
-    assert keys(apart(insight("k"), told.after("1s").snapshot)) == ["k"]
+    assert keys(filter_effects(insight("k"), told.snapshot)) == []
+    assert filter_effects(insight("k"), told.snapshot).faults == ()
+    assert keys(filter_effects(insight("k"), told.after("29s").snapshot)) == []
+    assert keys(filter_effects(insight("k"), told.after("1s").snapshot)) == ["k"]
 
 
 GUARDED: dict[str, Any] = {
@@ -82,7 +82,7 @@ def up(**data: Any) -> Story:
 
 
 def test_no_rule_stops_what_is_guarded() -> None:
-    found = apart(wishing("stop-process", process="gateway"), up().snapshot)
+    found = filter_effects(wishing("stop-process", process="gateway"), up().snapshot)
     assert keys(found) == []
     (fault,) = found.faults
     assert fault.whose == "rule:mine"
@@ -91,22 +91,22 @@ def test_no_rule_stops_what_is_guarded() -> None:
 
 def test_what_nobody_guards_may_be_stopped() -> None:
     consumer = {"pid": 8, "started": 80}
-    assert keys(apart(wishing("stop-process", consumer=consumer), up().snapshot)) == ["mine"]
+    assert keys(filter_effects(wishing("stop-process", consumer=consumer), up().snapshot)) == ["mine"]
 
 
 def test_no_rule_takes_the_engine_back() -> None:
-    found = apart(wishing("rollback-engine", to="a", reject="b"), up().snapshot)
+    found = filter_effects(wishing("rollback-engine", to="a", reject="b"), up().snapshot)
     assert keys(found) == []
     assert "let a person do it" in found.faults[0].message
 
 
 def test_a_rule_restarts_only_what_has_been_up_for_long_enough() -> None:
     restart, told = wishing("restart-process", process="gateway"), up()
-    assert apart(restart, told.snapshot) == FoldResult()
-    assert keys(apart(restart, told.after("119s").snapshot)) == []
-    assert keys(apart(restart, told.after("1s").snapshot)) == ["mine"]
+    assert filter_effects(restart, told.snapshot) == FoldResult()
+    assert keys(filter_effects(restart, told.after("119s").snapshot)) == []
+    assert keys(filter_effects(restart, told.after("1s").snapshot)) == ["mine"]
     told.happened("process-died", "gateway", pid=7, evidence="gone", healthy=True)
-    assert keys(apart(restart, told.after("1h").snapshot)) == []
+    assert keys(filter_effects(restart, told.after("1h").snapshot)) == []
 
 
 def test_a_rule_restarts_nothing_twice_a_minute_however_soon_it_is_healthy() -> None:
@@ -115,12 +115,12 @@ def test_a_rule_restarts_nothing_twice_a_minute_however_soon_it_is_healthy() -> 
     )
     told.happened("process-up", "gateway", pid=7, started=70, evidence="there")
     restart = wishing("restart-process", process="gateway")
-    assert keys(apart(restart, told.after("59s").snapshot)) == []
-    assert keys(apart(restart, told.after("1s").snapshot)) == ["mine"]
+    assert keys(filter_effects(restart, told.after("59s").snapshot)) == []
+    assert keys(filter_effects(restart, told.after("1s").snapshot)) == ["mine"]
 
 
 def test_a_restart_of_what_nobody_knows_is_left_to_be_refused() -> None:
-    assert keys(apart(wishing("restart-process", process="stranger"), up().snapshot)) == ["mine"]
+    assert keys(filter_effects(wishing("restart-process", process="stranger"), up().snapshot)) == ["mine"]
 
 
 def notice(over: bool = False) -> FoldResult:
@@ -132,27 +132,27 @@ def test_what_people_know_is_told_again_when_a_reminder_is_due() -> None:
     told = given(settings={"engine": {"repeat": "30s"}, "notify": {"remind": "4h"}})
     told.event(notice().verdict.effects[0], "notify:x")
     told.acked("notify:x")
-    assert keys(apart(notice(), told.after("3h").snapshot)) == []
-    assert keys(apart(notice(), told.after("1h").snapshot)) == ["notify:x"]
+    assert keys(filter_effects(notice(), told.after("3h").snapshot)) == []
+    assert keys(filter_effects(notice(), told.after("1h").snapshot)) == ["notify:x"]
 
 
 def test_without_reminders_it_is_told_once() -> None:
     told = given(settings={"notify": {"remind": "0s"}})
     told.event(notice().verdict.effects[0], "notify:x")
     told.acked("notify:x")
-    assert keys(apart(notice(), told.after("9d").snapshot)) == []
+    assert keys(filter_effects(notice(), told.after("9d").snapshot)) == []
 
 
 def test_that_it_is_over_is_told_once_to_who_heard_of_it() -> None:
     told = story()
-    assert keys(apart(notice(over=True), told.snapshot)) == []
+    assert keys(filter_effects(notice(over=True), told.snapshot)) == []
     told.event(notice().verdict.effects[0], "notify:x")
     told.acked("notify:x")
-    assert keys(apart(notice(over=True), told.after("1m").snapshot)) == ["notify:x"]
+    assert keys(filter_effects(notice(over=True), told.after("1m").snapshot)) == ["notify:x"]
     told.event(notice(over=True).verdict.effects[0], "notify:x")
     told.acked("notify:x")
-    assert keys(apart(notice(over=True), told.after("9h").snapshot)) == []
-    assert keys(apart(notice(), told.snapshot)) == ["notify:x"]
+    assert keys(filter_effects(notice(over=True), told.after("9h").snapshot)) == []
+    assert keys(filter_effects(notice(), told.snapshot)) == ["notify:x"]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ BAD = EngineFault("rule:bad", "RuntimeError: no (rules/bad.py:3)")
 
 def seen(judge: Quarantine, times: int, *faults: EngineFault, took: int = 0) -> Quarantine:
     for _ in range(times):
-        judge.sees([LayerOutcome("slow", "passed", (), took)], faults, DEADLINE)
+        judge.observe([LayerOutcome("slow", "passed", (), took)], faults, DEADLINE)
     return judge
 
 

@@ -74,7 +74,7 @@ async def test_what_nobody_answers_is_recorded_by_itself() -> None:
 async def test_an_announced_event_is_known_before_it_is_decided_with_the_number_it_will_have() -> None:
     request_handler = Desk()
     known: list[Event] = []
-    request_handler.journal.listen_to_supposed(known.extend)
+    request_handler.journal.listen_to_provisional(known.extend)
 
     async def look() -> None:
         assert [event.kind for event in known] == ["process-died"]

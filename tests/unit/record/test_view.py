@@ -16,7 +16,7 @@ from pulse_core.model.kinds import Effect, EffectExecuting, Paused, ProcessUp
 from pulse_core.model.moment import Moment
 from pulse_core.projections import State
 from pulse_core.projections.core import CORE, EFFECTS, PROCESSES
-from pulse_core.record.journal import Journal, supposed
+from pulse_core.record.journal import Journal, provisional_event
 from pulse_core.record.view import View, advanced, checkpoint, restored
 from tests.events import event, histories
 
@@ -167,7 +167,7 @@ def test_what_is_provisional_is_not_checkpointed() -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
         view = View(await whole(log))
         draft = Draft(Paused(), id="held", moment=Moment(1, "boot", 1))
-        view.imagine([supposed(draft, 999)])
+        view.add_provisional([provisional_event(draft, 999)])
         assert view().control.paused is not None
         await checkpoint(log, checkpoints, view())
         assert await checkpoints.load() == {}
@@ -191,7 +191,7 @@ def test_the_view_forgets_a_supposition_once_it_is_recorded(history: list[Event]
     early, late = history[:cut], history[cut:]
     view = View()
     view.hear(early)
-    view.imagine([row._replace(seq=row.seq + 1_000) for row in late])
+    view.add_provisional([row._replace(seq=row.seq + 1_000) for row in late])
     imagined = view()
     view.hear(late)
     assert view() == FOLD(FOLD.start, history)
@@ -203,7 +203,7 @@ def test_held_drafts_are_written_once_even_by_two_at_a_time() -> None:
         ids = (f"id-{number}" for number in count())
         journal = Journal(log, Steps(), lambda: next(ids))
         rows = log.head.seq
-        journal.suppose(Draft(Paused(why="held")))
+        journal.hold(Draft(Paused(why="held")))
 
         async def slow() -> None:
             await asyncio.sleep(0.001)
@@ -218,4 +218,4 @@ def test_held_drafts_are_written_once_even_by_two_at_a_time() -> None:
 
 def test_an_event_of_the_twin_is_told_like_a_recorded_one() -> None:
     draft = Draft(Paused(), "s", id="x", moment=Moment(1, "boot", 2))
-    assert supposed(draft, 9)[:7] == event(9, Paused(), "s", "x")._replace(at=1, mono=2)[:7]
+    assert provisional_event(draft, 9)[:7] == event(9, Paused(), "s", "x")._replace(at=1, mono=2)[:7]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_core.settings import RestartSettings, parse_duration, spell_duration
+from pulse_core.settings import RestartSettings, format_duration, parse_duration
 from pulse_core.settings.durations import AS_WRITTEN, UNITS
 
 
@@ -28,7 +28,7 @@ def test_what_is_no_duration_is_refused(wrong: object) -> None:
 @hypothesis.settings(deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(["d", "h", "m", "s", "ms"]))
 def test_whole_units_are_spelled_exactly(number: int, unit: str) -> None:
-    assert parse_duration(spell_duration(number * UNITS[unit])) == number * UNITS[unit]
+    assert parse_duration(format_duration(number * UNITS[unit])) == number * UNITS[unit]
 
 
 def test_a_bare_number_is_microseconds_in_code_and_refused_in_a_file() -> None:
