@@ -2,32 +2,21 @@
 
 import errno
 import os
-import signal
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
-from pulse_adapters.host.start_process import IGNORED_BY_PYTHON, begun, closed_at_exec, looked_up
-from pulse_adapters.workers.proc import MARKER, PROCESS, TICKS_PER_SECOND, entry
+from pulse_adapters.workers.environment import passed_on
+from pulse_adapters.workers.proc import TICKS_PER_SECOND, entry
+from pulse_adapters.workers.spawn import find_program, spawn
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
-
-_OURS = ("NOTIFY_SOCKET", "INVOCATION_ID", "JOURNAL_STREAM", MARKER, PROCESS)
-_OUR_PREFIXES = ("WATCHDOG_", "LISTEN_")
 
 
 class Launcher:
     """Starts programs with this process's environment as it was when the launcher was made."""
 
     def __init__(self) -> None:
-        self._inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if name not in _OURS and not name.startswith(_OUR_PREFIXES)
-        }
-        self._ignored = _ignored_signals()
-        closed_at_exec()
+        self._inherited = passed_on()
 
     def launch(
         self,
@@ -45,44 +34,12 @@ class Launcher:
         """
         whole = {**self._inherited, **env}
         try:
-            program = executable or looked_up(argv[0], whole)
-            with self._default_signals():
-                before = _ticks_now()
-                pid = begun(program, argv, whole, output, cwd)
+            program = executable or find_program(argv[0], whole)
+            before = _ticks_now()
+            pid = spawn(program, argv, whole, {1: output, 2: output}, cwd=cwd)
         except (OSError, ValueError) as error:
             raise PulseError(_sentence(argv[0], cwd, whole, error)) from error
         return _born(pid, before, _ticks_now())
-
-    @contextmanager
-    def _default_signals(self) -> Iterator[None]:
-        """While inside, what is executed gets an empty signal mask and default dispositions.
-
-        An ignored signal stays ignored across exec, a handled one goes back to its default: so ignored ones
-        get a handler that does nothing, which keeps this process as deaf as it was. SIGPIPE and SIGXFSZ,
-        which Python ignores, are restored in any case.
-        """
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        for number in self._ignored:
-            signal.signal(number, lambda *_: None)
-        if mask:
-            signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        try:
-            yield
-        finally:
-            if mask:
-                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            for number in self._ignored:
-                signal.signal(number, signal.SIG_IGN)
-
-
-def _ignored_signals() -> list[int]:
-    if threading.current_thread() is not threading.main_thread():
-        return []  # only the main thread may change dispositions
-    return [
-        number
-        for number in range(1, signal.NSIG)
-        if number not in IGNORED_BY_PYTHON and signal.getsignal(number) is signal.SIG_IGN
-    ]
 
 
 def _ticks_now() -> int:

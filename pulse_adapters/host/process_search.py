@@ -7,7 +7,8 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice, pairwise
 
-from pulse_adapters.workers.proc import MARKER, carries, content, entry, pids
+from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_adapters.workers.proc import carries, content, entry, pids
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports import ProcessId
 
@@ -62,7 +63,7 @@ class ProcessSearch:
         self._lines.close()
 
 
-async def marked(marker: str, variable: str = MARKER, leaders: bool = False) -> tuple[ProcessId, ...]:
+async def marked(marker: str, variable: str = EFFECT_MARK, leaders: bool = False) -> tuple[ProcessId, ...]:
     """The live processes that carry this marker (by default a `PULSE_EFFECT`), oldest first.
 
     leaders: only those that lead a session, as what Pulse starts does and what that starts does not.

@@ -13,7 +13,8 @@ from pulse_adapters.host.process_search import marked
 from pulse_adapters.host.spawn import ProcessEnded, Spawner
 from pulse_adapters.host.systemctl import Systemctl
 from pulse_adapters.host.table import LinuxProcessTable
-from pulse_adapters.workers.proc import MARKER, PROCESS, TICKS_PER_SECOND, is_alive
+from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
+from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
 from pulse_core.actions.processes import RESTART_PROCESS, RestartParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -100,7 +101,11 @@ class RestartProcess:
         new = self._spawner.start(
             process.start,
             cwd=process.cwd,
-            env={**process.env, MARKER: event.id, PROCESS: f"{process.name}@{self._outputs.parent}"},
+            env={
+                **process.env,
+                EFFECT_MARK: event.id,
+                PROCESS_MARK: f"{process.name}@{self._outputs.parent}",
+            },
             output=self._log(process),
         )
         self._begun_last[process.name] = ProcessId(new.pid, new.started)

@@ -15,7 +15,8 @@ from pulse_adapters.host.children import REMEMBERED, Children
 from pulse_adapters.host.launch import Launcher
 from pulse_adapters.host.outputs import ToFile, ToMemory, last_words, open_output
 from pulse_adapters.host.tree import end_tree, family
-from pulse_adapters.workers.proc import MARKER, entry, is_alive
+from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_adapters.workers.proc import entry, is_alive
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
 
@@ -96,7 +97,7 @@ class Spawner:
             found = self._launcher.launch(argv, cwd=cwd, env=env or {}, output=target)
         finally:
             os.close(target)
-        life = _Life(found.started, (env or {}).get(MARKER, ""), time.monotonic())
+        life = _Life(found.started, (env or {}).get(EFFECT_MARK, ""), time.monotonic())
         self._adopt(found.pid).add_done_callback(life.end)
         self._lives.pop(found.pid, None)  # so that the newest is last
         self._lives[found.pid] = life
@@ -145,7 +146,7 @@ class Spawner:
         began = time.monotonic()
         sink = ToFile(log) if log else ToMemory()
         try:
-            marked = {**(env or {}), **({MARKER: marker} if marker else {})}
+            marked = {**(env or {}), **({EFFECT_MARK: marker} if marker else {})}
             found = self._launcher.launch(
                 argv, cwd=cwd, env=marked, output=sink.target, executable=executable
             )

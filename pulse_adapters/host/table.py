@@ -13,7 +13,8 @@ from pulse_adapters.host.pidfd_watch import PidfdWatch
 from pulse_adapters.host.process_search import ProcessSearch, marked
 from pulse_adapters.host.spawn import Spawner
 from pulse_adapters.host.systemctl import Systemctl, UnitState
-from pulse_adapters.workers.proc import PROCESS, is_alive, started
+from pulse_adapters.workers.environment import PROCESS_MARK
+from pulse_adapters.workers.proc import is_alive, started
 from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports import ProcessId, ProcessObservation
@@ -76,7 +77,7 @@ class LinuxProcessTable:
 
     async def _recognise(self, name: str, sights: dict[str, ProcessObservation]) -> None:
         """At the first look: what an earlier daemon started and could not write down before it died."""
-        if self._home and (found := await marked(f"{name}@{self._home}", PROCESS, leaders=True)):
+        if self._home and (found := await marked(f"{name}@{self._home}", PROCESS_MARK, leaders=True)):
             sights[name] = ProcessObservation(
                 found, known=False, detail=f"process {found[0].pid} was started by an earlier daemon"
             )

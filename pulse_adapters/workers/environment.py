@@ -14,7 +14,7 @@ NEVER_PASSED_ON = (
 )
 """What systemd tells the daemon alone. A child with its NOTIFY_SOCKET could end the daemon's watchdog."""
 HANDS_MARK, EFFECT_MARK, PROCESS_MARK = "PULSE_HANDS", "PULSE_EFFECT", "PULSE_PROCESS"
-"""By these variables it is known what a hands host, an effect, or a start of a guarded process has begun."""
+"""By these variables it is known what an action host, an effect, or a start of a guarded process (`NAME@HOME`) has begun."""
 NEVER_PASSED_ON_PREFIXES = ("LISTEN_", "WATCHDOG_", HANDS_MARK, EFFECT_MARK, PROCESS_MARK)
 """More of that, and the marks by which Pulse knows what it started: who has inherited one is taken for another."""
 

@@ -5,12 +5,10 @@ import signal
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_core.ports import ProcessId
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-MARKER = "PULSE_EFFECT"
-PROCESS = "PULSE_PROCESS"
-"""The variable that says which guarded process of which home this is: `NAME@HOME`."""
 
 
 class ProcStat(NamedTuple):
@@ -82,7 +80,7 @@ def command_line(pid: int) -> list[str]:
     return os.fsdecode(raw.removesuffix(b"\0")).split("\0") if raw else []
 
 
-def carries(pid: int, marker: str, variable: str = MARKER) -> bool:
+def carries(pid: int, marker: str, variable: str = EFFECT_MARK) -> bool:
     """Whether a process was started with this marker (by default a `PULSE_EFFECT`) in its environment."""
     return f"\0{variable}={marker}\0".encode() in environment(pid)
 
