@@ -3,7 +3,9 @@
 With these and a loop in virtual time the whole daemon runs deterministically inside a test.
 """
 
+from pulse_adapters.memory.backups import MemoryBackups
 from pulse_adapters.memory.clock import VirtualClock, virtual_loop
+from pulse_adapters.memory.daemon_control import MemoryBackgroundDaemon, MemoryDaemonUnit
 from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions, MemoryRuleHost
 from pulse_adapters.memory.executors import MemoryExecutor, MemoryRestart, MemoryStop
 from pulse_adapters.memory.host import MemoryHost
@@ -15,7 +17,10 @@ from pulse_adapters.memory.stores import MemoryCheckpoints, MemoryObjects, Memor
 from pulse_adapters.memory.transport import MemoryTransport
 
 __all__ = [
+    "MemoryBackgroundDaemon",
+    "MemoryBackups",
     "MemoryCheckpoints",
+    "MemoryDaemonUnit",
     "MemoryExecutor",
     "MemoryHost",
     "MemoryHosts",

@@ -3,12 +3,13 @@
 Git is imported only where a revision has to be looked up or laid out: it takes long.
 """
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.revisions import RevisionStore
+from pulse_adapters.rule_host.host import RuleChild
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
@@ -19,26 +20,57 @@ from pulse_core.engine.user_checkpoints import FORMAT, PREFIX
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
-from pulse_core.ports import FoldResult, Revision, UserProjectionState
-from pulse_core.ports.user_rules import UserRulesAnswer
+from pulse_core.ports import CannotLoad, FoldResult, Revision, UserProjectionState
+from pulse_core.ports.user_rules import UserRules, UserRulesAnswer
 from pulse_core.projections import Snapshot
+
+
+@asynccontextmanager
+async def home_user_rules(home: HomeContext, hosts: ChildHosts) -> AsyncIterator[UserRules]:
+    """The rules of a home. Their host's process begins at once, and loads while the caller does something else."""
+    if not (home.layout.path / "engine" / ".git").exists():
+        yield NoUserRules()
+        return
+    rules = HomeUserRules(home, hosts)
+    await rules.begin()
+    try:
+        yield rules
+    finally:
+        await rules.end()
+
+
+class NoUserRules:
+    """`UserRules` of a home without an engine."""
+
+    async def ask(self, snapshot: Snapshot, revision: str = "") -> UserRulesAnswer:
+        return UserRulesAnswer()
 
 
 class HomeUserRules:
     """`UserRules` on the engine's repository of a home."""
 
-    def __init__(self, home: HomeContext, hosts: Callable[[], ChildHosts]) -> None:
+    def __init__(self, home: HomeContext, hosts: ChildHosts) -> None:
         self._home, self._hosts = home, hosts
+        self._child: RuleChild | CannotLoad | None = None
 
-    def ask(self, snapshot: Snapshot, revision: str = "") -> UserRulesAnswer:
-        if not (self._home.layout.path / "engine" / ".git").exists():
-            return UserRulesAnswer()
+    async def begin(self) -> None:
+        """Begin the process. Why it can't be is said to whoever asks."""
+        try:
+            self._child = await self._hosts.child()
+        except CannotLoad as error:
+            self._child = error
+
+    async def end(self) -> None:
+        """End the process, if nobody has asked it."""
+        if isinstance(self._child, RuleChild):
+            await self._child.close()
+
+    async def ask(self, snapshot: Snapshot, revision: str = "") -> UserRulesAnswer:
         if not snapshot.settings.engine.enabled and not revision:
             return UserRulesAnswer(caveats=["[engine] enabled is false: the user's rules are not asked"])
         named = self._called(revision) if revision else None
         try:
-            asked = named or self._in_force(snapshot.engine.commit)
-            result = asyncio.run(self._answer(asked, snapshot))
+            result = await self._answer(named or self._in_force(snapshot.engine.commit), snapshot)
         except PulseError as error:
             return UserRulesAnswer(caveats=[f"the user's rules could not be asked: {error}"])
         return UserRulesAnswer(result, [f"{fault.whose}: {fault.message}" for fault in result.faults])
@@ -57,11 +89,15 @@ class HomeUserRules:
         return Revision(commit, str(RevisionStore(self._home.layout.path).ensure(commit)))
 
     async def _answer(self, revision: Revision, snapshot: Snapshot) -> FoldResult:
+        child, self._child = self._child, None
+        if not isinstance(child, RuleChild):
+            raise child or CannotLoad("their host has been asked already")
+
         def history(seq: int) -> AsyncIterator[Sequence[Event]]:
             return history_after(self._home, seq)
 
         kept = kept_of(self._home.layout)
-        host = await self._hosts().start(revision, snapshot, history, kept)
+        host = await self._hosts.entrusted(child, revision, snapshot, history, kept)
         try:
             if snapshot.engine.commit == revision.commit:
                 host.quarantine(tuple(snapshot.engine.quarantined))

@@ -1,0 +1,50 @@
+"""The daemon as a background process and in the hands of a service manager, without either."""
+
+from dataclasses import dataclass
+
+from pulse_core.model.errors import PulseError
+
+
+@dataclass
+class MemoryBackgroundDaemon:
+    """Implements `BackgroundDaemon`. options: what it was started with last."""
+
+    pid: int | None = None
+    options: tuple[str, ...] = ()
+
+    def start(self, *options: str) -> int:
+        self.pid, self.options = 4711, options
+        return self.pid
+
+    def stop(self, patience: float) -> int | None:
+        was, self.pid = self.pid, None
+        return was
+
+
+@dataclass
+class MemoryDaemonUnit:
+    """Implements `DaemonUnit`. installed: the path of the unit's file; active: whether it runs the daemon."""
+
+    installed: str | None = None
+    active: bool = False
+
+    def path(self) -> str | None:
+        return self.installed
+
+    def is_active(self) -> bool:
+        return self.installed is not None and self.active
+
+    def install(self, user: bool) -> str:
+        self.installed = "user/pulse.service" if user else "system/pulse.service"
+        return self.installed
+
+    def start(self) -> None:
+        if self.installed is None:
+            raise PulseError("no systemd unit serves this home")
+        self.active = True
+
+    def stop(self) -> None:
+        self.active = False
+
+    def restart(self) -> None:
+        self.start()

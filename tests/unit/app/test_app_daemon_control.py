@@ -1,0 +1,89 @@
+"""Starting and stopping the daemon: by its unit where there is one, else as a process in the background."""
+
+import pytest
+
+from pulse_adapters.memory import MemoryBackgroundDaemon, MemoryDaemonUnit
+from pulse_core.app.daemon_control import DaemonControl
+from pulse_core.model.errors import PulseError
+
+
+class Machine:
+    """A machine with a home, whose daemon runs in the background or by a unit."""
+
+    def __init__(self, unit: str | None = None, active: bool = False, pid: int | None = None) -> None:
+        self.background, self.unit = MemoryBackgroundDaemon(pid), MemoryDaemonUnit(unit, active)
+        self.said: list[str] = []
+        self.control = DaemonControl(
+            background=self.background,
+            unit=self.unit,
+            is_held=lambda: self.background.pid is not None or self.unit.is_active(),
+            stop_grace=lambda: 1.0,
+            set_up_account=lambda: "Rules of your own run as the user x.",
+            say=self.said.append,
+        )
+
+
+def test_without_a_unit_it_runs_in_the_background() -> None:
+    machine = Machine()
+    machine.control.start("--accept-damage")
+    assert machine.background.options == ("--accept-damage",)
+    assert machine.said == ["Started, process 4711."]
+
+
+def test_a_unit_starts_it_and_takes_no_options() -> None:
+    machine = Machine(unit="u")
+    with pytest.raises(PulseError, match="systemd starts this daemon and can't pass --accept-damage"):
+        machine.control.start("--accept-damage")
+    assert not machine.unit.active
+    machine.control.start()
+    assert machine.unit.active
+    assert machine.background.pid is None
+    assert machine.said == ["Started through systemctl."]
+
+
+def test_a_daemon_in_the_background_is_stopped_although_there_is_a_unit() -> None:
+    machine = Machine(unit="u", pid=17)
+    assert machine.control.stop()
+    assert machine.background.pid is None
+    assert machine.said == ["Stopped, it was process 17."]
+
+
+def test_a_unit_that_may_be_about_to_start_it_again_is_stopped() -> None:
+    machine = Machine(unit="u")
+    assert machine.control.stop()
+    assert machine.said == ["Stopped through systemctl."]
+
+
+def test_nothing_to_stop_is_said() -> None:
+    machine = Machine()
+    assert not machine.control.stop()
+    assert machine.said == ["No daemon runs."]
+
+
+@pytest.mark.parametrize(
+    ("machine", "said"),
+    [
+        (Machine(unit="u", active=True), ["Restarted through systemctl."]),
+        (Machine(pid=17), ["Stopped, it was process 17.", "Started, process 4711."]),
+        (Machine(), ["No daemon runs.", "Started, process 4711."]),
+    ],
+)
+def test_a_restart_leaves_it_where_it_was(machine: Machine, said: list[str]) -> None:
+    machine.control.restart()
+    assert machine.said == said
+
+
+def test_an_installed_unit_takes_over_from_the_background() -> None:
+    machine = Machine(pid=17)
+    assert machine.control.install(user=False) == "system/pulse.service"
+    assert (machine.background.pid, machine.unit.active) == (None, True)
+    assert machine.said == [
+        "Rules of your own run as the user x.",
+        "Stopped the daemon in the background, process 17.",
+    ]
+
+
+def test_a_unit_of_the_user_makes_no_account() -> None:
+    machine = Machine()
+    machine.control.install(user=True)
+    assert machine.said == []
