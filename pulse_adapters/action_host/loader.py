@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from pulse_adapters.action_host.standin import Standin, path_of, words_of
-from pulse_adapters.action_host.unrun import leave_out
+from pulse_adapters.action_host.engine_lists import WHY, run_lists
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.source_locations import Places, placed, spelled
 from pulse_core.ports.executor import Policy
@@ -51,8 +50,13 @@ def load(root: str, plugins: Mapping[str, str], places: Places) -> ActionContent
     if not os.path.isfile(os.path.join(root, _FILE)):
         raise ActionsNotLoadable(f"there is no {_FILE} in this revision")
     sys.path.insert(0, root)
-    leave_out(root)
-    engine = _imported("engine", places)
+    try:
+        engine, left_out = run_lists(os.path.join(root, _FILE))
+    except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
+        raise ActionsNotLoadable(placed(spelled(error), places.of_error(error))) from None
+    found.faults.extend(
+        (_FILE, placed(f"what it lists with rules {WHY}", f"{_FILE}:{line}")) for line in left_out
+    )
     found.take(_listed(engine, "WATCHERS"), _listed(engine, "EXECUTORS"), places)
     return found.contents()
 
@@ -121,8 +125,6 @@ def _fit(
 
 
 def _called(thing: Any) -> str:
-    if isinstance(thing, Standin):
-        return path_of(thing)
     cls = thing if isinstance(thing, type) else type(thing)
     name = getattr(thing, "name", None) or getattr(thing, "action", None)
     return name[:200] if isinstance(name, str) else cls.__name__
@@ -152,7 +154,6 @@ def _executor(thing: Any, places: Places) -> Message:
 
 
 def _has(thing: Any, asyncronous: Sequence[str], plain: Sequence[str]) -> None:
-    _refuse_standins(thing)
     if isinstance(thing, type):
         raise UnusableItem(f"a class is listed; list one of it: {thing.__name__}()")
     for name in (*asyncronous, *plain):
@@ -160,13 +161,6 @@ def _has(thing: Any, asyncronous: Sequence[str], plain: Sequence[str]) -> None:
             raise UnusableItem(f"it has no method {name!r}")
         if name in asyncronous and not inspect.iscoroutinefunction(getattr(thing, name)):
             raise UnusableItem(f"{name!r} must be written with async def")
-
-
-def _refuse_standins(thing: Any) -> None:
-    held = [thing, *getattr(thing, "__dict__", {}).values()]
-    for one in held:
-        if isinstance(one, Standin):
-            raise UnusableItem(words_of(path_of(one)))
 
 
 def _policy(thing: Any) -> Message | None:

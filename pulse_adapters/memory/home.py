@@ -55,7 +55,7 @@ class MemoryHome:
             objects=lambda: MemoryObjectReader(self.objects),
             daemon=MemoryDaemonClient(self),
             new_id=self._new_id,
-            user_rules=lambda: MemoryUserRules(self.user_rules),
+            user_rules=lambda: nullcontext(MemoryUserRules(self.user_rules)),
             offline=lambda: MemoryOfflineStores(self),
         )
 
@@ -136,5 +136,5 @@ class MemoryUserRules:
     def __init__(self, answer: UserRulesAnswer) -> None:
         self._answer = answer
 
-    def ask(self, snapshot: Snapshot, revision: str = "") -> UserRulesAnswer:
+    async def ask(self, snapshot: Snapshot, revision: str = "") -> UserRulesAnswer:
         return self._answer

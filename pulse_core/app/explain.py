@@ -1,26 +1,27 @@
 """A snapshot folded through the onion, with nothing executed: what each rule would do, and why not more."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.snapshots import CaveatedSnapshot, snapshot
-from pulse_core.composition import WHOLE
-from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import iso
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports import FoldResult
-from pulse_core.projections import Snapshot
-from pulse_core.rules import Rule, compose
-from pulse_core.rules.onion import run_synchronously
+
+if TYPE_CHECKING:
+    from pulse_core.app.snapshots import CaveatedSnapshot
+    from pulse_core.model.kinds import Effect
+    from pulse_core.projections import Snapshot
+    from pulse_core.rules import Rule
 
 
 class RuleTrace(NamedTuple):
     """What was folded, what each layer did (outermost first), and the verdict."""
 
-    seen: CaveatedSnapshot
+    seen: "CaveatedSnapshot"
     layers: Sequence[LayerOutcome]
     verdict: Verdict
 
@@ -46,7 +47,7 @@ class RuleTrace(NamedTuple):
             "effects": [effect.key for effect in self.verdict.effects if effect.rule == layer.rule],
         }
 
-    def _effect(self, effect: Effect) -> dict[str, Any]:
+    def _effect(self, effect: "Effect") -> dict[str, Any]:
         is_open = effect.key in self.seen.snapshot.effects.keys
         return {
             "key": effect.key,
@@ -59,21 +60,34 @@ class RuleTrace(NamedTuple):
 
 def explain(home: HomeContext, at: int | None, revision: str) -> RuleTrace:
     """What the survival rules and the user's inside them say now, or of a moment (UTC microseconds)."""
-    seen, caveats = snapshot(home, at)
-    answer = home.user_rules().ask(seen, revision)
+    return asyncio.run(_explained(home, at, revision))
+
+
+async def _explained(home: HomeContext, at: int | None, revision: str) -> RuleTrace:
+    async with home.user_rules() as rules:
+        # Imported here, and not above, since that takes as long as the process of the rules needs to begin.
+        from pulse_core.app.snapshots import CaveatedSnapshot, snapshot
+        from pulse_core.composition import WHOLE
+
+        seen, caveats = snapshot(home, at)
+        answer = await rules.ask(seen, revision)
     whole = CaveatedSnapshot(seen, (*caveats, *answer.caveats))
     return rule_trace(whole, WHOLE, answer.result)
 
 
-def rule_trace(seen: CaveatedSnapshot, rules: Sequence[Rule], inside: FoldResult | None = None) -> RuleTrace:
+def rule_trace(
+    seen: "CaveatedSnapshot", rules: "Sequence[Rule]", inside: FoldResult | None = None
+) -> RuleTrace:
     """Fold the snapshot; `prev` is the same one, so that only what stands is answered, not what has changed.
 
     inside: what those said that are inside these rules, the user's own.
     """
+    from pulse_core.rules import compose  # as above
+
     trace: list[LayerOutcome] = []
     insight = inside or FoldResult()
 
-    async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
+    async def heart(prev: "Snapshot", curr: "Snapshot") -> Verdict:
         return insight.verdict
 
     folding = compose(rules, heart, trace, lambda: time.perf_counter_ns() // 1000)
@@ -83,6 +97,8 @@ def rule_trace(seen: CaveatedSnapshot, rules: Sequence[Rule], inside: FoldResult
 
 def run_at_once(folding: Awaitable[Verdict]) -> Verdict:
     """The verdict of an onion that awaits nothing but itself."""
+    from pulse_core.rules.onion import run_synchronously
+
     verdict = run_synchronously(folding)
     if verdict is None:
         raise RuntimeError("a rule waits for something other than its inner one")

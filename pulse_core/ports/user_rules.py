@@ -19,7 +19,7 @@ class UserRulesAnswer(NamedTuple):
 class UserRules(Protocol):
     """The engine's rules of one home, any revision of them, run in a host of their own for one question."""
 
-    def ask(self, snapshot: "Snapshot", revision: str = "") -> UserRulesAnswer:
+    async def ask(self, snapshot: "Snapshot", revision: str = "") -> UserRulesAnswer:
         """What the rules say of the snapshot; a fault of theirs is a caveat.
 
         revision: `staging` as it lies there, `main` or a commit; if none is named, the one that was in force then.

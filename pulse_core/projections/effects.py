@@ -24,7 +24,6 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.payload import plain
-from pulse_core.model.stored_data import REDACTED
 
 REMEMBERED = 1_000
 MINUTE = 60 * US_PER_SECOND
@@ -140,48 +139,70 @@ KINDS = frozenset(
 )
 
 
+class _Step:
+    """A phase as folds pass through it; next: where each kind of event leads from here, none if it is settled."""
+
+    __slots__ = ("next", "phase")
+
+    def __init__(self, phase: Phase) -> None:
+        self.phase = phase
+        self.next: dict[str, _Step] = {}
+
+
+STEPS: Mapping[Phase, _Step] = {phase: _Step(phase) for phase in Phase}
+for (_was, _kind), _then in MOVES.items():
+    STEPS[_was].next[_kind] = STEPS[_then]
+_PENDING, _EXECUTING = STEPS[Phase.PENDING], STEPS[Phase.EXECUTING]
+_EFFECT = Effect.kind
+
+_Entry = tuple[Event, _Step, Event | OpenEffect, int, int, str]
+"""An open effect while events are folded: as `OpenEffect`, with the event that has moved it instead of the moment."""
+
+
 def after(state: Effects, events: Iterable[Event]) -> Effects:
     """The effects after more events."""
-    request_handler, touched = _EffectTable(state), False
+    table, touched = _EffectTable(state), False
     for event in events:
-        if event.kind == Effect.kind:
-            request_handler.opened(event)
-        elif event.kind not in KINDS:
+        kind = event.kind
+        if kind == _EFFECT:
+            table.opened(event)
+        elif kind not in KINDS:
             continue
-        elif effect := request_handler.open.get(event.subject):
-            request_handler.moved(effect, event)
+        elif event.subject in table.open:
+            table.moved(event.subject, event)
         touched = True
-    return request_handler.state() if touched else state
+    return table.state() if touched else state
 
 
 class _EffectTable:
     """A private working copy for one fold: dictionaries are copied once for a batch, not once for an event.
 
     A start without checkpoints folds the whole log through here: what an event costs is what it costs a
-    million times. So payloads are read as plain JSON, and moments made only for what stays.
+    million times. So payloads are read as plain JSON, most effects that are opened are settled in the same batch as
+    plain tuples, and moments and an `OpenEffect` are made only of what stays.
     """
 
     def __init__(self, before: Effects) -> None:
         self.before = before
-        self.open = dict(before.open)
+        self.open: dict[str, OpenEffect | _Entry] = dict(before.open)
         self.keys = dict(before.keys)
         self.settled: dict[str, Event] = {}
         self.acted = deque(before.acted, REMEMBERED)
         self.wished = deque(before.wished, REMEMBERED)
         self.last_tick = before.last_tick
-        self.counts = {Phase.ACKED: 0, Phase.FAILED: 0, Phase.UNKNOWN: 0, Phase.CANCELLED: 0}
+        self.counts = dict.fromkeys(SETTLING, 0)
 
     def opened(self, event: Event) -> None:
-        if event.data == REDACTED:
-            return  # what it wished is gone, so nobody can do it any more
-        if event.subject in self.keys:
-            return  # the writer never lets this happen; a log from elsewhere might
-        self.open[event.id] = pending(event)
-        self.keys[event.subject] = event.id
         wish = plain_wish(event.data)
-        if (
-            tick := wish.get("tick")
-        ) is not None:  # only rules say a tick, and only their effects count against the budget
+        if not wish:
+            return  # what it wished is gone, so nobody can do it any more
+        id_, key = event.id, event.subject
+        if key in self.keys:
+            return  # the writer never lets this happen; a log from elsewhere might
+        self.open[id_] = (event, _PENDING, event, 0, 0, "")
+        self.keys[key] = id_
+        # Only rules say a tick, and only their effects count against the budget.
+        if (tick := wish.get("tick")) is not None:
             self.last_tick = max(self.last_tick, tick)
             self._acted(event, wish)
 
@@ -191,34 +212,44 @@ class _EffectTable:
         elif wish["action"] not in OUTWARD:
             _note(self.acted, event.moment)
 
-    def moved(self, effect: OpenEffect, event: Event) -> None:
-        phase = MOVES.get((effect.phase, event.kind))
-        if phase is None:
-            if event.kind == EffectCancelRequested.kind:
-                self.open[effect.event.id] = effect._replace(cancel=event.actor)
-        elif phase in OPEN:
-            self.open[effect.event.id] = onward(effect, phase, event)
+    def moved(self, id_: str, event: Event) -> None:
+        entry = self.open[id_]
+        if isinstance(entry, OpenEffect):
+            entry = (entry.event, STEPS[entry.phase], entry, entry.attempt, entry.retry_us, entry.cancel)
+        effect, step, since, attempt, retry_us, cancel = entry
+        then = step.next.get(event.kind)
+        if then is _EXECUTING:
+            self.open[id_] = (effect, then, event, attempt + 1, 0, cancel)
+        elif then is None:
+            asked = event.actor if event.kind == EffectCancelRequested.kind else cancel
+            self.open[id_] = (effect, step, since, attempt, retry_us, asked)
+        elif then.next:
+            retry_us = plain(event.data).get("retry_us", 0)
+            self.open[id_] = (effect, then, event, attempt, retry_us, cancel)
         else:
-            self.counts[phase] += 1
-            key = effect.event.subject
-            del self.open[effect.event.id], self.keys[key]
+            self.counts[event.kind] += 1
+            key = effect.subject
+            del self.open[id_], self.keys[key]
             self.settled.pop(key, None)  # so that the newest is last
             self.settled[key] = event
+
+    def _opened(self) -> Mapping[str, OpenEffect]:
+        return {id_: one if isinstance(one, OpenEffect) else _made(one) for id_, one in self.open.items()}
 
     def state(self) -> Effects:
         before = self.before
         return replace(
             before,
-            open=self.open,
+            open=self._opened(),
             keys=self.keys,
             settled_at=self._settled_at(),
             acted=tuple(self.acted),
             wished=tuple(self.wished),
             last_tick=self.last_tick,
-            acked=before.acked + self.counts[Phase.ACKED],
-            failed=before.failed + self.counts[Phase.FAILED],
-            unknown=before.unknown + self.counts[Phase.UNKNOWN],
-            cancelled=before.cancelled + self.counts[Phase.CANCELLED],
+            acked=before.acked + self.counts[EffectAcked.kind],
+            failed=before.failed + self.counts[EffectFailed.kind],
+            unknown=before.unknown + self.counts[EffectUnknown.kind],
+            cancelled=before.cancelled + self.counts[EffectCancelled.kind],
         )
 
     def _settled_at(self) -> Mapping[str, Moment]:
@@ -233,21 +264,13 @@ class _EffectTable:
         return settled_at
 
 
+def _made(entry: _Entry) -> OpenEffect:
+    effect, step, since, attempt, retry_us, cancel = entry
+    return OpenEffect(effect, step.phase, since.moment, attempt, retry_us, cancel)
+
+
 def _note(lately: deque[Moment], now: Moment) -> None:
     """Pruned at each event, not at each batch: a fold must not depend on how it was cut."""
     while lately and now.since(lately[0]) >= MINUTE:
         lately.popleft()
     lately.append(now)
-
-
-def pending(event: Event) -> OpenEffect:
-    """The effect that this event wishes, not begun yet."""
-    return OpenEffect(event, Phase.PENDING, event.moment)
-
-
-def onward(effect: OpenEffect, phase: Phase, event: Event) -> OpenEffect:
-    """The effect after an event that moved it into this phase."""
-    if phase is Phase.EXECUTING:
-        return OpenEffect(effect.event, phase, event.moment, effect.attempt + 1, 0, effect.cancel)
-    retry_us = plain(event.data).get("retry_us", 0)
-    return OpenEffect(effect.event, phase, event.moment, effect.attempt, retry_us, effect.cancel)

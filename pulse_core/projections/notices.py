@@ -1,6 +1,6 @@
 """What people were told, topic by topic, so that nobody is told twice and everybody hears when it is over."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -49,7 +49,7 @@ KINDS = frozenset({Effect.kind, EffectExecuting.kind, EffectAttemptFailed.kind, 
 def after(state: Notices, events: Iterable[Event]) -> Notices:
     """The notices after more events."""
     events = tuple(events)
-    if not any(_is_wish(event) or event.subject in state.open for event in events):
+    if not _concerns(state, events):
         return state  # as nearly always: these effects do something else
     of, open_, failed = dict(state.of), dict(state.open), dict(state.failed)
     reached, sent = state.reached, state.sent
@@ -68,6 +68,18 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
             failed.pop(event.subject, None)
             reached = event.moment if event.kind == EffectAcked.kind else reached
     return Notices(of, open_, failed, reached, sent)
+
+
+def _concerns(state: Notices, events: Sequence[Event]) -> bool:
+    """Whether one of these events wishes for a notice, or moves one that is open."""
+    open_, effect = state.open, Effect.kind
+    for event in events:
+        if event.kind == effect:
+            if plain_wish(event.data).get("action") == NOTIFY:
+                return True
+        elif open_ and event.subject in open_:
+            return True
+    return False
 
 
 def _is_wish(event: Event) -> bool:

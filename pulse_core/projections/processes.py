@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from types import SimpleNamespace
 from typing import NamedTuple
 
 from pulse_core.model.actions import RESTART_PROCESS, STOP_PROCESS
@@ -104,118 +105,133 @@ class Processes:
         return self.of.get(name, NOBODY_KNOWS)
 
 
+_History = SimpleNamespace
+"""A `ProcessHistory` that the fold of one batch may change: it has the same fields."""
+
+_EFFECT = Effect.kind
+
+
+class _ProcessTable:
+    """A private working copy for one fold: a history is copied once for a batch, not once for an event."""
+
+    def __init__(self, before: Processes) -> None:
+        self.before = before
+        self.changed: dict[str, _History] = {}
+        self.restarting, self.stopping = dict(before.restarting), dict(before.stopping)
+
+    def __getitem__(self, name: str) -> _History:
+        if (history := self.changed.get(name)) is None:
+            history = self.changed[name] = _History(**self.before[name]._asdict())
+        return history
+
+    def state(self) -> Processes:
+        changed = {name: ProcessHistory(**vars(history)) for name, history in self.changed.items()}
+        return Processes({**self.before.of, **changed}, self.restarting, self.stopping)
+
+    def wished(self, event: Event) -> None:
+        wish = plain_wish(event.data)
+        action = wish.get("action")
+        if action != RESTART_PROCESS and action != STOP_PROCESS:
+            return  # most effects are about something else
+        name = str(wish.get("params", {}).get("process", ""))
+        if action == RESTART_PROCESS:
+            self.restarting[event.id] = name
+            _restart_wished(self[name], event)
+        else:
+            self.stopping[event.id] = name
+            if stop := self.before[name].stop if name not in self.changed else self[name].stop:
+                self[name].stop = stop._replace(tries=stop.tries + 1, tried=event.moment)
+
+    def settled(self, event: Event) -> None:
+        if name := self.restarting.pop(event.subject, None):
+            _settled(self[name], event)
+        elif name := self.stopping.pop(event.subject, None):
+            _stop_settled(self[name], event)
+
+
 def after(state: Processes, events: Iterable[Event]) -> Processes:
     """The histories after more events."""
-    of, restarting, stopping = dict(state.of), dict(state.restarting), dict(state.stopping)
+    table = _ProcessTable(state)
     for event in events:
-        if event.kind == Effect.kind:
-            _wished(of, restarting, stopping, event)
-        elif event.kind in SETTLING:
-            if name := restarting.pop(event.subject, None):
-                of[name] = _settled(of.get(name, NOBODY_KNOWS), event)
-            elif name := stopping.pop(event.subject, None):
-                of[name] = _stop_settled(of.get(name, NOBODY_KNOWS), event)
-        elif notice := NEWS.get(event.kind):
-            of[event.subject] = notice(of.get(event.subject, NOBODY_KNOWS), event, plain(event.data))
-    return Processes(of, restarting, stopping)
+        kind = event.kind
+        if kind == _EFFECT:
+            table.wished(event)
+        elif kind in SETTLING:
+            table.settled(event)
+        elif notice := NEWS.get(kind):
+            notice(table[event.subject], event, plain(event.data))
+    return table.state()
 
 
-def _wished(
-    of: dict[str, ProcessHistory], restarting: dict[str, str], stopping: dict[str, str], event: Event
-) -> None:
-    wish = plain_wish(event.data)
-    action = wish.get("action")
-    if action != RESTART_PROCESS and action != STOP_PROCESS:
-        return  # most effects are about something else
-    name = str(wish.get("params", {}).get("process", ""))
-    history = of.get(name, NOBODY_KNOWS)
-    if action == RESTART_PROCESS:
-        restarting[event.id] = name
-        of[name] = _restart_wished(history, event)
-    else:
-        stopping[event.id] = name
-        if stop := history.stop:
-            of[name] = history._replace(stop=stop._replace(tries=stop.tries + 1, tried=event.moment))
-
-
-def _restart_wished(history: ProcessHistory, event: Event) -> ProcessHistory:
+def _restart_wished(history: _History, event: Event) -> None:
     # The first ones say when the budget was spent, the last one when it was last tried.
-    attempts = (*history.attempts[: ATTEMPTS - 1], event.moment)
-    if history.stage >= Stage.STARTED:
-        return history._replace(attempts=attempts, starting=None)
-    free = history.free or history.stage is Stage.NEW
-    return history._replace(attempts=attempts, starting=None, free=free, first=event.id, stage=Stage.WISHED)
+    history.attempts = (*history.attempts[: ATTEMPTS - 1], event.moment)
+    history.starting = None
+    if history.stage < Stage.STARTED:
+        history.free = history.free or history.stage is Stage.NEW
+        history.first, history.stage = event.id, Stage.WISHED
 
 
-def _settled(history: ProcessHistory, event: Event) -> ProcessHistory:
+def _settled(history: _History, event: Event) -> None:
     """What a restart has come to."""
-    data = plain(event.data)
     if event.kind == EffectFailed.kind:
-        return history._replace(error=data.get("error", ""))
+        history.error = plain(event.data).get("error", "")
     if event.kind != EffectAcked.kind:
-        return history
-    result = data.get("result", {})
-    restarts = history.restarts + (event.subject != history.first and "already" not in result)
-    stage = max(history.stage, Stage.STARTED)
+        return
+    result = plain(event.data).get("result", {})
+    history.restarts += event.subject != history.first and "already" not in result
+    history.error, history.stage = "", max(history.stage, Stage.STARTED)
     # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
-    if "pid" not in result and history.up is not None:
-        return history._replace(restarts=restarts, error="", stage=stage)
-    starting = history.starting if history.up is not None else event.moment
-    return history._replace(
-        restarts=restarts, error="", stage=stage, starting=starting,
-        pid=result.get("pid"), started=result.get("started"), boot=event.boot,
-    )  # fmt: skip
+    if "pid" in result or history.up is None:
+        history.starting = history.starting if history.up is not None else event.moment
+        history.pid, history.started, history.boot = result.get("pid"), result.get("started"), event.boot
 
 
-def _stop_settled(history: ProcessHistory, event: Event) -> ProcessHistory:
+def _stop_settled(history: _History, event: Event) -> None:
     """What a stop has come to; whether it helped, only the next look says."""
-    stop = history.stop
+    stop: Intent | None = history.stop
     if stop is None or not stop.tries:
-        return history  # nobody wants it down any more, or it was the stop of an earlier intent
+        return  # nobody wants it down any more, or it was the stop of an earlier intent
     if event.kind == EffectAcked.kind:
-        return history._replace(stop=stop._replace(tried=event.moment, error=""), starting=None)
+        history.stop, history.starting = stop._replace(tried=event.moment, error=""), None
+        return
     data = plain(event.data)
     error = data.get("error") or data.get("why") or ""
-    return history._replace(stop=stop._replace(tried=event.moment, error=error))
+    history.stop = stop._replace(tried=event.moment, error=error)
 
 
-def _up(history: ProcessHistory, event: Event, data: Mapping[str, Json]) -> ProcessHistory:
-    return history._replace(
-        pid=data.get("pid"), started=data.get("started"), boot=event.boot, evidence=data.get("evidence", ""),
-        stage=Stage.UP, stop=_stop_of_one_up(history, event),
-        up=history.up or event.moment, down=None, starting=None,
-    )  # fmt: skip
+def _up(history: _History, event: Event, data: Mapping[str, Json]) -> None:
+    history.stop = _stop_of_one_up(history, event)
+    history.pid, history.started, history.boot = data.get("pid"), data.get("started"), event.boot
+    history.evidence, history.stage = data.get("evidence", ""), Stage.UP
+    history.up, history.down, history.starting = history.up or event.moment, None, None
 
 
-def _died(history: ProcessHistory, event: Event, data: Mapping[str, Json]) -> ProcessHistory:
+def _died(history: _History, event: Event, data: Mapping[str, Json]) -> None:
     down = event.moment
     # What died after its replacement was started was replaced: the new one has its grace.
     replaced = history.pid is not None and data.get("pid") not in (None, history.pid)
-    starting = down if replaced or data.get("recovering") else None
-    evidence = data.get("evidence", "")
-    if not data.get("healthy"):
-        return history._replace(up=None, down=down, starting=starting, evidence=evidence)
-    return history._replace(
-        up=None, down=down, starting=starting, evidence=evidence,
-        attempts=(), free=False, error="",
-    )  # fmt: skip
+    history.starting = down if replaced or data.get("recovering") else None
+    history.up, history.down, history.evidence = None, down, data.get("evidence", "")
+    if data.get("healthy"):
+        history.attempts, history.free, history.error = (), False, ""
 
 
-def _stopped(history: ProcessHistory, event: Event, data: Mapping[str, Json]) -> ProcessHistory:
-    stop = Intent(event.moment, data.get("expires_us", 0), SYSTEMD, worked=True)
-    return history._replace(stop=stop, starting=None)
+def _stopped(history: _History, event: Event, data: Mapping[str, Json]) -> None:
+    history.stop = Intent(event.moment, data.get("expires_us", 0), SYSTEMD, worked=True)
+    history.starting = None
 
 
-def _stop_requested(history: ProcessHistory, event: Event, data: Mapping[str, Json]) -> ProcessHistory:
-    return history._replace(stop=Intent(event.moment, data.get("expires_us") or 0, event.actor))
+def _stop_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
+    history.stop = Intent(event.moment, data.get("expires_us") or 0, event.actor)
 
 
-def _start_requested(history: ProcessHistory, event: Event, data: Mapping[str, Json]) -> ProcessHistory:
-    stage = Stage.UP if history.stage is Stage.UP else Stage.NEW
-    return history._replace(attempts=(), free=False, error="", stop=None, stage=stage)
+def _start_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
+    history.attempts, history.free, history.error, history.stop = (), False, "", None
+    history.stage = Stage.UP if history.stage is Stage.UP else Stage.NEW
 
 
-NEWS: Mapping[str, Callable[[ProcessHistory, Event, Mapping[str, Json]], ProcessHistory]] = {
+NEWS: Mapping[str, Callable[[_History, Event, Mapping[str, Json]], None]] = {
     ProcessUp.kind: _up,
     ProcessDied.kind: _died,
     ProcessStopped.kind: _stopped,
@@ -225,9 +241,10 @@ NEWS: Mapping[str, Callable[[ProcessHistory, Event, Mapping[str, Json]], Process
 KINDS = frozenset({*NEWS, Effect.kind, *SETTLING})
 
 
-def _stop_of_one_up(history: ProcessHistory, event: Event) -> Intent | None:
+def _stop_of_one_up(history: _History, event: Event) -> Intent | None:
     """What is left of the wish to have it down, now that it is up: a manager's is over, a person's is not."""
-    stop, down = history.stop, history.down
+    stop: Intent | None = history.stop
+    down: Moment | None = history.down
     if stop is None or stop.by == SYSTEMD:
         return None
     stayed = bool(stop.tries and down and event.moment.since(down) >= STAYED_US)

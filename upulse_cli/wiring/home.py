@@ -4,7 +4,7 @@ Imported by every command, so what only some of them need is imported when it is
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from pulse_adapters.config.home import Home
@@ -75,11 +75,11 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
 
         return str(uuid7())
 
-    def user_rules() -> "UserRules":
+    def user_rules() -> "AbstractAsyncContextManager[UserRules]":
         from upulse_cli.wiring.engine import rule_hosts
-        from upulse_cli.wiring.user_rules import HomeUserRules
+        from upulse_cli.wiring.user_rules import home_user_rules
 
-        return HomeUserRules(home, lambda: rule_hosts(Home(layout.path)))
+        return home_user_rules(home, rule_hosts(home))
 
     def offline() -> "OfflineStores":
         from upulse_cli.wiring.offline_stores import HomeOfflineStores

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.action_host.standin import NotRunHere, Standin
-from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad, Revision
 from tests.integration.action_host.hands_scene import HEAD, Scene, at_work, executor, watcher
 
@@ -98,14 +96,6 @@ async def test_a_module_of_a_rule_that_attacks_is_not_even_read(tmp_path: Path) 
         await looked(scene)
 
 
-async def test_a_link_to_a_rule_from_elsewhere_is_not_run_either(tmp_path: Path) -> None:
-    revision = engine(tmp_path, "import shared, sys\nsys.path.append('rules')\nimport x")
-    (tmp_path / "shared.py").symlink_to(tmp_path / "rules" / "x.py")
-    async with at_work(revision) as scene:
-        await looked(scene)
-    assert not (tmp_path / "ran").exists()
-
-
 WANTED = {
     "a constant": "from rules.x import LIMIT",
     "the module": "import rules.x as r",
@@ -146,88 +136,36 @@ async def test_a_module_that_both_need_is_run(tmp_path: Path) -> None:
 
 
 HELD = {
-    "what it is given": ("WATCHERS = [Queue(LIMIT)]", "watcher:queue"),
-    "what it is": ("WATCHERS = [LIMIT]", "watcher:rules.x.LIMIT"),
-    "what it is made by": ("WATCHERS = [LIMIT(3)]", "watcher:rules.x.LIMIT"),
+    "what it is given": "from rules.x import LIMIT\nWATCHERS = [Queue(LIMIT)]",
+    "what it is": "import rules.x as r\nWATCHERS = [r.LIMIT]",
+    "what is made of it": "from rules.x import LIMIT\nmore = [LIMIT]\ndef made(): return more\nWATCHERS += made()",
+    "a list of both": "from rules.x import x\nRULES, EXECUTORS = [x], []",
 }
 
 
 @pytest.mark.parametrize("name", HELD)
-async def test_a_watcher_that_holds_something_of_rules_is_left_out_and_told(
-    name: str, tmp_path: Path
-) -> None:
-    listing, whose = HELD[name]
-    own = HEAD + FINE.replace(
-        "(self):\n        self.nudge", "(self, limit=3):\n        self.limit = limit\n        self.nudge"
-    )
-    revision = engine(tmp_path, "from rules.x import LIMIT\n" + listing, watchers__queue=own)
-    async with at_work(revision) as scene:
+async def test_what_is_listed_with_something_of_rules_is_left_out_and_told(name: str, tmp_path: Path) -> None:
+    listing = HELD[name]
+    async with at_work(engine(tmp_path, listing)) as scene:
+        await looked(scene)
         (fault,) = scene.hands.faults
-        assert fault.whose == whose
-        assert "rules.x.LIMIT is not run here" in fault.message
+        assert fault.whose == "engine.py"
+        assert "is not run here: rules and projections run in a process of their own" in fault.message
+        assert fault.message.endswith(f"(engine.py:{3 + len(listing.splitlines())})")
+    assert not (tmp_path / "ran").exists()
 
 
-USES = {
-    "a comparison": "3 > LIMIT",
-    "a sum": "3 + LIMIT",
-    "a difference": "LIMIT - 3",
-    "a call": "LIMIT()",
-    "a method": "LIMIT.items()",
-    "a question": "1 if LIMIT else 2",
-    "a text": "f'{LIMIT}'",
-    "another text": "str(LIMIT)",
-    "a look at each": "[x for x in LIMIT]",
-    "a copy of all": "[*LIMIT]",
-    "its size": "len(LIMIT)",
-    "being equal": "LIMIT == 3",
-    "being in": "3 in LIMIT",
-    "a part": "LIMIT['a']",
-    "merging": "{**LIMIT}",
-    "a number": "int(LIMIT)",
-    "a kind": "isinstance(3, LIMIT)",
-    "a class": "class Y(LIMIT): ...",
-    "a block": "with LIMIT: ...",
-    "a copy": "copy.deepcopy(LIMIT)",
-    "pickling": "pickle.dumps(LIMIT)",
-    "a path": "open(LIMIT)",
-    "a template": "'%s' % LIMIT",
-}
-USING = f"""
-said = {{}}
-for name, use in {USES!r}.items():
-    try:
-        exec(use, {{'LIMIT': rules.x.LIMIT, 'copy': copy, 'pickle': pickle}})
-        said[name] = 'done'
-    except BaseException as error:
-        said[name] = repr(error)
-return Reading(said)
-"""
-
-
-async def test_whatever_is_done_with_it_is_refused(tmp_path: Path) -> None:
-    own = HEAD + "import copy, importlib, pickle\nrules = importlib.import_module('rules')\n"
-    revision = engine(tmp_path, "import rules.x", watchers__queue=own + watcher(USING, timeout=5.0))
-    async with at_work(revision) as scene:
-        said = await scene.look()
-    assert said.keys() == USES.keys()
-    assert {name: words for name, words in said.items() if "NotRunHere('rules.x.LIMIT" not in words} == {}
-
-
-async def test_a_use_is_an_error_with_its_line(tmp_path: Path) -> None:
-    own = HEAD + "import importlib\nrules = importlib.import_module('rules')\n"
-    look = watcher("await rules.x.LIMIT\nreturn Reading({})", timeout=5.0)
-    async with at_work(engine(tmp_path, "import rules.x", watchers__queue=own + look)) as scene:
-        with pytest.raises(PulseError) as caught:
-            await scene.look()
-    assert "NotRunHere: rules.x.LIMIT is not run here" in str(caught.value)
-    assert "(watchers/queue.py:" in str(caught.value)
-
-
-def test_something_that_stands_in_has_names_and_no_more() -> None:
-    one = Standin("rules.x.made")
-    assert (one.__name__, one.__qualname__, one.__module__) == ("made", "made", "rules.x")
-    assert repr(one.inner) == "<rules.x.made.inner, which is not run here>"
-    assert not hasattr(one, "__wrapped__")
-    assert not hasattr(one, "__dataclass_fields__")
-    with pytest.raises(NotRunHere, match=r"rules\.x\.made is not run here"):
-        one()
+async def test_what_is_done_beside_the_lists_is_run(tmp_path: Path) -> None:
+    deed = HEAD + executor("return Result({})", policy="Policy(Safety.IDEMPOTENT, timeout=5.0)")
+    listing = """
+        import sys, rules, os.path
+        sys.path.append(os.path.join(os.path.dirname(__file__), "lib"))
+        from beep import Beep
+        def made():
+            return [Beep()]
+        if True:
+            EXECUTORS = made()
+    """
+    async with at_work(engine(tmp_path, listing, lib__beep=deed)) as scene:
+        assert (await scene.act()).data == {}
+        assert scene.hands.faults == ()
