@@ -9,7 +9,7 @@ from pulse_adapters.rule_host.replies import kept_of, kinds_of
 
 @pytest.mark.parametrize("wanted", [5, "promote", {"promote": 1}, [5]])
 def test_kinds_that_are_no_list_of_texts_are_refused(wanted: Any) -> None:
-    with pytest.raises(ValueError, match="no list|a text"):
+    with pytest.raises(ValueError, match=r"no list|a text"):
         kinds_of({"projections": {"own": ["1", wanted]}})
 
 
