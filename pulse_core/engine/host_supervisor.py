@@ -1,4 +1,18 @@
-"""The host at work: fed with the log, asked at each tick, judged by what it answers, replaced without a gap."""
+"""Supervises the host of the engine's rules: feeds it with the log, asks it at each tick, replaces it without a gap.
+
+Theory of the swap. A promote or rollback must miss no tick and no event, and may fail at any point before it is recorded.
+
+1. `started` starts a second host with the new commit, from the newest snapshot that the whole onion has seen
+   (`Running.seq` is its row). The old host goes on answering. If loading fails, the new one is closed: nothing changed.
+2. The caller records `promote` or `rollback`. From here on the log says that the new commit is in force; a daemon that
+   is killed now starts with it.
+3. `take` feeds the new host what was recorded since its snapshot. Reading the log awaits, so more is recorded meanwhile:
+   those events are collected in `_late` and fed afterwards, each once, by `seq`. Between the last of them and the
+   assignment of `running` nothing is awaited, so no event falls between the two hosts, and none reaches one twice.
+4. The executors of the new commit are registered before its rules can wish for them. A fold that is under way keeps its
+   reference to the old host and is answered by that one; then the old host is closed. Its action host is retired, not
+   closed: what it is doing is finished first.
+"""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,25 @@
-"""The log as the daemon uses it: when the disk takes nothing, what must be acted on is supposed meanwhile."""
+"""The event log as the daemon uses it: it can hold events in memory until the disk takes them.
+
+Theory. An event is *recorded* when its commit is on disk, and *provisional* while the journal alone holds it. Two
+situations need provisional events, and both follow from one rule: survival must not wait for the disk.
+
+1. The disk takes nothing. What watchers conclude and what survival wishes is held, projections count it in, and the
+   executor acts on it, if the action bears repetition. Held events are written first and in order, with the times at
+   which they happened. Nobody outside is told that they are recorded.
+
+2. Announcing (`announce`). A death would cost three commits one after the other: `process-died`, the tick's `effect`,
+   its `effect-executing`. Each is a sync of the disk, and the process stays down meanwhile. So the death is held, not
+   written; the ticker is woken by the provisional event and decides; its answer is appended, and `append` takes what
+   is held along, in front: three events, one sync. `announce` then writes what no answer took along. Recorded order
+   and content are those of three commits; only the time on disk differs. If the daemon is killed before that commit,
+   nothing of it has happened: the effect had not been begun, and the next start finds the process dead again.
+
+A provisional event needs a `seq`, since folds use it as an order. It is the number after everything recorded and held,
+and right only if nothing else is being written at that moment: `announce` therefore falls back to an ordinary append
+while any append is under way. A wrong guess can't reach the disk, since the writer numbers rows itself, and it can't
+stay in a projection: `View` folds provisional events on top of the recorded state and drops that result when the
+recorded ones arrive (by id, not by number). For the same reason no checkpoint includes them.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence

@@ -1,4 +1,21 @@
-"""The two folds of a snapshot: the reflex, which nothing outside the package can delay, and the whole onion."""
+"""The two folds of a snapshot: the reflex, which nothing outside the package can delay, and the whole onion.
+
+Theory. Rules nest: an outer rule sees and may change what the inner ones wish. Survival rules are outermost, so that
+they can hold back, bypass and limit everybody else. Folded once, that order has a price: an outer rule has no verdict
+before the inner ones have answered, and those may take their whole deadline (250 ms) or hang. So there are two folds.
+
+The *reflex* folds the survival rules around a rule that wishes nothing. What it wishes is recorded at once.
+
+The *whole* fold runs the same survival rules around capabilities, plugins and the engine, beside the tick loop, and
+survival's own wishes are dropped from its verdict: the reflex of that snapshot has recorded them already. What is left
+are the inner rules' wishes as survival lets them pass, so pause, silences and budgets hold for them, too. While a whole
+fold is busy, reflexes go on, and the newest snapshot waits; those in between are never folded whole. That is why `prev`
+of a whole fold is the last snapshot that *it* saw, and not the one of the tick before: a change is never skipped.
+
+An effect of the whole fold may be recorded and settled while a later snapshot, taken before that, is still to be folded.
+To its rules the key looks free, and they wish it again. `is_news` tells the two apart: the key counts as free only when
+the snapshot knows of a settlement later than the one known when the effect was emitted.
+"""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
