@@ -72,5 +72,7 @@ def test_only_the_newest_bundles_are_kept(tmp_path: Path) -> None:
 async def test_a_bundle_that_cannot_be_written_is_a_failure_in_words(tmp_path: Path) -> None:
     effect = Effect(action="collect", key="c")
     event = Event(1, "id", *SystemClock().now(), "effect", "c", "pulse", "h", None, "")
-    with pytest.raises(PulseError, match=r"no bundle was written: its process ended with status 1: .*nowhere"):
+    with pytest.raises(
+        PulseError, match=r"no bundle was written: its process ended with status 1: .*nowhere"
+    ):
         await Collect("upulse_cli.nowhere", tmp_path).execute(effect, CollectParams(), event)
