@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, cast
+from typing import Any
 
 from pulse_core.projections.conditions import Conditions
 from pulse_core.projections.control import Control
@@ -38,8 +38,8 @@ class State:
     def of(self, projection: Projection[T]) -> T:
         """The value of this projection; the empty one if nothing of its kinds has happened."""
         name = projection.name
-        value = getattr(self, name) if name in OWN else self.parts.get(name, projection.empty)
-        return cast(T, value)
+        value: T = getattr(self, name) if name in OWN else self.parts.get(name, projection.empty)
+        return value
 
     def having(self, values: Mapping[str, Any], seq: int, provisional: int = 0) -> "State":
         """The state at another row, with these values by the names of their projections."""

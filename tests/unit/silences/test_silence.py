@@ -16,6 +16,7 @@ from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.blast_radius import blast_radius_with
 from pulse_core.rules.survival.process_watchdog import process_watchdog
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
+from pulse_core.silences.projection import SILENCES
 from pulse_core.silences.rule import DAY, next_start, remaining, silence
 from pulse_core.silences.settings import SilenceSettings
 from pulse_core.testing import Story, given
@@ -246,3 +247,10 @@ def test_a_recurring_silence_holds_to_its_last_microsecond() -> None:
 
 def test_people_alone_may_add_and_remove_silences() -> None:
     assert (SilenceAdded.by, SilenceRemoved.by) == (Role.PERSON, Role.PERSON)
+
+
+def test_rules_that_know_no_capability_find_silences_in_the_snapshot_by_name() -> None:
+    snapshot = silenced("notify:*").snapshot
+    assert snapshot.silences is snapshot.of(SILENCES)
+    assert [one.match for one in snapshot.silences.of.values()] == ["notify:*"]
+    assert given(silence).snapshot.silences.of == {}
