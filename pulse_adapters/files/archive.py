@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from contextlib import ExitStack, closing, suppress
 from typing import Any
 
-from pulse_adapters.files import errand
+from pulse_adapters.files import worker
 from pulse_adapters.files.archiver import Archiver
-from pulse_adapters.files.errand import CannotGo, OutOfTime, Watch, why
 from pulse_adapters.files.in_use import in_use
 from pulse_adapters.files.safe_directory import SafeDirectory, enter, forbidden, is_near
 from pulse_adapters.files.sessions import SessionReader
+from pulse_adapters.files.worker import CannotGo, OutOfTime, Watch, why
 
 
 def places(order: Mapping[str, Any], stack: ExitStack) -> tuple[SafeDirectory, SafeDirectory]:
@@ -76,4 +76,4 @@ def work(order: Mapping[str, Any], watch: Watch) -> Mapping[str, Any]:
 
 
 if __name__ == "__main__":
-    errand.run(work, idle=True)
+    worker.run(work, idle=True)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pulse_adapters.files.child import Runner, ask
+from pulse_adapters.files.worker_client import ask
 from pulse_core.actions.files import ARCHIVE_SESSIONS, ArchiveParams
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Event
@@ -25,8 +25,8 @@ class ArchiveSessions:
 
     action, params = ARCHIVE_SESSIONS.name, ArchiveParams
 
-    def __init__(self, settings: Callable[[], Settings], runner: Runner, archive: Path, home: Path) -> None:
-        self._settings, self._runner, self._archive, self._home = settings, runner, archive, home
+    def __init__(self, settings: Callable[[], Settings], archive: Path, home: Path) -> None:
+        self._settings, self._archive, self._home = settings, archive, home
 
     def policy(self, params: ArchiveParams) -> Policy:
         """After a crash, what was half done is finished or taken back before anything is begun again."""
@@ -46,13 +46,13 @@ class ArchiveSessions:
     async def execute(self, effect: Effect, params: ArchiveParams, event: Event) -> Result:
         """Archive; the result tells how many sessions went, the archives' names, and why others were left."""
         order = {**self._order(params), "finish_only": False}
-        answer = await ask(self._runner, "archive", order, seconds=_TIMEOUT - 60, marker=event.id)
+        answer = await ask("archive", order, seconds=_TIMEOUT - 60, effect=event.id)
         return Result({name: value for name, value in answer.items() if value not in ([], {})})
 
     async def verify(self, effect: Effect, params: ArchiveParams, event: Event) -> Result | None:
         """Remove what a crash left half written, finish what was archived already; None if that was nothing."""
         order = {**self._order(params), "finish_only": True}
-        answer = await ask(self._runner, "archive", order, seconds=_FINISH, marker=event.id)
+        answer = await ask("archive", order, seconds=_FINISH, effect=event.id)
         return Result({**answer, "interrupted": True}) if answer.get("archives") else None
 
     def _order(self, params: ArchiveParams) -> Mapping[str, Json]:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from pulse_adapters.files.errand import CannotGo, Watch, why
 from pulse_adapters.files.safe_directory import SafeDirectory
 from pulse_adapters.files.sessions import MOST, KeptReason, Session, SessionReader, delete
 from pulse_adapters.files.tarball import Manifest, SessionChanged, Unreadable, holds, read_back, write
+from pulse_adapters.files.worker import CannotGo, Watch, why
 
 BATCH_BYTES, BATCH_SESSIONS = 64 << 20, 1_000
 PART = re.compile(r"\.sessions-.*\.part")

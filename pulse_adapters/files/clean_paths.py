@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pulse_adapters.files.child import Runner, ask
+from pulse_adapters.files.worker_client import ask
 from pulse_core.actions.files import CLEAN_PATHS, CleanParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
@@ -24,8 +24,8 @@ class CleanPaths:
 
     action, params = CLEAN_PATHS.name, CleanParams
 
-    def __init__(self, settings: Callable[[], Settings], runner: Runner, ledger: Path, home: Path) -> None:
-        self._settings, self._runner, self._ledger, self._home = settings, runner, ledger, home
+    def __init__(self, settings: Callable[[], Settings], ledger: Path, home: Path) -> None:
+        self._settings, self._ledger, self._home = settings, ledger, home
         self._known: dict[str, str] = {}
 
     def policy(self, params: CleanParams) -> Policy:
@@ -49,9 +49,7 @@ class CleanPaths:
 
     async def execute(self, effect: Effect, params: CleanParams, event: Event) -> Result:
         """Clean, and tell how much went and why the rest was kept; a root that is not there has nothing to clean."""
-        answer = await ask(
-            self._runner, "clean_program", self._order(params), seconds=_TIMEOUT - 30, marker=event.id
-        )
+        answer = await ask("clean_program", self._order(params), seconds=_TIMEOUT - 30, effect=event.id)
         self._known |= answer.pop("real")
         if answer["faults"] and not answer["files"]:
             raise PulseError("; ".join(answer["faults"]))

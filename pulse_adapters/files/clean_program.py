@@ -8,12 +8,12 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pulse_adapters.files import errand
+from pulse_adapters.files import worker
 from pulse_adapters.files.cleaner import Cleaner, CleanOrder, CleanReport
-from pulse_adapters.files.errand import CannotGo, OutOfTime, Watch, why
 from pulse_adapters.files.in_use import in_use
 from pulse_adapters.files.ledger import Ledger
 from pulse_adapters.files.safe_directory import SafeDirectory, enter, forbidden, is_near
+from pulse_adapters.files.worker import CannotGo, OutOfTime, Watch, why
 
 
 def opened(text: str, order: Mapping[str, Any]) -> SafeDirectory | str:
@@ -103,4 +103,4 @@ def _clean(
 
 
 if __name__ == "__main__":
-    errand.run(work, idle=False)
+    worker.run(work, idle=False)

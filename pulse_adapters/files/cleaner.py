@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from pulse_adapters.files.errand import Watch, why
 from pulse_adapters.files.in_use import FileTaken, InUse, MountDevices, alone_with
 from pulse_adapters.files.ledger import Ledger
 from pulse_adapters.files.safe_directory import LIST, SafeDirectory, mount_of
+from pulse_adapters.files.worker import Watch, why
 
 DEEPEST = 100
 SHOWN, SHOWN_CHARS = 100, 20_000

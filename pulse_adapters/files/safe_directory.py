@@ -4,7 +4,7 @@ import os
 import stat
 from typing import NamedTuple
 
-from pulse_adapters.files.errand import CannotGo, why
+from pulse_adapters.files.worker import CannotGo, why
 
 STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from pulse_adapters.files.errand import Watch, why
 from pulse_adapters.files.in_use import FileTaken, InUse, MountDevices, alone_with
 from pulse_adapters.files.safe_directory import LIST, STEP, SafeDirectory, mount_of
+from pulse_adapters.files.worker import Watch, why
 
 DEEPEST, MOST = 100, 200_000
 

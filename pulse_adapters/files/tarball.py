@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from gzip import BadGzipFile, GzipFile
 from typing import IO, NamedTuple
 
-from pulse_adapters.files.errand import Watch
 from pulse_adapters.files.in_use import OPEN
 from pulse_adapters.files.safe_directory import SafeDirectory
 from pulse_adapters.files.sessions import Session, SessionEntry, above
+from pulse_adapters.files.worker import Watch
 
 CHUNK = 1 << 20
 LEVEL = 6

@@ -1,6 +1,7 @@
 """An engine in memory: commits are names, and each has its rules."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -16,6 +17,8 @@ from pulse_core.ports import (
     FoldResult,
     History,
     Loaded,
+    RecordedInput,
+    Replayed,
     Revision,
     UserProjectionState,
 )
@@ -130,6 +133,7 @@ class MemoryRuleHost:
         self.loaded = Loaded(
             rules=tuple(map(name_of, rules)), projections=versions, sandbox={"process": False}
         )
+        self.defined = dict.fromkeys(self.loaded.rules, "")
         self._events: list[Event] = []
         self._recorded = state.seq
 
@@ -162,6 +166,20 @@ class MemoryRuleHost:
         verdict = await compose(rules, trace=trace)(prev, seen)
         faults += [EngineFault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error"]
         return FoldResult(not_survivals(verdict, curr), tuple(trace), tuple(faults))
+
+    async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[Replayed]:
+        insights: dict[int, FoldResult] = {}
+        outcomes: Counter[tuple[str, str]] = Counter()
+        for tick in ticks:
+            if not self.alive:
+                return [Replayed({}, {}, EngineFault("engine", "its host has died"))]
+            self.feed(tick.news)
+            self.quarantine(sorted(tick.skip))
+            result = await self.fold(tick.snapshot, tick.snapshot)
+            outcomes.update((layer.rule, layer.outcome) for layer in result.layers)
+            if result.verdict.effects or result.faults:
+                insights[tick.snapshot.tick] = result
+        return [Replayed(insights, outcomes, done=len(ticks))]
 
     def quarantine(self, rules: Sequence[str]) -> None:
         self.passed_over = frozenset(rules)

@@ -3,17 +3,16 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from pulse_adapters.rule_host.process import RuleProcess
-from pulse_adapters.rule_host.replies import Replayed, insight_of, kept_of, replayed_of
+from pulse_adapters.rule_host.replies import insight_of, kept_of, replayed_of
 from pulse_adapters.rule_host.snapshot_delta import SnapshotDelta
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places, placed
 from pulse_core.model.event import Event
-from pulse_core.ports import EngineFault, FoldResult, Loaded, UserProjectionState
+from pulse_core.ports import EngineFault, FoldResult, Loaded, RecordedInput, Replayed, UserProjectionState
 from pulse_core.projections import Snapshot
 
 US = 1_000_000
@@ -122,14 +121,6 @@ class RuleChild:
             await self.epitaph()  # while there is something to read it from
             self.process.close()
             await self.scratch.remove()
-
-
-class RecordedInput(NamedTuple):
-    """A recorded tick: what was new in the log, what the rules saw, and who of them was not asked."""
-
-    news: Sequence[Event]
-    snapshot: Snapshot
-    skip: frozenset[str] = frozenset()
 
 
 class ChildRuleHost:

@@ -1,7 +1,7 @@
 """What a child's replies say, believed only after it was checked. Raises ValueError for what no honest child sends."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -10,7 +10,7 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import describe
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import NEVER_MS, Verdict
-from pulse_core.ports import EngineFault, FoldResult, Loaded, UserProjectionState
+from pulse_core.ports import EngineFault, FoldResult, Loaded, Replayed, UserProjectionState
 
 MOST_EFFECTS = 1_000
 _MOST, _WORDS = 2_000, 2_000
@@ -34,16 +34,6 @@ def insight_of(reply: Reply, tick: int, defined: Mapping[str, str]) -> FoldResul
     )
     layers = tuple(_layer(one) for one in _list(reply, "layers"))
     return FoldResult(verdict, layers, tuple(faults))
-
-
-class Replayed(NamedTuple):
-    """Of recorded ticks: what came of those that were worth a word, by tick; how often each rule did what; the end of
-    the host, if it did not outlive them; and how many of them were folded."""
-
-    insights: Mapping[int, FoldResult]
-    outcomes: Mapping[tuple[str, str], int]
-    end: EngineFault | None = None
-    done: int = 0
 
 
 def replayed_of(reply: Reply, most: int, defined: Mapping[str, str]) -> Replayed:
@@ -88,7 +78,13 @@ def units_of(reply: Reply) -> Sequence[EngineFault]:
 def kinds_of(reply: Reply) -> Mapping[str, frozenset[str] | None]:
     """The kinds of events that each own projection wants, None for all."""
     kinds = {name: _row(one, 2)[1] for name, one in _table(reply, "projections").items()}
-    return {name: None if wanted is None else frozenset(map(_text, wanted)) for name, wanted in kinds.items()}
+    return {name: None if wanted is None else _kinds(wanted) for name, wanted in kinds.items()}
+
+
+def _kinds(wanted: Any) -> frozenset[str]:
+    if not isinstance(wanted, list):
+        raise ValueError("kinds that are no list")
+    return frozenset(map(_text, wanted))
 
 
 def roots_of(reply: Reply) -> Mapping[str, str]:
@@ -150,6 +146,6 @@ def _text(one: Any) -> str:
 
 
 def _number(one: Any) -> int:
-    if not isinstance(one, int) or isinstance(one, bool):
-        raise ValueError("something else than a number")
+    if not isinstance(one, int) or isinstance(one, bool) or not -(2**63) <= one < 2**63:
+        raise ValueError("something else than a number of 64 bits")
     return one

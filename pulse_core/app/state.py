@@ -46,10 +46,13 @@ def state_at(home: HomeContext, log: EventReader, seq: int, *kept: Mapping[str, 
 
 
 async def history_after(home: HomeContext, seq: int) -> AsyncIterator[Sequence[Event]]:
-    """All events after a row, in batches: what authors' projections remember of the time before."""
-    with home.events() as log:
-        for batch in in_batches(log.events(EventQuery(since_seq=seq))):
-            yield [foldable(event) for event in batch]
+    """All events after a row, in batches: what authors' projections remember of the time before. None without a log."""
+    try:
+        with home.events() as log:
+            for batch in in_batches(log.events(EventQuery(since_seq=seq))):
+                yield [foldable(event) for event in batch]
+    except NoHome:
+        return
 
 
 def checkpoints_of(home: HomeContext, log: EventReader) -> Mapping[str, Checkpoint]:

@@ -67,6 +67,24 @@ class UserProjectionState(NamedTuple):
     state: str
 
 
+class RecordedInput(NamedTuple):
+    """A recorded tick: what was new in the log, what the rules saw, and who of them was not asked."""
+
+    news: Sequence[Event]
+    snapshot: "Snapshot"
+    skip: frozenset[str] = frozenset()
+
+
+class Replayed(NamedTuple):
+    """Of recorded ticks: what came of those that were worth a word, by tick; how often each rule did what; the end of
+    the host, if it did not outlive them; and how many of them were folded."""
+
+    insights: Mapping[int, FoldResult]
+    outcomes: Mapping[tuple[str, str], int]
+    end: EngineFault | None = None
+    done: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """What a host found in a revision. sandbox: each part of its cage by name, and whether it holds (or how)."""
@@ -92,12 +110,24 @@ class RuleHost(Protocol):
         """Whether it can fold; one that was killed, or has ended, can't."""
         ...
 
+    @property
+    def defined(self) -> Mapping[str, str]:
+        """Where each rule is, as `rules/night.py:12`; nothing for one of a plugin, or where that can't be told."""
+        ...
+
     def feed(self, events: Sequence[Event]) -> None:
         """Take recorded events, in order, each once; never blocks."""
         ...
 
     async def fold(self, prev: "Snapshot", curr: "Snapshot") -> FoldResult:
         """Fold the newest snapshot. Never raises; without an answer in time the verdict is empty."""
+        ...
+
+    async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[Replayed]:
+        """Fold recorded ticks, in their order, as fast as can be. Never raises.
+
+        A host that dies of one has answered none of those that it was asked together with.
+        """
         ...
 
     def quarantine(self, rules: Sequence[str]) -> None:

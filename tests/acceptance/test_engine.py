@@ -18,12 +18,13 @@ from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import RevisionStore
 from pulse_adapters.git.template import shipped
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.app.engine.promote import Plan, promote, rollback
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import HEAD, rule
-from upulse_cli.engine.promoting import Plan, promote, rollback
+from upulse_cli.wiring.workflow import workflow_context
 
 ADA = "Ada Lovelace <ada@example.org>"
 CONFIG = """
@@ -286,15 +287,17 @@ def test_a_promote_and_a_rollback_through_the_front_door(engine: Engine) -> None
     engine.write(staging, GOOD.replace("good", "better"), "better")
     (staging / "rules" / "broken.py").write_text("def x(:\n")
     with pytest.raises(PulseError, match="says no"):
-        promote(engine.home, Plan("broken", ADA))
+        promote(workflow_context(engine.home), Plan("broken", ADA))
     assert engine.in_force() == first
     (staging / "rules" / "broken.py").unlink()
-    done = promote(engine.home, Plan("better", ADA, skip={"types": "it is checked elsewhere"}))
+    done = promote(
+        workflow_context(engine.home), Plan("better", ADA, skip={"types": "it is checked elsewhere"})
+    )
     assert [gate.name for gate in done.gates] == ["compiles", "types", "loads", "tests", "replay"]
     assert engine.in_force() == done.commit
     recorded = engine.events("promote")[-1]["data"]
     assert "types skipped: it is checked elsewhere" in recorded["gates"]
-    answer = rollback(engine.home, "", "try it")
+    answer = rollback(workflow_context(engine.home), "", "try it")
     assert answer is not None
     assert answer["data"]["to"] == first
     assert json.dumps(answer)

@@ -136,7 +136,7 @@ def test_a_metrics_process_that_is_killed_is_started_again_and_that_is_said(serv
     )
     served.eventually(lambda: page(port), "the page again")
     (said,) = errors(served, "metrics")
-    assert "was killed by SIGKILL; it is started again" in said
+    assert "was ended by SIGKILL; it is started again" in said
 
 
 def test_it_follows_the_settings(served: Served) -> None:

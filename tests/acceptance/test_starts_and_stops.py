@@ -15,18 +15,20 @@ from pulse_adapters.workers.proc import command_line, living
 from tests.acceptance.conftest import Served
 
 NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }'
-TWICE_FORKED = """
+LASTING = str(1_000_000_000 + os.getpid())
+"""Seconds that nobody else on this machine sleeps for, so that what sleeps is ours."""
+TWICE_FORKED = f"""
 import os
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        os.execvp("sleep", ["sleep", "9020"])
+        os.execvp("sleep", ["sleep", "{LASTING}"])
     os._exit(0)
 os.wait()
 """
 BACKGROUND = {
-    "own session": ["sh", "-c", "setsid sleep 9020 & exit 0"],
-    "same session": ["sh", "-c", "sleep 9020 & exit 0"],
+    "own session": ["sh", "-c", f"setsid sleep {LASTING} & exit 0"],
+    "same session": ["sh", "-c", f"sleep {LASTING} & exit 0"],
     "forked twice": [sys.executable, "-c", TWICE_FORKED],
 }
 
@@ -53,7 +55,7 @@ def stands(served: Served, restarts: int, instead_of: int = 0) -> int:
     """The pid of the only one there is, once it is known to stand for the process."""
 
     def found() -> bool:
-        one, pids = served.process("victim"), alive("sleep", "9020")
+        one, pids = served.process("victim"), alive("sleep", LASTING)
         return one["state"] == "up" and [one["pid"]] == pids and pids != [instead_of]
 
     served.eventually(found, "the process in the background is up, and there once")
@@ -63,13 +65,13 @@ def stands(served: Served, restarts: int, instead_of: int = 0) -> int:
 
 def test_what_a_failed_start_leaves_is_not_there_twice(served: Served) -> None:
     served.configure(
-        '[[process]]\nname = "broken"\nstart = ["sh", "-c", "setsid sleep 9021 & sleep 0.05; exit 3"]\n'
+        f'[[process]]\nname = "broken"\nstart = ["sh", "-c", "setsid sleep {LASTING} & sleep 0.05; exit 3"]\n'
         'restart = { max = 3, backoff = "10ms", backoff_max = "5m", grace = "1s" }\n'
     )
     served.start()
     served.eventually(lambda: served.process("broken")["state"] == "flapping", "flapping")
     assert served.process("broken")["restarts"] == 3
-    assert len(alive("sleep", "9021")) == 1
+    assert len(alive("sleep", LASTING)) == 1
 
 
 @pytest.fixture
@@ -116,7 +118,7 @@ def test_a_stop_that_does_not_last_is_made_again(
     script = tmp_path / "worker9022.py"
     script.write_text("import time; time.sleep(1000)")
     served.configure(
-        f'[[process]]\nname = "worker"\nstart = ["true"]\nmatch = "^[^ ]*python[^ ]* worker9022"\n{NO_LIMITS}\n'
+        f'[[process]]\nname = "worker"\nstart = ["true"]\nmatch = "^/[^;]*python[^ ;]* worker9022"\n{NO_LIMITS}\n'
         '[watch]\nprocess_interval = "50ms"\n'
     )
     supervisor = supervised(script)

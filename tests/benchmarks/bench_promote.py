@@ -10,9 +10,10 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.template import shipped
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_core.app.engine.promote import Plan, promote, rollback
+from pulse_core.app.engine.replay import replay_ticks
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
@@ -21,8 +22,7 @@ from pulse_core.ports.readers import EventQuery
 from tests.benchmarks.bench_idle import GUARDED, SETTLE, config, cost, memory
 from tests.benchmarks.ground import children_of, compiled, daemon, directory, made_home
 from tests.benchmarks.table import Row
-from upulse_cli.engine.promoting import Plan, promote, rollback
-from upulse_cli.engine.replaying import replayed
+from upulse_cli.wiring.workflow import workflow_context
 
 ADA = "Ada Lovelace <ada@example.org>"
 RULES = 20
@@ -92,7 +92,7 @@ def replay_of_a_day(place: Path) -> Row:
     ticks = asyncio.run(a_day(home))
     root = Repository(home.path).staging().path
     began = time.perf_counter()
-    (replay,), _ = asyncio.run(replayed(home, ChildHosts(), 0, (Revision("staging", str(root)),)))
+    (replay,), _ = asyncio.run(replay_ticks(workflow_context(home), 0, (Revision("staging", str(root)),)))
     took = time.perf_counter() - began
     assert replay.ticks == ticks, replay.ticks
     return Row(
@@ -119,7 +119,7 @@ def turns(home: Home) -> list[Row]:
     await_engine(home)
     time.sleep(10)
     began = time.perf_counter()
-    done = promote(home, Plan("twenty rules", ADA))
+    done = promote(workflow_context(home), Plan("twenty rules", ADA))
     took = time.perf_counter() - began
     gates = ", ".join(f"{gate.name} {gate.took:.2f}" for gate in done.gates)
     rows.append(Row(f"promote with gates, {RULES} rules", "<= 10 s", f"{took:.2f} s", gates))
@@ -128,7 +128,7 @@ def turns(home: Home) -> list[Row]:
     live = (told["promote"].at - told["promote-requested"].at) / 1000
     rows.append(Row("- asked for -> new rules live", "<= 500 ms", f"{live:.0f} ms"))
     began = time.perf_counter()
-    rollback(home, "", "measured")
+    rollback(workflow_context(home), "", "measured")
     rows.append(Row("rollback", "<= 1 s", f"{time.perf_counter() - began:.2f} s"))
     return rows
 

@@ -1,6 +1,7 @@
 """`upulse dev`: the rules of staging, live, as they are edited."""
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,8 +10,8 @@ from upulse_cli.options import AsJson, HomeDir
 from upulse_cli.speech import console, put, put_line
 
 if TYPE_CHECKING:
-    from upulse_cli.engine.dev_news import News
-    from upulse_cli.engine.trial import Trial
+    from pulse_core.app.engine.dev_reports import DevReport
+    from pulse_core.app.engine.dev_session import DevTarget
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,53 +36,53 @@ def dev(
     notes, errors with their line, times, and what would make a replay differ. Effects are not executed, unless asked:
     then staging's own executors do theirs, unrecorded, and the daemon does the rest. Ends with Ctrl-C.
     """
-    from upulse_cli.engine import trial
-    from upulse_cli.engine.executing import by_hand
+    from pulse_core.app.engine import dev_session
+    from upulse_cli.wiring.dev import dev_target
     from upulse_cli.wiring.home import found_home
 
-    where = found_home(home)
-    acts = by_hand(where) if execute else None
-    path = trial.staging_of(where)
+    target = dev_target(found_home(home), does_execute=execute)
     if not just_once and not as_json and sys.stdout.isatty() and sys.stdin.isatty():
-        return on_screen(trial.Trial(where, path, lambda news: None, acts))
+        return on_screen(target)
+    from upulse_cli.run_loop import run_until_ended
     from upulse_cli.views.dev import Lines, spelled
 
     lines = Lines()
 
-    def tell(news: "News") -> None:
+    def tell(report: "DevReport") -> None:
         if as_json:
-            return put_line(spelled(news))
-        for line in lines.of(news):
+            return put_line(spelled(report))
+        for line in lines.of(report):
             put(line)
         return None
 
-    tried = trial.Trial(where, path, tell, acts)
+    target = replace(target, tell=tell)
     if just_once:
         import asyncio
 
-        raise typer.Exit(0 if asyncio.run(trial.once(tried)) else 1)
-    return trial.run(trial.go_on(tried))
+        raise typer.Exit(0 if asyncio.run(dev_session.once(target)) else 1)
+    return run_until_ended(dev_session.go_on(target))
 
 
-def on_screen(tried: "Trial") -> None:
+def on_screen(target: "DevTarget") -> None:
     """Draw until q or Ctrl-C."""
     from contextlib import suppress
 
     from rich.live import Live
 
-    from upulse_cli.engine.trial import go_on, run
+    from pulse_core.app.engine.dev_session import go_on
+    from upulse_cli.run_loop import run_until_ended
     from upulse_cli.views.dev_screen import Standing
     from upulse_cli.views.live_screen import keys
 
-    standing = Standing(tried.path)
+    standing = Standing(target.path)
     with (
         suppress(KeyboardInterrupt),
         keys(),
         Live(console=console(), screen=True, auto_refresh=False) as drawing,
     ):
 
-        def tell(news: "News") -> None:
-            standing.take(news)
+        def tell(report: "DevReport") -> None:
+            standing.take(report)
             drawing.update(standing.drawn(), refresh=True)
 
-        run(go_on(tried._replace(tell=tell)), quits=True)
+        run_until_ended(go_on(replace(target, tell=tell)), quits=True)

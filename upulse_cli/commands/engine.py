@@ -16,10 +16,11 @@ def status(as_json: AsJson = False, home: HomeDir = None) -> None:
 
     What is in force, what waits in staging, and what is wrong.
     """
-    from upulse_cli.engine.standing import engine_standing
+    from pulse_core.app.engine.status import engine_status
     from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.workflow import workflow_context
 
-    now = engine_standing(found_home(home))
+    now = engine_status(workflow_context(found_home(home)))
     if as_json:
         return put_json(now)
     from upulse_cli.views.engine import shown
@@ -37,10 +38,11 @@ def log(
 
     Who, why, and how it went since.
     """
-    from upulse_cli.engine.history import turns
+    from pulse_core.app.engine.history import turns
     from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.workflow import workflow_context
 
-    found = turns(found_home(home), limit)
+    found = turns(workflow_context(found_home(home)), limit)
     if as_json:
         return put_json(found)
     if not found:
@@ -60,10 +62,10 @@ def diff(
 
     By default between production and staging; of staging only what is committed.
     """
-    from pulse_adapters.git.repository import Repository
     from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.workflow import workflow_context
 
-    repository = Repository(found_home(home).path)
+    repository = workflow_context(found_home(home)).repository
     put(repository.diff(repository.resolve(old), repository.resolve(new)).rstrip("\n"))
 
 
@@ -77,10 +79,11 @@ def show(
 
     With its gates, its reason and its files.
     """
-    from upulse_cli.engine.history import turn
+    from pulse_core.app.engine.history import turn
     from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.workflow import workflow_context
 
-    found = turn(found_home(home), commit)
+    found = turn(workflow_context(found_home(home)), commit)
     if as_json:
         return put_json(found)
     from upulse_cli.views.engine import details

@@ -11,9 +11,9 @@ from upulse_cli.speech import put, put_json, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulse_adapters.config.home import Home
-    from upulse_cli.engine.gates import Passed
-    from upulse_cli.engine.promoting import Promoted
+    from pulse_core.app.engine.candidate_checks import GateResult
+    from pulse_core.app.engine.promote import Promoted
+    from pulse_core.home import HomeLayout
 
 Message = Annotated[
     str, typer.Option("--message", "-m", metavar="WORDS", help="What it is for, kept with the commit.")
@@ -80,11 +80,12 @@ def rollback(
 
     The one that is rejected stays as a branch.
     """
-    from upulse_cli.engine import promoting
+    from pulse_core.app.engine import promote as engine_promote
     from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.workflow import workflow_context
 
-    where = found_home(home)
-    answer = promoting.rollback(where, to, why)
+    engine = workflow_context(found_home(home))
+    answer = engine_promote.rollback(engine, to, why)
     if as_json:
         put_json(answer)
     elif answer is None:
@@ -93,29 +94,30 @@ def rollback(
         data = answer["data"]
         put_commit(answer["subject"])
         say(f"{data['to'][:12]} is in force again; {data['rejected'][:12]} is kept as {data['kept_as']}")
-        say(promoting.followed(where, answer))
+        say(engine_promote.staging_after_rollback(engine.repository, answer))
 
 
 def promoted(
-    home: "Home", message: str, gates: list[str], skips: list[str], why: str, as_json: bool
+    home: "HomeLayout", message: str, gates: list[str], skips: list[str], why: str, as_json: bool
 ) -> "Promoted":
     """Promote, saying each gate's word as it comes; a gate is not left out without a reason."""
     if skips and not why:
         raise typer.BadParameter("say why with --why: it is recorded", param_hint="--skip")
-    from upulse_cli.engine import promoting
+    from pulse_core.app.engine import promote as engine_promote
+    from upulse_cli.wiring.workflow import workflow_context
 
     skip = dict.fromkeys(skips, why)
+    engine = workflow_context(home)
+    plan = engine_promote.Plan(message, engine.author, only=gates, skip=skip, tell=say_gate, note=say)
     try:
-        return promoting.promote(
-            home, promoting.Plan(message, only=gates, skip=skip, tell=say_gate, note=say)
-        )
-    except promoting.NotPromoted as refused:
+        return engine_promote.promote(engine, plan)
+    except engine_promote.NotPromoted as refused:
         if as_json:
             put_json({"commit": refused.commit, "gates": spelled(refused.gates), "answer": None})
         raise
 
 
-def say_gate(passed: "Passed") -> None:
+def say_gate(passed: "GateResult") -> None:
     """A gate's word, with its time; what it has to say besides follows beneath it, but a no is the command's error."""
     words = "" if passed.outcome == "failed" else passed.words
     first, *more = words.splitlines() or [""]
@@ -140,7 +142,7 @@ def put_commit(commit: str) -> None:
         put(commit)
 
 
-def spelled(gates: "Sequence[Passed]") -> list[dict[str, object]]:
+def spelled(gates: "Sequence[GateResult]") -> list[dict[str, object]]:
     """The gates' words for scripts."""
     return [{**gate._asdict(), "took": round(gate.took, 3)} for gate in gates]
 

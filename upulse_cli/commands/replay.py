@@ -9,7 +9,7 @@ from upulse_cli.options import AsJson, HomeDir
 from upulse_cli.speech import console, put_json, say
 
 if TYPE_CHECKING:
-    from upulse_cli.engine.replaying import Progress
+    from pulse_core.app.engine.replay import Progress
 
 DIFFERS = 3
 
@@ -48,11 +48,13 @@ def replay(
     differs from other rules, or from what really happened. A wish that goes on counts as one. Exit code 3 says that
     it differs, or that rules fail here that do not there.
     """
-    from upulse_cli.engine.comparing import compared
+    from pulse_core.app.engine.replay import compare_revisions
     from upulse_cli.moments import moment
     from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.workflow import workflow_context
 
-    found = compared(found_home(home), moment(since, "--since") or 0, engine, against, bar())
+    context = workflow_context(found_home(home))
+    found = compare_revisions(context, moment(since, "--since") or 0, engine, against, bar())
     if as_json:
         put_json(found.told())
     else:

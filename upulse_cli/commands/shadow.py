@@ -24,7 +24,7 @@ def start(
     It folds each tick of the daemon, and writes what it would have wished to shadow.jsonl in the home, and nowhere
     else. It goes on when the terminal is closed, until it is stopped. Prints its process id.
     """
-    from upulse_cli.engine import shadow
+    from upulse_cli.wiring import shadow
     from upulse_cli.wiring.home import found_home
 
     put(str(shadow.start(found_home(home), revision)))
@@ -34,7 +34,7 @@ def start(
 @app.command()
 def stop(home: HomeDir = None) -> None:
     """End the shadow."""
-    from upulse_cli.engine import shadow
+    from upulse_cli.wiring import shadow
     from upulse_cli.wiring.home import found_home
 
     say(f"Stopped, process {shadow.stop(found_home(home))}.")
@@ -47,7 +47,7 @@ def report(as_json: AsJson = False, home: HomeDir = None) -> None:
     Wishes of one key within two seconds count as the same. Since nothing comes of what a shadow wishes, it may go on
     wishing where the real one would have been content. Exit code 3 says that they differ.
     """
-    from upulse_cli.engine import shadow
+    from upulse_cli.wiring import shadow
     from upulse_cli.wiring.home import found_home
 
     told = shadow.report(found_home(home))

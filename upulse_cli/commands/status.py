@@ -51,7 +51,8 @@ def tell_of_main(home: "Home", now: Mapping[str, Any]) -> None:
         from pulse_adapters.git.head_file import main_of
 
         if main_of(home.path) not in ("", commit):  # git is slow to import, and asked only then
-            from upulse_cli.engine.mainline import glanced
+            from pulse_core.app.engine.promote import main_moved_by_hand
+            from upulse_cli.wiring.workflow import workflow_context
 
-            if words := glanced(home, commit):
+            if words := main_moved_by_hand(workflow_context(home), commit):
                 say(words)

@@ -4,9 +4,18 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pulse_core.app.engine.dev_reports import (
+    ActionFailed,
+    DevRemark,
+    DevReport,
+    LoadRefused,
+    RulesLoaded,
+    SampleTaken,
+    TickSeen,
+    TriedEffect,
+)
 from pulse_core.model.moment import iso
 from pulse_core.model.text import count, one_line
-from upulse_cli.engine.dev_news import Began, Broke, News, Refused, Remark, Seen, Sensed, Wish
 from upulse_cli.moments import local, took
 
 SHOWN = 200
@@ -18,24 +27,24 @@ class Lines:
     def __init__(self) -> None:
         self._said: frozenset[tuple[str, str]] = frozenset()
 
-    def of(self, news: News) -> Iterator[str]:
+    def of(self, news: DevReport) -> Iterator[str]:
         """What there is to say."""
         match news:
-            case Began():
+            case RulesLoaded():
                 self._said = frozenset()
                 yield f"loaded    {began(news)}"
-            case Refused():
+            case LoadRefused():
                 yield f"refused   {one_line(news.words)}{'; the rules before go on' if news.goes_on else ''}"
-            case Seen():
+            case TickSeen():
                 yield from self._seen(news)
-            case Sensed():
+            case SampleTaken():
                 yield f"sample    {sensed(news)}"
-            case Broke():
+            case ActionFailed():
                 yield f"error     {one_line(f'{news.fault.whose}: {news.fault.message}')}"
-            case Remark():
+            case DevRemark():
                 yield f"          {one_line(news.words)}"
 
-    def _seen(self, seen: Seen) -> Iterator[str]:
+    def _seen(self, seen: TickSeen) -> Iterator[str]:
         wishes = [("wish", f"{wished(wish)}") for wish in seen.wishes]
         notes = [("note", f"{layer.rule}: {note}") for layer in seen.layers for note in layer.notes]
         for what, words in (*wishes, *notes):
@@ -47,13 +56,13 @@ class Lines:
         yield f"tick      {summary(seen)}"
 
 
-def began(news: Began) -> str:
+def began(news: RulesLoaded) -> str:
     """What was loaded, and how long that took."""
     rules = ", ".join(news.loaded.rules) or "no rules"
     return f"{one_line(rules)} in {took(news.took * 1e6)}"
 
 
-def wished(wish: Wish) -> str:
+def wished(wish: TriedEffect) -> str:
     """A wish, with what would become of it."""
     effect, state = (
         wish.effect,
@@ -63,14 +72,14 @@ def wished(wish: Wish) -> str:
     return f"{effect.key}{state} by {effect.rule}: {effect.reason}{refused}"
 
 
-def sensed(news: Sensed) -> str:
+def sensed(news: SampleTaken) -> str:
     """A sample of a watcher of staging's, as far as it fits into a line."""
     return one_line(
         f"{news.sample.key}: {json.dumps(news.sample.data, ensure_ascii=False, default=str)[:SHOWN]}"
     )
 
 
-def summary(seen: Seen) -> str:
+def summary(seen: TickSeen) -> str:
     """A tick in a few words."""
     number = "the last one again" if seen.is_again else str(seen.snapshot.tick)
     rules = count(len(seen.layers), "rule")
@@ -78,10 +87,10 @@ def summary(seen: Seen) -> str:
     return f"{number} at {local(iso(seen.snapshot.now.at))}: {rules} in {took(seen.took * 1e6)}, {wishes}, {errors}"
 
 
-def spelled(news: News) -> Mapping[str, Any]:
+def spelled(news: DevReport) -> Mapping[str, Any]:
     """The same as JSON values."""
     match news:
-        case Began(loaded, files, seconds):
+        case RulesLoaded(loaded, files, seconds):
             found = {"rules": list(loaded.rules), "projections": sorted(loaded.projections)}
             return {
                 "what": "loaded",
@@ -89,20 +98,20 @@ def spelled(news: News) -> Mapping[str, Any]:
                 "files": list(files),
                 "took_ms": _ms(seconds),
             }
-        case Refused(words, files, goes_on):
+        case LoadRefused(words, files, goes_on):
             return {"what": "refused", "why": words, "files": list(files), "goes_on": goes_on}
-        case Seen():
+        case TickSeen():
             return _tick(news)
-        case Sensed(watcher, sample):
+        case SampleTaken(watcher, sample):
             at, data = iso(sample.moment.at), dict(sample.data)
             return {"what": "sample", "watcher": watcher, "key": sample.key, "at": at, "data": data}
-        case Broke(fault):
+        case ActionFailed(fault):
             return {"what": "error", **fault._asdict()}
-        case Remark(words):
+        case DevRemark(words):
             return {"what": "remark", "words": words}
 
 
-def _tick(seen: Seen) -> Mapping[str, Any]:
+def _tick(seen: TickSeen) -> Mapping[str, Any]:
     return {
         "what": "tick",
         "tick": seen.snapshot.tick,
@@ -126,7 +135,7 @@ def layer_of(layer: Any) -> Mapping[str, Any]:
     }
 
 
-def effect_of(wish: Wish) -> Mapping[str, Any]:
+def effect_of(wish: TriedEffect) -> Mapping[str, Any]:
     """What a rule wishes."""
     effect = wish.effect
     whole = {name: getattr(effect, name) for name in ("key", "action", "rule", "reason", "params")}

@@ -7,8 +7,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pulse_core.app.engine.dev_reports import (
+    ActionFailed,
+    DevRemark,
+    DevReport,
+    LoadRefused,
+    RulesLoaded,
+    SampleTaken,
+    TickSeen,
+)
 from pulse_core.model.text import one_line
-from upulse_cli.engine.dev_news import Began, Broke, News, Refused, Remark, Seen, Sensed
 from upulse_cli.moments import took
 from upulse_cli.views.dev import began, sensed, summary, wished
 from upulse_cli.views.explain import COLOURS
@@ -22,31 +30,31 @@ class Standing:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._began: Began | None = None
-        self._refused: Refused | None = None
-        self._seen: Seen | None = None
+        self._began: RulesLoaded | None = None
+        self._refused: LoadRefused | None = None
+        self._seen: TickSeen | None = None
         self._strays: dict[str, None] = {}
-        self._samples: dict[str, Sensed] = {}
-        self._broken: dict[str, Broke] = {}
+        self._samples: dict[str, SampleTaken] = {}
+        self._broken: dict[str, ActionFailed] = {}
         self._remarks: deque[str] = deque(maxlen=KEPT)
 
-    def take(self, news: News) -> None:
+    def take(self, news: DevReport) -> None:
         """One more thing to show."""
         match news:
-            case Began():
+            case RulesLoaded():
                 self._began, self._refused, self._strays = news, None, {}
                 self._samples, self._broken = {}, {}
-            case Refused():
+            case LoadRefused():
                 self._refused = news
-            case Seen():
+            case TickSeen():
                 self._seen = news
                 self._strays.update(dict.fromkeys(news.warnings))
-            case Sensed():
+            case SampleTaken():
                 self._samples[news.watcher] = news
                 self._broken.pop(f"watcher:{news.watcher}", None)
-            case Broke():
+            case ActionFailed():
                 self._broken[news.fault.whose] = news
-            case Remark():
+            case DevRemark():
                 self._remarks.append(news.words)
 
     def drawn(self) -> RenderableType:
@@ -79,7 +87,7 @@ class Standing:
         yield from (Text(one_line(words), style="dim") for words in self._remarks)
 
 
-def rules(seen: Seen) -> Table:
+def rules(seen: TickSeen) -> Table:
     """Each rule, outermost first: what it did, how long it took, and what it notes."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("rule", "outcome", "took", "notes"):

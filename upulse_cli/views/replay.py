@@ -4,15 +4,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pulse_core.app.engine.replay import Replay, ReplayComparison
 from pulse_core.model.text import count, one_line
-from upulse_cli.engine.comparing import Compared
-from upulse_cli.engine.replaying import Replay
 
 MOST = 50
 OUTCOMES = ("passed", "added", "dropped", "bypassed", "error")
 
 
-def shown(found: Compared) -> RenderableType:
+def shown(found: ReplayComparison) -> RenderableType:
     """What each rule did, what was wrong, and every difference with its time."""
     new, old = found.new, found.old
     parts: list[RenderableType] = [

@@ -1,6 +1,5 @@
 """What acts on this machine: the executors, and the processes that they hold."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -64,25 +63,10 @@ def hands(
         RestartProcess(current_settings, table, known, spawner, home.outputs),
         StopProcess(current_settings, table, known, spawner),
         RunCommand(current_settings, spawner),
-        CleanPaths(current_settings, spawner, home.outputs / "cleaned.jsonl", home.path),
-        ArchiveSessions(current_settings, spawner, home.path / "archive", home.path),
-        Collect(spawner, lambda name, why: bundling(home, name, why)),
+        CleanPaths(current_settings, home.outputs / "cleaned.jsonl", home.path),
+        ArchiveSessions(current_settings, home.path / "archive", home.path),
+        Collect("upulse_cli.wiring.bundle", home.path),
         notify,
         *executors_of(ExecutorContext(current_settings, view)),
     )
     return Hands(spawner, table, consumers, notify, {executor.action: executor for executor in made})
-
-
-def bundling(home: HomeLayout, name: str, why: str) -> Sequence[str]:
-    """The argv of the child that writes a diagnostic bundle."""
-    return (
-        sys.executable,
-        "-P",
-        "-m",
-        "upulse_cli.wiring.bundle",
-        "--home",
-        str(home.path),
-        "--name",
-        name,
-        f"--why={why}",
-    )

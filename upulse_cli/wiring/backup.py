@@ -11,7 +11,7 @@ from pulse_adapters.sqlite.backup.store import HomeBackups
 from pulse_core import __version__
 from pulse_core.home import HomeLayout
 from pulse_core.model.lock_holder import LockHolder
-from upulse_cli.engine import shadow
+from upulse_cli.wiring import shadow
 
 WAIT = 10.0
 """Seconds: a daemon that refuses to start, and is started again and again, holds the home for moments."""

@@ -79,7 +79,7 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
         from upulse_cli.wiring.engine import rule_hosts
         from upulse_cli.wiring.user_rules import home_user_rules
 
-        return home_user_rules(home, rule_hosts(Home(layout.path)))
+        return home_user_rules(home, rule_hosts(home))
 
     def offline() -> "OfflineStores":
         from upulse_cli.wiring.offline_stores import HomeOfflineStores

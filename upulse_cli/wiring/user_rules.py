@@ -3,24 +3,20 @@
 Git is imported only where a revision has to be looked up or laid out: it takes long.
 """
 
-import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from pulse_adapters.config.home import Home
 from pulse_adapters.git.revisions import RevisionStore
 from pulse_adapters.rule_host.host import RuleChild
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_adapters.sqlite.checkpoints import read_checkpoints
-from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.app.context import HomeContext
+from pulse_core.app.engine.context import revision_named
+from pulse_core.app.engine.user_projections import kept_user_projections
 from pulse_core.app.state import history_after
 from pulse_core.engine.effect_filter import filter_effects
-from pulse_core.engine.user_checkpoints import FORMAT, PREFIX
-from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
-from pulse_core.ports import CannotLoad, FoldResult, Revision, UserProjectionState
+from pulse_core.ports import CannotLoad, FoldResult, Revision
 from pulse_core.ports.user_rules import UserRules, UserRulesAnswer
 from pulse_core.projections import Snapshot
 
@@ -76,9 +72,9 @@ class HomeUserRules:
         return UserRulesAnswer(result, [f"{fault.whose}: {fault.message}" for fault in result.faults])
 
     def _called(self, word: str) -> Revision:
-        from upulse_cli.engine.comparing import revision_called
+        from pulse_adapters.git.repository import Repository
 
-        return revision_called(Home(self._home.layout.path), word)
+        return revision_named(Repository(self._home.layout.path), word)
 
     def _in_force(self, commit: str) -> Revision:
         """The commit, laid out, or main where the log does not name one."""
@@ -96,7 +92,7 @@ class HomeUserRules:
         def history(seq: int) -> AsyncIterator[Sequence[Event]]:
             return history_after(self._home, seq)
 
-        kept = kept_of(self._home.layout)
+        kept = kept_user_projections(self._home)
         host = await self._hosts.entrusted(child, revision, snapshot, history, kept)
         try:
             if snapshot.engine.commit == revision.commit:
@@ -104,18 +100,3 @@ class HomeUserRules:
             return filter_effects(await host.fold(snapshot, snapshot), snapshot)
         finally:
             await host.close()
-
-
-def kept_of(home: HomeLayout) -> Mapping[str, UserProjectionState]:
-    """The authors' projections as the daemon kept them last, if that was of this log."""
-    found = read_checkpoints(home.state)
-    names = [name for name, one in found.items() if name.startswith(PREFIX) and one.version == FORMAT]
-    if not names or not home.events.exists():
-        return {}
-    with SqliteEventReader(home.path) as log:
-        sound = [name for name in names if log.chain_at(found[name].head.seq) == found[name].head.chain]
-    return {
-        name.removeprefix(PREFIX): UserProjectionState(version, found[name].head.seq, state)
-        for name in sound
-        for version, state in [json.loads(found[name].state)]
-    }

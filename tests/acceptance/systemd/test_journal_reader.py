@@ -24,7 +24,7 @@ while True:
 EAR = """\
 import asyncio, json, os, time
 from pulse_adapters.logs.reader import FollowedLogs
-from pulse_core.ports import Heard
+from pulse_core.ports import LogBatch
 from pulse_core.settings import LogSettings
 
 log = open("/srv/heard", "a+")
@@ -40,7 +40,7 @@ def write(**row):
 def take():
     now = time.time_ns()
     for message in reader.take():
-        if isinstance(message, Heard):
+        if isinstance(message, LogBatch):
             lines = [line for hits in message.hits for line in hits.lines]
             write(lines=lines, count=sum(hits.number for hits in message.hits), at=now,
                   places={message.source: message.place})

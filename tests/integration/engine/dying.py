@@ -13,18 +13,17 @@ from typing import Any
 
 from pulse_adapters.git.git_client import GitClient
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revisions import RevisionStore
+from pulse_core.app.engine import promote
 from upulse_cli import serve
 from upulse_cli.__main__ import main
-from upulse_cli.engine import promoting
 
 STEPS: Mapping[str, tuple[Any, str]] = {
     "mend": (Repository, "mend"),
     "commit-staging": (Repository, "commit_staging"),
     "candidate": (Repository, "candidate"),
-    "export": (RevisionStore, "ensure"),
-    "gates": (promoting, "passed"),
-    "request": (promoting, "asked"),
+    "export": (Repository, "ensure"),
+    "gates": (promote, "_passed"),
+    "request": (promote, "request"),
     "lay-out": (GitClient, "ensure"),
     "going-back": (GitClient, "going_back"),
     "point-main": (GitClient, "point_main"),

@@ -4,23 +4,28 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.template import shipped
+from pulse_core.app.engine.dev_reports import DevReport
+from pulse_core.app.engine.dev_session import DevTarget, go_on
+from pulse_core.app.state import current_state
+from pulse_core.projections import Engine
 from tests.integration.cli.cli_home import CliHome
 from tests.integration.rule_host.rule_host_engines import written
 from tests.types_cache import warm
-from upulse_cli.engine.dev_news import News
-from upulse_cli.engine.trial import Trial, go_on
+from upulse_cli.wiring.dev import dev_target
+from upulse_cli.wiring.home import home_context
 
 ADA = "Ada Lovelace <ada@example.org>"
 PATIENCE = 30.0
 PATIENT = '[engine]\ndeadline = "5s"\n'
 """No test is about the deadline, and the machine may be busy."""
-T = TypeVar("T", bound=News)
+T = TypeVar("T", bound=DevReport)
 
 CALM = "async def calm(prev, curr, inner):\n    return await inner(prev, curr)\n"
 WISHING = """
@@ -40,6 +45,7 @@ def new_home(path: Path, source: str = CALM, config: str = "", engine: str = "")
     written(template, source, engine)
     Repository.create(path, template, ADA)
     warm(path)
+    warm(path)
     return CliHome(path)
 
 
@@ -53,14 +59,19 @@ def spoil(home: CliHome) -> None:
     (home.path / "staging" / "rules" / "own.py").write_text("# half a thought\ndef (\n")
 
 
+def engine_of(home: Home) -> Engine:
+    """What the log says of the engine."""
+    return current_state(home_context(home)).engine
+
+
 class Ear:
     """Hears what is told, and waits for what is to come."""
 
     def __init__(self) -> None:
-        self.heard: list[News] = []
+        self.heard: list[DevReport] = []
         self._news = asyncio.Event()
 
-    def hear(self, news: News) -> None:
+    def hear(self, news: DevReport) -> None:
         self.heard.append(news)
         self._news.set()
 
@@ -76,12 +87,17 @@ class Ear:
                 await self._news.wait()
 
 
+def tried(home: Path, ear: Ear) -> DevTarget:
+    """What `upulse dev` tries, told to this ear."""
+    return replace(dev_target(Home(home), does_execute=False), tell=ear.hear)
+
+
 @asynccontextmanager
 async def author(home: CliHome) -> AsyncIterator[Ear]:
     """`upulse dev` at work in this process."""
     ear = Ear()
-    trial = Trial(Home(home.path), str(home.path / "staging"), ear.hear)
-    work = asyncio.create_task(go_on(trial), name="dev")
+    target = tried(home.path, ear)
+    work = asyncio.create_task(go_on(target), name="dev")
     try:
         yield ear
     finally:

@@ -1,32 +1,40 @@
 """A candidate as a promote has it: staging with these files, committed and laid out, before the real gates."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revisions import RevisionStore
 from pulse_adapters.git.template import shipped
-from pulse_core.model.errors import PulseError
-from pulse_core.ports import Loaded, Revision
+from pulse_core.app.engine.candidate_checks import GATES, Candidate
+from pulse_core.ports import Revision
 from tests.types_cache import warm
-from upulse_cli.engine.gates import Candidate
-from upulse_cli.wiring.engine import code_checks
+from upulse_cli.wiring.workflow import workflow_context
 
 ADA = "Ada Lovelace <ada@example.org>"
 
 
-def candidate(path: Path, files: Mapping[str, str] = {}) -> Candidate:
+class GateScene(NamedTuple):
+    """A home, and the revision that is to be promoted there."""
+
+    home: Home
+    revision: Revision
+
+
+def candidate(path: Path, files: Mapping[str, str] = {}) -> GateScene:
     """A home with an engine of the template and these files; one of no text is none."""
     home = Home(path / "home")
     home.create()
     home.config.write_text("# secret: in the settings\n")
     Repository.create(home.path, shipped(), ADA)
     warm(home.path)
+    warm(home.path)
     return another(home, files)
 
 
-def another(home: Home, files: Mapping[str, str]) -> Candidate:
+def another(home: Home, files: Mapping[str, str]) -> GateScene:
     """The same home's next candidate."""
     repository = Repository(home.path)
     for name, text in files.items():
@@ -35,16 +43,15 @@ def another(home: Home, files: Mapping[str, str]) -> Candidate:
         file.write_text(text) if text else file.unlink()
     repository.commit_staging("made for a test", ADA)
     commit = repository.candidate("made for a test", ADA) if files else repository.head()
-    path = RevisionStore(home.path).ensure(commit)
-    return Candidate(home, Revision(commit, str(path)), "", code_checks(home), not_loaded, not_replayed)
+    return GateScene(home, repository.ensure(commit))
 
 
-def not_loaded(revision: Revision) -> Loaded:
-    raise PulseError("this gate is not the subject")
+def passed(gate: str, scene: GateScene) -> str:
+    """What a gate says of a candidate."""
+    return GATES[gate](workflow_context(scene.home), Candidate(scene.revision))
 
 
-def not_replayed(candidate: Candidate) -> str:
-    raise PulseError("nor is this one")
+compiles, types, loads, tests = (partial(passed, gate) for gate in ("compiles", "types", "loads", "tests"))
 
 
 def contents(folder: Path) -> Mapping[str, bytes]:

@@ -10,29 +10,32 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.app.engine.change_summary import MOST, changes_in_words
+from pulse_core.app.engine.effect_diff import WishedEffect
+from pulse_core.app.engine.replay import Replay
 from pulse_core.model.moment import iso
 from pulse_core.ports import Revision
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import PATIENT, WISHING, new_home, save
 from tests.integration.rule_host.rule_host_engines import rule
-from upulse_cli.engine.changes import MOST, in_words
-from upulse_cli.engine.replaying import Replay
-from upulse_cli.engine.wishes import Wished
 
 OFTEN = f'[daemon]\ntick_ms = 200\n{PATIENT}repeat = "1s"\n{ALLOW}'
 OTHER = WISHING.replace("wishing", "other").replace("my:wish", "my:other")
 
 
-def replay(*wishes: Wished, ticks: int = 7, **defined: str) -> Replay:
+def replay(*wishes: WishedEffect, ticks: int = 7, **defined: str) -> Replay:
     return Replay(Revision("c", "/nowhere"), ticks, list(wishes), defined=defined)
 
 
-def wish(tick: int, rule: str = "night", reason: str = "it is late") -> Wished:
-    return Wished(f"my:{rule}", tick, iso(tick * 10_000_000), rule, "notify", reason)
+def wish(tick: int, rule: str = "night", reason: str = "it is late") -> WishedEffect:
+    return WishedEffect(f"my:{rule}", tick, iso(tick * 10_000_000), rule, "notify", reason)
 
 
 def test_nothing_changes_in_one_line() -> None:
-    assert in_words(replay(wish(1), a="x:1"), replay(wish(1), a="y:2", ticks=1)) == "1 tick: nothing changes"
+    assert (
+        changes_in_words(replay(wish(1), a="x:1"), replay(wish(1), a="y:2", ticks=1))
+        == "1 tick: nothing changes"
+    )
 
 
 def test_each_rule_has_its_count_its_times_and_examples() -> None:
@@ -40,7 +43,7 @@ def test_each_rule_has_its_count_its_times_and_examples() -> None:
     new = replay(
         wish(3), *(wish(tick, "day", "it is\nday") for tick in (4, 5, 6)), night="x", day="rules/day.py:1"
     )
-    assert in_words(old, new).splitlines() == [
+    assert changes_in_words(old, new).splitlines() == [
         "7 ticks: 3 wished anew, 1 wished no more",
         "new rules: day",
         "rules gone: old",
@@ -55,7 +58,7 @@ def test_each_rule_has_its_count_its_times_and_examples() -> None:
 def test_however_much_is_different_it_can_be_recorded() -> None:
     many = [wish(number, f"rule-{number % 90}" * 5, "x" * 5_000) for number in range(2_000)]
     defined = {f"rule-{number}": "" for number in range(500)}
-    words = in_words(replay(), replace(replay(*many), defined=defined))
+    words = changes_in_words(replay(), replace(replay(*many), defined=defined))
     assert len(words) < 2_000
     assert words.endswith("upulse replay tells all")
     assert words.count("+ ") >= 3

@@ -4,13 +4,14 @@ from pathlib import Path
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
+from pulse_core.app.engine.dev_reports import ActionFailed, DevRemark, RulesLoaded, SampleTaken, TickSeen
+from pulse_core.app.engine.dev_session import once
+from pulse_core.app.engine.staging_actions import StagingActions
 from pulse_core.model.kinds import Effect
-from tests.integration.engine.engine_home import Ear, author, new_home, save
+from tests.integration.engine.engine_home import Ear, author, new_home, save, tried
 from tests.integration.rule_host.rule_host_engines import written
-from upulse_cli.engine.dev_news import Began, Broke, Remark, Seen, Sensed
-from upulse_cli.engine.own_hands import OwnHands
-from upulse_cli.engine.trial import Trial, once
 from upulse_cli.views.dev import Lines, spelled
+from upulse_cli.wiring.workflow import workflow_context
 
 HANDS = '''
 import asyncio
@@ -76,8 +77,8 @@ async def test_what_staging_senses_is_shown_and_seen_by_its_rules(tmp_path: Path
     home = new_home(tmp_path / "home")
     sensing(home.path)
     async with author(home) as ear:
-        assert (await ear.next(Began)).loaded.watchers == ("heat",)
-        sensed = await ear.next(Sensed)
+        assert (await ear.next(RulesLoaded)).loaded.watchers == ("heat",)
+        sensed = await ear.next(SampleTaken)
         assert (sensed.watcher, sensed.sample.key, dict(sensed.sample.data)) == (
             "heat",
             "heat",
@@ -85,7 +86,7 @@ async def test_what_staging_senses_is_shown_and_seen_by_its_rules(tmp_path: Path
         )
         assert list(Lines().of(sensed)) == ['sample    heat: {"degrees": 60}']
         assert spelled(sensed)["data"] == {"degrees": 60}
-        seen = await ear.next(Seen, lambda seen: seen.layers[0].notes == ("felt [60]",))
+        seen = await ear.next(TickSeen, lambda seen: seen.layers[0].notes == ("felt [60]",))
         assert seen.is_again
 
 
@@ -93,7 +94,7 @@ async def test_a_watcher_that_fails_is_told_with_its_line(tmp_path: Path) -> Non
     home = new_home(tmp_path / "home")
     sensing(home.path, "return 1 / 0")
     async with author(home) as ear:
-        broke = await ear.next(Broke)
+        broke = await ear.next(ActionFailed)
         assert broke.fault.whose == "watcher:heat"
         assert "ZeroDivisionError" in broke.fault.message
         assert "hands.py:" in broke.fault.message
@@ -104,25 +105,26 @@ async def test_a_watcher_that_is_taken_out_is_not_asked_any_more(tmp_path: Path)
     home = new_home(tmp_path / "home")
     sensing(home.path)
     async with author(home) as ear:
-        await ear.next(Sensed)
+        await ear.next(SampleTaken)
         save(home, WARM)
-        began = await ear.next(Began, lambda began: not began.loaded.watchers)
+        began = await ear.next(RulesLoaded, lambda began: not began.loaded.watchers)
         assert began.loaded.rules == ("warm",)
-        await ear.next(Seen, lambda seen: not seen.is_again and seen.layers[0].notes == ("felt []",))
+        await ear.next(TickSeen, lambda seen: not seen.is_again and seen.layers[0].notes == ("felt []",))
 
 
 async def test_once_says_whom_it_does_not_ask(tmp_path: Path) -> None:
     home = new_home(tmp_path / "home")
     sensing(home.path)
     ear = Ear()
-    assert await once(Trial(Home(home.path), str(home.path / "staging"), ear.hear))
-    assert (await ear.next(Remark, lambda remark: "heat" in remark.words)).words == "not asked now: heat"
+    assert await once(tried(home.path, ear))
+    assert (await ear.next(DevRemark, lambda remark: "heat" in remark.words)).words == "not asked now: heat"
 
 
 async def test_what_only_staging_can_do_is_done_here_and_said(tmp_path: Path) -> None:
     home = new_home(tmp_path / "home")
     sensing(home.path)
-    hands = OwnHands(Home(home.path), SystemClock(), lambda news: None)
+    engine = workflow_context(Home(home.path))
+    hands = StagingActions(engine.action_hosts, SystemClock(), lambda report: None)
     try:
         await hands.load(str(home.path / "staging"))
         assert set(hands.executors) == {"cool"}
@@ -153,8 +155,8 @@ async def test_a_wish_that_would_be_refused_says_why_before_anybody_promotes_it(
         home.path / "staging", WISHES, engine, hands=HANDS.replace("BODY", 'return Reading({"degrees": 60})')
     )
     async with author(home) as ear:
-        await ear.next(Sensed)
-        seen = await ear.next(Seen)
+        await ear.next(SampleTaken)
+        seen = await ear.next(TickSeen)
         restart, dance, cool = seen.wishes
         assert (restart.state, dance.state, cool.state) == ("refused", "refused", "new")
         assert "process: Field required" in restart.why

@@ -4,9 +4,9 @@ import re
 import sqlite3
 from pathlib import Path
 
+from pulse_core.app.engine.dev_reports import DevRemark, LoadRefused, RulesLoaded, TickSeen
 from tests.integration.engine.engine_home import CALM, WISHING, author, new_home, save, spoil
 from tests.integration.rule_host.rule_host_engines import place_of, rule
-from upulse_cli.engine.dev_news import Began, Refused, Remark, Seen
 
 QUICK = '[watch]\nsystem_interval = "100ms"\n'
 FAILING = rule("return 1 / 0  # here", "failing")
@@ -15,12 +15,12 @@ FAILING = rule("return 1 / 0  # here", "failing")
 async def test_a_save_is_live_at_once_and_says_what_it_wishes(tmp_path: Path) -> None:
     home = new_home(tmp_path / "home")
     async with author(home) as ear:
-        assert (await ear.next(Began)).loaded.rules == ("calm",)
+        assert (await ear.next(RulesLoaded)).loaded.rules == ("calm",)
         save(home, WISHING)
-        began = await ear.next(Began)
+        began = await ear.next(RulesLoaded)
         assert began.loaded.rules == ("wishing",)
         assert "rules/own.py" in began.files
-        seen = await ear.next(Seen)
+        seen = await ear.next(TickSeen)
         assert seen.is_again
         (wish,) = seen.wishes
         assert (wish.effect.key, wish.effect.rule, wish.effect.reason) == ("my:wish", "wishing", "it is time")
@@ -32,12 +32,12 @@ async def test_rules_that_do_not_load_are_refused_with_their_line_and_the_old_on
 ) -> None:
     home = new_home(tmp_path / "home", WISHING, QUICK)
     async with author(home) as ear:
-        await ear.next(Began)
+        await ear.next(RulesLoaded)
         spoil(home)
-        refused = await ear.next(Refused)
+        refused = await ear.next(LoadRefused)
         assert "rules/own.py:2" in refused.words
         assert refused.goes_on
-        seen = await ear.next(Seen, lambda seen: not seen.is_again)
+        seen = await ear.next(TickSeen, lambda seen: not seen.is_again)
         assert [layer.rule for layer in seen.layers] == ["wishing"]
 
 
@@ -45,15 +45,15 @@ async def test_rules_that_never_loaded_are_live_as_soon_as_they_are_mended(tmp_p
     home = new_home(tmp_path / "home")
     spoil(home)
     async with author(home) as ear:
-        assert not (await ear.next(Refused)).goes_on
+        assert not (await ear.next(LoadRefused)).goes_on
         save(home, CALM)
-        assert (await ear.next(Began)).loaded.rules == ("calm",)
+        assert (await ear.next(RulesLoaded)).loaded.rules == ("calm",)
 
 
 async def test_an_error_names_its_rule_and_line(tmp_path: Path) -> None:
     home = new_home(tmp_path / "home", FAILING)
     async with author(home) as ear:
-        (fault,) = (await ear.next(Seen)).faults
+        (fault,) = (await ear.next(TickSeen)).faults
         assert fault.whose == "rule:failing"
         assert "ZeroDivisionError" in fault.message
         assert place_of(FAILING) in fault.message
@@ -63,8 +63,8 @@ async def test_what_makes_a_replay_differ_is_told_at_the_save_and_when_it_is_cal
     source = rule("time.time()  # here\nreturn await inner(prev, curr)", "late", before="import time")
     home = new_home(tmp_path / "home", source)
     async with author(home) as ear:
-        await ear.next(Began)
-        seen = await ear.next(Seen)
+        await ear.next(RulesLoaded)
+        seen = await ear.next(TickSeen)
         assert [place_of(source) in words for words in seen.warnings] == [True]
         assert not seen.faults
 
@@ -73,24 +73,24 @@ async def test_rules_that_end_their_host_are_tried_again_at_the_next_tick(tmp_pa
     source = rule("os._exit(3)", "leaving", before="import os")
     home = new_home(tmp_path / "home", source, QUICK)
     async with author(home) as ear:
-        await ear.next(Began)
-        (fault,) = (await ear.next(Seen)).faults
+        await ear.next(RulesLoaded)
+        (fault,) = (await ear.next(TickSeen)).faults
         assert "rule:leaving" in fault.whose
         assert "status 3" in fault.message
-        await ear.next(Began)
+        await ear.next(RulesLoaded)
         save(home, CALM)
-        await ear.next(Began, lambda began: began.loaded.rules == ("calm",))
-        assert not (await ear.next(Seen)).faults
+        await ear.next(RulesLoaded, lambda began: began.loaded.rules == ("calm",))
+        assert not (await ear.next(TickSeen)).faults
 
 
 async def test_rules_that_take_for_ever_to_load_hold_up_nobody(tmp_path: Path) -> None:
     home = new_home(tmp_path / "home", CALM, QUICK)
     async with author(home) as ear:
-        await ear.next(Began)
+        await ear.next(RulesLoaded)
         save(home, f"while True:\n    pass\n{CALM}")
         for _ in range(3):
-            assert (await ear.next(Seen, lambda seen: not seen.is_again)).layers
-        refused = await ear.next(Refused)
+            assert (await ear.next(TickSeen, lambda seen: not seen.is_again)).layers
+        refused = await ear.next(LoadRefused)
         assert "too long" in refused.words
         assert "rules/own.py" in refused.words
 
@@ -99,9 +99,9 @@ async def test_alone_it_senses_the_machine_and_records_nothing(tmp_path: Path) -
     home = new_home(tmp_path / "home", WISHING, QUICK)
     before = {path.name for path in home.path.iterdir()}
     async with author(home) as ear:
-        assert "no daemon runs" in (await ear.next(Remark)).words
-        first = await ear.next(Seen, lambda seen: not seen.is_again)
-        second = await ear.next(Seen)
+        assert "no daemon runs" in (await ear.next(DevRemark)).words
+        first = await ear.next(TickSeen, lambda seen: not seen.is_again)
+        second = await ear.next(TickSeen)
         assert second.snapshot.tick == first.snapshot.tick + 1
         window = second.snapshot.window("system-resource")
         assert window.last is not None

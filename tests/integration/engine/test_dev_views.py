@@ -5,28 +5,36 @@ from typing import Any
 
 from rich.console import Console
 
+from pulse_core.app.engine.dev_reports import (
+    DevRemark,
+    DevReport,
+    LoadRefused,
+    RulesLoaded,
+    TickSeen,
+    TriedEffect,
+    seen_by,
+)
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports import EngineFault, FoldResult, Loaded
 from tests.integration.rule_host.rule_host_engines import at
-from upulse_cli.engine.dev_news import Began, News, Refused, Remark, Seen, Wish, seen_by
 from upulse_cli.views.dev import Lines
 from upulse_cli.views.dev_screen import Standing
 
-WISH = Wish(
+WISH = TriedEffect(
     Effect(action="notify", key="my:wish", params={"title": "x"}, rule="own", reason="it is time"), "new"
 )
 LAYER = LayerOutcome("own", "added", ("a note",), 1_500)
 FAULT = EngineFault("rule:own", "ValueError: no (rules/own.py:3)")
-BEGAN = Began(Loaded(rules=("own",)), (), 0.12)
+BEGAN = RulesLoaded(Loaded(rules=("own",)), (), 0.12)
 
 
-def seen(tick: int, **more: Any) -> Seen:
-    return Seen(at(tick), (LAYER,), (WISH,), (), (), 0.002, False)._replace(**more)
+def seen(tick: int, **more: Any) -> TickSeen:
+    return TickSeen(at(tick), (LAYER,), (WISH,), (), (), 0.002, False)._replace(**more)
 
 
-def kinds(lines: Lines, news: News) -> list[str]:
+def kinds(lines: Lines, news: DevReport) -> list[str]:
     return [line.split()[0] for line in lines.of(news)]
 
 
@@ -62,10 +70,10 @@ def drawn(standing: Standing) -> str:
 def test_the_screen_shows_what_is_loaded_what_is_wished_and_what_is_wrong() -> None:
     standing = Standing("/home/staging")
     for news in (
-        Remark("beside the daemon"),
+        DevRemark("beside the daemon"),
         BEGAN,
         seen(7, faults=(FAULT,)),
-        Refused("no (own.py:1)", (), True),
+        LoadRefused("no (own.py:1)", (), True),
     ):
         standing.take(news)
     page = drawn(standing)

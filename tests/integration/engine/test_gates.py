@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
+from pulse_core.app.engine.candidate_checks import GATES, chosen_gates
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.code_checks import GateFailed
 from tests.integration.cli.cli_home import CliHome
+from tests.integration.engine import gate_scene as gates
 from tests.integration.engine.engine_home import new_home, save
 from tests.integration.engine.gate_scene import another, candidate
-from upulse_cli.engine import gates
 
 UNTYPED = "def twice(x):\n    return x * 2\n"
 WRONG = "ONE: int = 'one'\n"
@@ -140,12 +141,12 @@ def test_a_file_that_no_parser_can_bear_fails_the_first_gate(home: Home, written
 
 
 def test_one_gate_at_least_is_left_to_pass() -> None:
-    assert list(gates.chosen((), {"types": "why"})) == list(gates.GATES)
-    assert list(gates.chosen(("loads",), {"types": "why"})) == ["loads"]
+    assert list(chosen_gates((), {"types": "why"})) == list(GATES)
+    assert list(chosen_gates(("loads",), {"types": "why"})) == ["loads"]
     with pytest.raises(PulseError, match="'types' can't be both asked for and skipped"):
-        gates.chosen(("types", "loads"), {"types": "why"})
+        chosen_gates(("types", "loads"), {"types": "why"})
     with pytest.raises(PulseError, match="no gate would be left"):
-        gates.chosen((), dict.fromkeys(gates.GATES, "why"))
+        chosen_gates((), dict.fromkeys(GATES, "why"))
 
 
 def test_a_promote_past_all_gates_is_refused_and_a_no_is_told_to_scripts(tmp_path: Path) -> None:

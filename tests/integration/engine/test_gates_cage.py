@@ -16,8 +16,8 @@ import pytest
 from pulse_adapters.sandbox import tool_sandbox
 from pulse_adapters.workers import process_tree
 from pulse_core.ports.code_checks import GateFailed
+from tests.integration.engine import gate_scene as gates
 from tests.integration.engine.gate_scene import another, candidate, contents
-from upulse_cli.engine import gates
 
 SPACE = """
 import ctypes, mmap, os, resource, shutil, signal, socket, subprocess, sys, threading
@@ -300,10 +300,11 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
 from pulse_adapters.workers.seccomp_filter import ALLOW, ENOSYS, begin, put, when
 from pulse_adapters.config.home import Home
-from upulse_cli.wiring.engine import code_checks
+from upulse_cli.wiring.workflow import code_checks
+from upulse_cli.wiring.home import home_context
 
 put([*begin({platform.machine()!r}), *when(444, [ENOSYS]), ALLOW])  # it knows no Landlock now
-print(code_checks(Home(Path({str(tried.home.path)!r}))).tests({tried.revision.path!r}))
+print(code_checks(home_context(Home(Path({str(tried.home.path)!r})))).tests({tried.revision.path!r}))
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60

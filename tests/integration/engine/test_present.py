@@ -9,14 +9,15 @@ import pytest
 from pulse_adapters.config.home import Home
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.rule_host.standby import StandbyHosts
+from pulse_core.app.engine.candidate_checks import no_history
+from pulse_core.app.engine.live_snapshots import DaemonTicks
+from pulse_core.app.engine.recorded_ticks import RecordedTicks
 from pulse_core.ports import Revision
 from pulse_core.projections import Snapshot
 from tests.integration.cli.cli_home import CliHome, sleeper
 from tests.integration.engine.engine_home import CALM, new_home
 from tests.integration.rule_host.rule_host_engines import at, written
-from upulse_cli.engine.past import Past
-from upulse_cli.engine.present import Beside
-from upulse_cli.engine.trying import no_history
+from upulse_cli.wiring.home import home_context
 
 LIVELY = '[daemon]\ntick_ms = 100\n[watch]\nsystem_interval = "150ms"\n' + sleeper("demo", 8_641)
 
@@ -33,7 +34,7 @@ def served(tmp_path: Path) -> Iterator[CliHome]:
 
 async def seen(home: Home, count: int) -> dict[int, Snapshot]:
     """The next ticks, by number."""
-    beside, found = Beside(home), {}
+    beside, found = DaemonTicks(home_context(home)), {}
     try:
         async with asyncio.timeout(30):
             async for then in beside.ticks():
@@ -49,7 +50,7 @@ async def test_a_live_tick_is_the_one_that_a_replay_sees(served: CliHome) -> Non
     home = Home(served.path)
     found = await seen(home, 15)
     assert sorted(found) == list(range(min(found), min(found) + 15))
-    with Past(home, 0) as past:
+    with RecordedTicks(home_context(home), 0) as past:
         replayed = {then.snapshot.tick: then.snapshot for then in past.ticks() if then.snapshot.tick in found}
     assert replayed == found
     assert any(len(snapshot.window("system-resource").samples) > 1 for snapshot in found.values())

@@ -14,9 +14,8 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from tests.integration.cli.cli_home import CliHome, eventually
 from tests.integration.engine.dying import STEPS
-from tests.integration.engine.engine_home import CALM, new_home, save
+from tests.integration.engine.engine_home import CALM, engine_of, new_home, save
 from tests.long_form import sample
-from upulse_cli.engine.asking import engine_of
 
 ONE_GATE = ("--gate", "compiles", "-m", "other rules")
 FASTER = CALM.replace("calm", "calmer")

@@ -12,13 +12,14 @@ import pytest
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.app.engine.recorded_ticks import RecordedTicks
 from pulse_core.model.tick import NOBODY, TickRecord
 from pulse_core.model.vitals import MINUTE_US
 from pulse_core.projections import Snapshot
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import PATIENT, new_home
 from tests.integration.rule_host.rule_host_engines import written
-from upulse_cli.engine.past import Past
+from upulse_cli.wiring.home import home_context
 
 CONFIG = f"""
 [daemon]
@@ -166,7 +167,7 @@ def test_a_replay_of_what_was_in_force_says_exactly_what_was_emitted(served: Cli
 
 def seen_at(home: CliHome, ticks: Collection[int]) -> dict[int, Snapshot]:
     """What the rules saw at these ticks."""
-    with Past(Home(home.path), 0) as past:
+    with RecordedTicks(home_context(Home(home.path)), 0) as past:
         return {then.snapshot.tick: then.snapshot for then in past.ticks() if then.snapshot.tick in ticks}
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.files.shadow_log import FileShadowLog, older, shadow_lines
+from pulse_core.app.engine.shadow import shadow_differences
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import CALM, PATIENT, WISHING, new_home, save, spoil
 from tests.integration.rule_host.rule_host_engines import rule
-from upulse_cli.engine import shadow
-from upulse_cli.engine.diary import Diary, lines, older
+from upulse_cli.wiring import shadow
 
 OFTEN = f'[daemon]\ntick_ms = 200\n{PATIENT}repeat = "1s"\n{ALLOW}'
 LEAVING = rule(
@@ -176,12 +177,12 @@ def test_without_a_daemon_there_is_nothing_to_shadow(tmp_path: Path) -> None:
 
 
 def test_a_diary_is_two_files_at_most_and_knows_how_its_shadow_began(tmp_path: Path) -> None:
-    diary = Diary(tmp_path, largest=2_000)
+    diary = FileShadowLog(tmp_path, largest=2_000)
     diary.begin(revision="first")
     diary.begin(revision="second")
     for tick in range(100):
         diary.write("wish", tick=tick)
-    said = list(lines(tmp_path))
+    said = list(shadow_lines(tmp_path))
     assert said[0]["revision"] == "second"
     assert said[-1]["tick"] == 99
     assert sorted(path.name for path in tmp_path.iterdir()) == ["shadow.jsonl", "shadow.jsonl.1"]
@@ -189,12 +190,12 @@ def test_a_diary_is_two_files_at_most_and_knows_how_its_shadow_began(tmp_path: P
 
 
 def test_a_line_that_was_broken_off_is_passed_over(tmp_path: Path) -> None:
-    diary = Diary(tmp_path)
+    diary = FileShadowLog(tmp_path)
     diary.begin(revision="first")
     with diary.path.open("a") as file:
         file.write('{"what": "wi\n')
     diary.write("wish", tick=1)
-    assert [line["what"] for line in lines(tmp_path)] == ["begun", "wish"]
+    assert [line["what"] for line in shadow_lines(tmp_path)] == ["begun", "wish"]
     assert not older(diary.path).exists()
 
 
@@ -205,5 +206,5 @@ def wish(key: str, tick: int, second: int) -> dict[str, Any]:
 def test_wishes_of_one_key_near_each_other_are_the_same() -> None:
     theirs = [wish("a", 1, 0), wish("a", 30, 30), wish("b", 1, 0)]
     ours = [wish("a", 2, 1), wish("a", 40, 40), wish("c", 1, 0)]
-    found = [(one["only"], one["key"], one["tick"]) for one in shadow.differences(theirs, ours)]
+    found = [(one["only"], one["key"], one["tick"]) for one in shadow_differences(theirs, ours)]
     assert found == [("shadow", "b", 1), ("main", "c", 1), ("shadow", "a", 30), ("main", "a", 40)]

@@ -15,7 +15,8 @@ from pulse_adapters.engine_user.reach import READABLE, barrier
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad
 from tests.engine_user import ROOT_ALONE, throwaway
-from upulse_cli.wiring.engine import rule_hosts
+from upulse_cli.wiring.engine import run_as
+from upulse_cli.wiring.home import home_context
 
 pytestmark = ROOT_ALONE
 
@@ -68,4 +69,4 @@ def test_the_owner_of_the_home_is_no_user_for_its_engine(account: Account, home:
 def test_settings_that_are_refused_let_no_rule_run_as_root(home: Home) -> None:
     home.config.write_text("[engine]\nuser = 7\n")
     with pytest.raises(CannotLoad, match=r"engine\.user"):
-        rule_hosts(home).run_as()
+        run_as(home, lambda: home_context(home).settings().settings)

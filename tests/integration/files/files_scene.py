@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.files import archive, clean_program
-from pulse_adapters.files.errand import Watch
+from pulse_adapters.files.worker import Watch
+from pulse_adapters.workers.framing import LARGEST_REPLY, Frames, encode
+from tests.processes import as_worker
 
 LATER = 4_000_000_000
 """Seconds since the epoch: nobody has touched a file of that time long ago."""
@@ -78,10 +80,11 @@ def program(
     name: str, order: Mapping[str, Any], *around: str, python: str = sys.executable
 ) -> Mapping[str, Any]:
     """The answer of a program of the room, run as a child, perhaps by another program around it."""
-    argv = [*around, python, "-m", f"pulse_adapters.files.{name}", json.dumps(order)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd="/")
+    argv = [*around, python, "-m", f"pulse_adapters.files.{name}"]
+    done = subprocess.run(as_worker(*argv), input=encode(order), capture_output=True, timeout=60, cwd="/")
     assert done.returncode == 0, done.stderr
-    answer: Mapping[str, Any] = json.loads(done.stdout)
+    (reply,) = map(json.loads, Frames(LARGEST_REPLY).take(done.stdout))
+    answer: Mapping[str, Any] = reply.get("answer", reply)
     return answer
 
 

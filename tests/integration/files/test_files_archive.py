@@ -1,6 +1,5 @@
 """Archiving on real files: nothing is deleted that does not stand in an archive, byte for byte."""
 
-import json
 import os
 import signal
 import stat
@@ -19,10 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pulse_adapters.files import archive, archiver, tarball
-from pulse_adapters.files.errand import CannotGo, Watch
 from pulse_adapters.files.in_use import InUse
 from pulse_adapters.files.safe_directory import enter
 from pulse_adapters.files.sessions import SessionReader, delete
+from pulse_adapters.files.worker import CannotGo, Watch
+from pulse_adapters.workers.framing import encode
 from tests.integration.files.files_scene import (
     LATER,
     archive_order,
@@ -36,7 +36,7 @@ from tests.integration.files.files_scene import (
     use_up_small_numbers,
 )
 from tests.long_form import sample
-from tests.processes import child_of_test
+from tests.processes import as_worker, child_of_test
 
 only_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount, and be somebody else")
 
@@ -381,7 +381,7 @@ def killed_at(name: str, order: Mapping[str, Any]) -> None:
     call, _, nth = name.partition("#")
     code = f"""
 import os, signal, sys
-from pulse_adapters.files import archive, errand
+from pulse_adapters.files import archive, worker
 real, left = os.{call}, [{nth or 1}]
 def deadly(*args, **more):
     left[0] -= 1
@@ -389,9 +389,11 @@ def deadly(*args, **more):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(*args, **more)
 os.{call} = deadly
-errand.run(archive.work, idle=True)
+worker.run(archive.work, idle=True)
 """
-    done = subprocess.run([sys.executable, "-c", code, json.dumps(order)], capture_output=True, timeout=60)
+    done = subprocess.run(
+        as_worker(sys.executable, "-c", code), input=encode(order), capture_output=True, timeout=60
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from pulse_adapters.files import clean_program
 from pulse_adapters.files.cleaner import DEEPEST, SHOWN
-from pulse_adapters.files.errand import EVERY, Watch
 from pulse_adapters.files.in_use import MountDevices, in_use
 from pulse_adapters.files.ledger import LARGEST, WAITING, Ledger
 from pulse_adapters.files.safe_directory import mount_of
+from pulse_adapters.files.worker import EVERY, Watch
 from tests.integration.files.files_scene import (
     LATER,
     as_nobody,

@@ -4,19 +4,20 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from pulse_adapters.files import child
+from pulse_adapters.files import worker_client
 from pulse_adapters.files.archive_sessions import ArchiveSessions
 from pulse_adapters.files.clean_paths import CleanPaths
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.workers.environment import passed_on
 from pulse_adapters.workers.proc import carries, living
+from pulse_adapters.workers.worker import Program
 from pulse_core.actions.files import ArchiveParams, CleanParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
@@ -26,12 +27,7 @@ from pulse_core.ports import Result, Safety
 from pulse_core.settings import Settings
 from tests.integration.files.files_scene import EFFECT, archives, grow, ledger, left
 
-
-@pytest.fixture
-async def spawner() -> AsyncIterator[Spawner]:
-    spawner = Spawner()
-    yield spawner
-    spawner.close()
+SIDE = "from pulse_adapters.workers import child_side; child_side"
 
 
 def resources(**chosen: Any) -> Settings:
@@ -47,11 +43,9 @@ def wished(action: str, id_: str = EFFECT) -> tuple[Effect, Event]:
 class Cleaning:
     """The executor on these settings; `decide` changes them."""
 
-    def __init__(self, spawner: Spawner, place: Path, settings: Settings) -> None:
+    def __init__(self, place: Path, settings: Settings) -> None:
         self.settings = settings
-        self.executor = CleanPaths(
-            lambda: self.settings, spawner, place / "logs" / "cleaned.jsonl", place / "pulse"
-        )
+        self.executor = CleanPaths(lambda: self.settings, place / "logs" / "cleaned.jsonl", place / "pulse")
 
     async def do(self, **params: Any) -> Result:
         chosen = CleanParams.model_validate(params)
@@ -61,8 +55,8 @@ class Cleaning:
 
 
 @pytest.fixture
-def cleaning(spawner: Spawner, tmp_path: Path) -> Callable[..., Cleaning]:
-    return lambda **chosen: Cleaning(spawner, tmp_path, resources(**chosen))
+def cleaning(tmp_path: Path) -> Callable[..., Cleaning]:
+    return lambda **chosen: Cleaning(tmp_path, resources(**chosen))
 
 
 async def test_what_the_settings_name_is_cleaned_by_a_child(
@@ -91,9 +85,8 @@ async def test_a_tilde_is_the_home_of_the_user(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "ada"))
     grow(tmp_path, "ada/.cache/agent/a")
-    executor = Cleaning(spawner := Spawner(), tmp_path, resources(clean=["~/.cache/agent"], clean_age="0s"))
+    executor = Cleaning(tmp_path, resources(clean=["~/.cache/agent"], clean_age="0s"))
     assert (await executor.do(roots=["~/.cache/agent"])).data["files"] == 1
-    spawner.close()
 
 
 async def test_a_dry_run_tells_what_would_go(cleaning: Callable[..., Cleaning], tmp_path: Path) -> None:
@@ -204,10 +197,10 @@ def test_broken_params_are_refused(params: dict[str, Any]) -> None:
         CleanParams.model_validate(params)
 
 
-def test_both_may_be_done_while_the_log_takes_nothing(spawner: Spawner, tmp_path: Path) -> None:
+def test_both_may_be_done_while_the_log_takes_nothing(tmp_path: Path) -> None:
     settings = resources(clean=["/x"])
-    cleaning = CleanPaths(lambda: settings, spawner, tmp_path, tmp_path)
-    archiving = ArchiveSessions(lambda: settings, spawner, tmp_path, tmp_path)
+    cleaning = CleanPaths(lambda: settings, tmp_path, tmp_path)
+    archiving = ArchiveSessions(lambda: settings, tmp_path, tmp_path)
     assert cleaning.policy(CleanParams()).safety is Safety.IDEMPOTENT
     assert archiving.policy(ArchiveParams()).safety is Safety.VERIFY_FIRST
 
@@ -216,10 +209,10 @@ def test_both_may_be_done_while_the_log_takes_nothing(spawner: Spawner, tmp_path
 
 
 @pytest.fixture
-def archiver(spawner: Spawner, tmp_path: Path) -> Callable[..., ArchiveSessions]:
+def archiver(tmp_path: Path) -> Callable[..., ArchiveSessions]:
     def made(**sessions: Any) -> ArchiveSessions:
         settings = resources(sessions={"root": str(tmp_path / "sessions"), "keep": "0s", **sessions})
-        return ArchiveSessions(lambda: settings, spawner, tmp_path / "archive", tmp_path / "pulse")
+        return ArchiveSessions(lambda: settings, tmp_path / "archive", tmp_path / "pulse")
 
     return made
 
@@ -249,9 +242,9 @@ async def test_the_settings_say_which_where_and_how_long(
     assert left(tmp_path / "else" / "where") == set(result.data["archives"])
 
 
-def test_without_sessions_there_is_nothing_to_archive(spawner: Spawner, tmp_path: Path) -> None:
+def test_without_sessions_there_is_nothing_to_archive(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="name them as sessions"):
-        ArchiveSessions(Settings, spawner, tmp_path, tmp_path).check(ArchiveParams())
+        ArchiveSessions(Settings, tmp_path, tmp_path).check(ArchiveParams())
 
 
 async def test_what_cannot_be_archived_fails_in_words(
@@ -317,27 +310,20 @@ async def test_the_event_loop_goes_on_meanwhile(
 # Children that misbehave
 
 
-class Broken:
-    """Runs another program than it was asked to."""
-
-    def __init__(self, spawner: Spawner, code: str) -> None:
-        self._spawner, self._code = spawner, code
-
-    async def run(
-        self, argv: list[str], *, timeout: float, cwd: str | None = None, marker: str = ""
-    ) -> child.Ran:
-        return await self._spawner.run([sys.executable, "-c", self._code], timeout=timeout, marker=marker)
-
-
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("raise RuntimeError('oh')", "clean_program ended with exit 1: .*RuntimeError: oh"),
-        ("", "it said nothing"),
-        ("print('[]')", r"clean_program said \[\]"),
-        ('print(\'{"error": "no luck"}\')', "^no luck$"),
+        ("raise RuntimeError('oh')", "clean_program ended with status 1: .*RuntimeError: oh"),
+        ("", "clean_program ended with status 0"),
+        ("import os; os.write(3, bytes(4)); input()", "clean_program said what is no JSON"),
+        (f"{SIDE}.answer_once(lambda order: [])", "a list of 0 instead of an object"),
+        (f"{SIDE}.send({{'error': 'no luck'}})", "^no luck$"),
     ],
 )
-async def test_a_child_that_fails_is_a_failure_in_words(spawner: Spawner, code: str, words: str) -> None:
+async def test_a_child_that_fails_is_a_failure_in_words(
+    code: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Program((sys.executable, "-c", code), passed_on())
+    monkeypatch.setattr(worker_client, "module", lambda *_, **__: broken)
     with pytest.raises(PulseError, match=words):
-        await child.ask(Broken(spawner, code), "clean_program", {}, seconds=10, marker=EFFECT)
+        await worker_client.ask("clean_program", {}, seconds=10, effect=EFFECT)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.rule_host.host import ChildRuleHost, RecordedInput
+from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
+from pulse_core.ports import RecordedInput
 from pulse_core.projections import Snapshot
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import (

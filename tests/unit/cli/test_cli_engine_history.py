@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from upulse_cli.engine.history import is_of_engine
+from pulse_core.app.engine.history import is_of_engine
 
 TURN = {"commit": "abc"}
 

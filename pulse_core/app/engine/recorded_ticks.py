@@ -1,30 +1,31 @@
-"""The ticks that were recorded, as the snapshots that the rules saw then."""
+"""The ticks that were recorded, as the snapshots that the rules saw then.
 
+A snapshot is put together again: the state is folded from the log up to the tick's row, and the windows are moved on
+with the samples up to those that the tick names. Samples are rolled up after a while; of older ticks only those that
+emitted effects are known, whose snapshots were kept whole.
+"""
+
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from pulse_adapters.config.home import Home
-from pulse_adapters.sqlite.event_reader import SqliteEventReader
-from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
-from pulse_core.app.state import foldable, in_batches, settings_for, state_at
+from pulse_core.app.context import HomeContext
+from pulse_core.app.state import foldable, history_after, settings_for, state_at
 from pulse_core.composition import FOLD
-from pulse_core.model.errors import PulseError
+from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Event
-from pulse_core.model.moment import iso
+from pulse_core.model.moment import Moment, iso
 from pulse_core.model.text import count
 from pulse_core.model.tick import NOBODY, TickRecord
-from pulse_core.model.vitals import WINDOW_US, Window
-from pulse_core.ports.readers import EventQuery
+from pulse_core.model.vitals import WINDOW_US, Sample, Window
+from pulse_core.ports.readers import EventQuery, ObjectReader
 from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
-from upulse_cli.engine.kept import kept_windows
-from upulse_cli.engine.senses import Senses
-from upulse_cli.wiring.home import home_context
 
 
-class Then(NamedTuple):
+class RecordedTick(NamedTuple):
     """A recorded tick: what the rules saw, what was new in the log, and the keys of the effects that came of it.
 
     engine: as in the tick's record, by the log's word where the record does not say; layers: the rules that were
@@ -43,27 +44,27 @@ class Then(NamedTuple):
         return bool(self.engine) or not self.snapshot.engine.commit
 
 
-class Past:
+class RecordedTicks:
     """Recorded ticks later than a moment (UTC microseconds). `with` opens the files; `ticks` may be asked once.
 
     The settings are today's: of earlier ones the log keeps only the digest. caveats: what is not as it was.
     """
 
-    def __init__(self, home: Home, since: int) -> None:
+    def __init__(self, home: HomeContext, since: int) -> None:
         self.home, self.since = home, since
         self.caveats: list[str] = []
         self._open = ExitStack()
 
-    def __enter__(self) -> "Past":
-        self._log = self._open.enter_context(SqliteEventReader(self.home.path))
-        self._vitals = self._open.enter_context(SqliteVitalsReader(self.home.path))
+    def __enter__(self) -> "RecordedTicks":
+        self._log = self._open.enter_context(self.home.events())
+        self._vitals = self._open.enter_context(self.home.vitals())
         self.rows = self._vitals.ticks_since(self.since)
         if not self.rows:
             raise PulseError(
                 f"no tick was recorded since {iso(self.since)}; vitals are kept for [watch] keep"
             )
-        self.facts = state_at(home_context(self.home), self._log, self.rows[0].head.seq)
-        self.settings, faults = settings_for(home_context(self.home), self.facts)
+        self.state = state_at(self.home, self._log, self.rows[0].head.seq)
+        self.settings, faults = settings_for(self.home, self.state)
         self.reach = self._vitals.oldest_sample() or self.rows[-1].moment.at + 1
         self.caveats += [f"the settings are faulty: {fault}" for fault in faults[:1]]
         self.caveats += self._of_settings() + self._of_reach() + self._of_revisions()
@@ -102,7 +103,7 @@ class Past:
         words = ", then ".join(f"{commit[:12]} ({count(ticks, 'tick')})" for commit, ticks in asked.items())
         return [f"in force were {words}; --against recorded tells what they really did"]
 
-    def of_what_is_not_said(self) -> list[str]:
+    def unnamed_revisions(self) -> list[str]:
         """What is to be said to whom it matters which revision was asked."""
         unsaid = [row.moment.at for row in self.rows if row.engine is None]
         if not unsaid:
@@ -115,7 +116,7 @@ class Past:
     def first(self) -> Snapshot:
         """What was seen at the first of the ticks, less its newest samples."""
         row = self.rows[0]
-        return snapshot(row, self.settings, {}, self.facts)
+        return snapshot(row, self.settings, {}, self.state)
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -129,31 +130,30 @@ class Past:
 
     async def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
         """All events after a row, in batches: what authors' projections remember of the time before."""
-        with SqliteEventReader(self.home.path) as log:
-            for batch in in_batches(log.events(EventQuery(since_seq=seq))):
-                yield [foldable(row) for row in batch]
+        async for batch in history_after(self.home, seq):
+            yield batch
 
-    def ticks(self) -> Iterator[Then]:
+    def ticks(self) -> Iterator[RecordedTick]:
         """Each tick in turn."""
-        log, state = News(self._log.events(EventQuery(since_seq=self.facts.seq))), self.facts
-        senses = self._senses()
+        log, state = EventCursor(self._log.events(EventQuery(since_seq=self.state.seq))), self.state
+        windows_at = self._sample_windows()
         for row in self.rows:
             news = log.upto(row.head.seq)
             state = FOLD(state, news, row.head.seq) if news else state
-            windows = senses.at(row) if not self._is_coarse(row) else self._kept(row)
+            windows = windows_at.at(row) if not self._is_coarse(row) else self._kept(row)
             asked = state.engine.commit if row.engine is None else row.engine
             layers = frozenset(layer.rule for layer in row.layers)
-            yield Then(snapshot(row, self.settings, windows, state), news, row.effects, asked, layers)
+            yield RecordedTick(snapshot(row, self.settings, windows, state), news, row.effects, asked, layers)
 
     def _kept(self, row: TickRecord) -> dict[str, Window]:
-        return kept_windows(self.home.objects, row.snapshot) or {}
+        return kept_windows(self.home.objects(), row.snapshot) or {}
 
-    def _senses(self) -> Senses:
+    def _sample_windows(self) -> "SampleWindows":
         """The samples from the first tick on of which there are any left."""
         first = next((row for row in self.rows if not self._is_coarse(row)), self.rows[-1])
         begin = first.moment.at - WINDOW_US
         before = [row for row in self._vitals.samples(first.samples) if row.moment.at <= begin]
-        return Senses(iter(self._vitals.between(begin, self.rows[-1].moment.at)), before)
+        return SampleWindows(iter(self._vitals.between(begin, self.rows[-1].moment.at)), before)
 
 
 def snapshot(row: TickRecord, settings: Settings, windows: Mapping[str, Window], state: State) -> Snapshot:
@@ -161,7 +161,7 @@ def snapshot(row: TickRecord, settings: Settings, windows: Mapping[str, Window],
     return Snapshot(row.tick, row.moment, settings, windows, state)
 
 
-class News:
+class EventCursor:
     """Events that are taken row by row."""
 
     def __init__(self, rows: Iterator[Event]) -> None:
@@ -175,3 +175,48 @@ class News:
             found.append(foldable(row))
             self._next = next(self._rows, None)
         return found
+
+
+class SampleWindows:
+    """Windows that move on with the samples. before: older ones that windows still held, of senses that speak seldom."""
+
+    def __init__(self, rows: Iterator[Sample], before: Sequence[Sample] = ()) -> None:
+        self._rows = rows
+        self._next = next(rows, None)
+        self._windows: dict[str, Window] = {}
+        for row in before:
+            self._windows[row.key] = Window((row,))
+
+    def at(self, tick: TickRecord) -> dict[str, Window]:
+        """The windows that this tick saw: of the senses that it names, up to the newest samples that it names."""
+        windows = self._upto(max(tick.samples, default=0))
+        named = set(tick.samples)
+        gone = [key for key, window in windows.items() if not window.last or window.last.id not in named]
+        if gone:  # a start remembers no more than a minute, and an engine's own watchers go with their commit
+            windows = self._windows = {key: one for key, one in windows.items() if key not in gone}
+        return windows
+
+    def _upto(self, id_: int) -> dict[str, Window]:
+        if not (self._next and self._next.id <= id_):
+            return self._windows
+        moved = dict(self._windows)
+        while (row := self._next) and row.id <= id_:
+            moved[row.key] = moved.get(row.key, Window()).plus(row)
+            self._next = next(self._rows, None)
+        self._windows = moved
+        return moved
+
+
+def kept_windows(objects: ObjectReader, name: str | None) -> dict[str, Window] | None:
+    """The windows in a kept snapshot; None if it was not kept, or is not what was kept."""
+    try:
+        blob = objects.read(name) if name else None
+        if blob is None:
+            return None
+        windows: dict[str, list[tuple[int, list[object], dict[str, object]]]] = json.loads(blob)["windows"]
+        return {
+            key: Window(tuple(Sample(id_, key, Moment(*moment), data) for id_, moment, data in rows))  # type: ignore[arg-type]
+            for key, rows in windows.items()
+        }
+    except (Damaged, OSError, ValueError, KeyError, TypeError):
+        return None

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 from pydantic import BaseModel, ValidationError
 
-from pulse_adapters.config.home import Home
+from pulse_core.app.engine.context import Windows
+from pulse_core.app.engine.dev_reports import ActionFailed, SampleTaken
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
@@ -14,6 +15,7 @@ from pulse_core.model.payload import encode
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports import (
     ActionHost,
+    ActionHosts,
     CannotLoad,
     Clock,
     EngineFault,
@@ -22,8 +24,6 @@ from pulse_core.ports import (
     Revision,
     Watcher,
 )
-from upulse_cli.engine.dev_news import Broke, Sensed
-from upulse_cli.wiring.engine import hands_hosts
 
 MEMORY = 512
 """MiB that what is tried may have."""
@@ -31,15 +31,15 @@ RETRY = 5.0
 """Seconds after which a watcher that failed is asked again."""
 
 
-Tell = Callable[[Sensed | Broke], None]
+TellActions = Callable[[SampleTaken | ActionFailed], None]
 
 
-class OwnHands:
+class StagingActions:
     """Runs a tree's watchers, and keeps its executors at hand. tell: hears of samples and faults."""
 
-    def __init__(self, home: Home, clock: Clock, tell: Tell) -> None:
+    def __init__(self, hosts: Callable[[Windows], ActionHosts], clock: Clock, tell: TellActions) -> None:
         self._clock, self._tell = clock, tell
-        self._hosts = hands_hosts(home, clock, lambda: self.windows)
+        self._hosts = hosts(lambda: self.windows)
         self._hands: ActionHost | None = None
         self._watching: list[asyncio.Task[None]] = []
         self.windows: dict[str, Window] = {}
@@ -72,7 +72,7 @@ class OwnHands:
         return None
 
     def _failed(self, fault: EngineFault) -> None:
-        self._tell(Broke(fault))
+        self._tell(ActionFailed(fault))
 
     async def _watch(self, watcher: Watcher) -> None:
         """Ask it again and again, for ever."""
@@ -94,7 +94,7 @@ class OwnHands:
         number = window.last.id + 1 if window.last else 1
         sample = Sample(number, watcher.key, self._clock.now(), reading.data)
         self.windows[watcher.key] = window = window.plus(sample)
-        self._tell(Sensed(watcher.name, sample, number == 1 or watcher.should_wake(window)))
+        self._tell(SampleTaken(watcher.name, sample, number == 1 or watcher.should_wake(window)))
         return True
 
     async def execute(self, effect: Effect) -> str:

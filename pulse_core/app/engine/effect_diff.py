@@ -1,11 +1,11 @@
-"""Wishes of the engine's rules: as a replay finds them, as the log tells them, and where two accounts differ."""
+"""Effects of the engine's rules: as a replay finds them, as the log tells them, and where two accounts differ."""
 
 import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pulse_adapters.config.home import Home
-from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.app.context import HomeContext
+from pulse_core.app.engine.recorded_ticks import RecordedTick
 from pulse_core.app.explain import run_at_once
 from pulse_core.app.status import DAEMON
 from pulse_core.composition import WHOLE
@@ -15,11 +15,10 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import Snapshot
 from pulse_core.rules import compose
-from upulse_cli.engine.past import Then
 
 
-class Wished(NamedTuple):
-    """The beginning of a wish: it may have been repeated tick after tick, and counts as one."""
+class WishedEffect(NamedTuple):
+    """The beginning of a wish for an effect: it may have been repeated tick after tick, and counts as one."""
 
     key: str
     tick: int
@@ -29,17 +28,19 @@ class Wished(NamedTuple):
     reason: str
 
 
-class Difference(NamedTuple):
+class EffectDifference(NamedTuple):
     """A wish that only one of two accounts has, `old` or `new`."""
 
     only: str
-    wish: Wished
+    wish: WishedEffect
 
 
-def wished(effect: Effect, then: Then) -> Wished:
+def wished(effect: Effect, tick: RecordedTick) -> WishedEffect:
     """The wish as it is shown."""
-    snapshot = then.snapshot
-    return Wished(effect.key, snapshot.tick, iso(snapshot.now.at), effect.rule, effect.action, effect.reason)
+    snapshot = tick.snapshot
+    return WishedEffect(
+        effect.key, snapshot.tick, iso(snapshot.now.at), effect.rule, effect.action, effect.reason
+    )
 
 
 def through_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequence[Effect]:
@@ -52,9 +53,9 @@ def through_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequen
     return tuple(effect for effect in whole.effects if not effect.survival)
 
 
-def emitted(home: Home, at: int, first: int, last: int) -> Iterator[Wished]:
+def emitted(home: HomeContext, at: int, first: int, last: int) -> Iterator[WishedEffect]:
     """What the engine's rules wished in these ticks and was recorded, later than a moment, as the log tells it."""
-    with SqliteEventReader(home.path) as log:
+    with home.events() as log:
         for row in log.events(EventQuery(since_at=at, kinds=(Effect.kind,))):
             try:
                 data = json.loads(row.data)
@@ -63,12 +64,12 @@ def emitted(home: Home, at: int, first: int, last: int) -> Iterator[Wished]:
             tick, rule = data.get("tick") or 0, data.get("rule")
             if row.actor == DAEMON and first <= tick <= last and rule and not data.get("survival"):
                 said = (str(data.get(name, "")) for name in ("rule", "action", "reason"))
-                yield Wished(str(data.get("key", row.subject)), tick, iso(row.at), *said)
+                yield WishedEffect(str(data.get("key", row.subject)), tick, iso(row.at), *said)
 
 
-def differences(old: Sequence[Wished], new: Sequence[Wished]) -> Sequence[Difference]:
+def differences(old: Sequence[WishedEffect], new: Sequence[WishedEffect]) -> Sequence[EffectDifference]:
     """What the new account has and the old one has not, and the other way round, by time."""
     before, after = {(one.key, one.tick) for one in old}, {(one.key, one.tick) for one in new}
-    gone = [Difference("old", one) for one in old if (one.key, one.tick) not in after]
-    come = [Difference("new", one) for one in new if (one.key, one.tick) not in before]
+    gone = [EffectDifference("old", one) for one in old if (one.key, one.tick) not in after]
+    come = [EffectDifference("new", one) for one in new if (one.key, one.tick) not in before]
     return sorted((*gone, *come), key=lambda one: one.wish.tick)

@@ -6,13 +6,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Protocol
 
-from pulse_adapters.config.home import Home
-from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.ipc.lock import holder
-from pulse_adapters.sqlite.event_reader import SqliteEventReader
-from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.app.context import HomeContext
+from pulse_core.app.engine.recorded_ticks import RecordedTick, snapshot
 from pulse_core.app.snapshots import current_snapshot
-from pulse_core.app.state import current_state, foldable, in_batches, settings_for, state_at
+from pulse_core.app.state import current_state, foldable, history_after, settings_for, state_at
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.tick import TickRecord
@@ -21,8 +18,6 @@ from pulse_core.ports import Watcher
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
-from upulse_cli.engine.past import Then, snapshot
-from upulse_cli.wiring.home import home_context
 
 LOOK = 0.1
 """Seconds between two looks for a new tick; the daemon writes them down once a second, and at once if one wished."""
@@ -31,7 +26,7 @@ SELDOM = 1.0
 AT_ONCE = 100
 
 
-class Present(Protocol):
+class LiveSnapshots(Protocol):
     """Snapshots as they come. first: the one that a host begins with; words: where they come from."""
 
     words: str
@@ -41,7 +36,7 @@ class Present(Protocol):
         """All events after a row, in batches."""
         ...
 
-    def ticks(self) -> AsyncIterator[Then]:
+    def ticks(self) -> AsyncIterator[RecordedTick]:
         """Each snapshot later than `first`, with what is new in the log; ends when there will be no more."""
         ...
 
@@ -50,24 +45,15 @@ class Present(Protocol):
         ...
 
 
-async def history_of(home: Home, seq: int) -> AsyncIterator[Sequence[Event]]:
-    """All events after a row, in batches; none where there is no log yet."""
-    if not home.events.exists():
-        return
-    with SqliteEventReader(home.path) as log:
-        for batch in in_batches(log.events(EventQuery(since_seq=seq))):
-            yield [foldable(row) for row in batch]
-
-
-class Beside:
+class DaemonTicks:
     """The ticks that a daemon records, read beside it. is_patient: goes on when the daemon ends, for the next one."""
 
-    def __init__(self, home: Home, is_patient: bool = False) -> None:
+    def __init__(self, home: HomeContext, is_patient: bool = False) -> None:
         self.home, self.is_patient = home, is_patient
         self.words = "beside the daemon, on its ticks"
         self._open = ExitStack()
-        self._log = self._open.enter_context(SqliteEventReader(home.path))
-        self._vitals = self._open.enter_context(SqliteVitalsReader(home.path))
+        self._log = self._open.enter_context(home.events())
+        self._vitals = self._open.enter_context(home.vitals())
         self._state, self._number = State(), 0
         self._settings, self._digest = Settings(), ""
         self._windows: dict[str, Window] = {}
@@ -80,9 +66,9 @@ class Beside:
 
     def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
         """All events after a row, in batches."""
-        return history_of(self.home, seq)
+        return history_after(self.home, seq)
 
-    async def ticks(self) -> AsyncIterator[Then]:
+    async def ticks(self) -> AsyncIterator[RecordedTick]:
         """Each recorded tick, soon after it was."""
         while True:
             count = 0
@@ -91,7 +77,7 @@ class Beside:
                     break  # it has seen what is not recorded yet
                 count += 1
                 yield self._then(row)
-            if not count and not self.is_patient and holder(self.home.lock) is None:
+            if not count and not self.is_patient and self.home.daemon.lock_holder() is None:
                 return
             if count < AT_ONCE:
                 await asyncio.sleep(SELDOM if self.is_patient else LOOK)
@@ -99,21 +85,21 @@ class Beside:
     def _begun(self) -> Snapshot:
         """The last tick, so that a host has something to fold at once; what is known now if there was none."""
         if not (rows := self._vitals.ticks(1)):
-            first = replace(current_snapshot(home_context(self.home)).snapshot, tick=0)
+            first = replace(current_snapshot(self.home).snapshot, tick=0)
             self._state, self._settings, self._windows = first.state, first.settings, dict(first.windows)
             return first
-        self._state = state_at(home_context(self.home), self._log, rows[0].head.seq)
+        self._state = state_at(self.home, self._log, rows[0].head.seq)
         return self._then(rows[0]).snapshot
 
-    def _then(self, row: TickRecord) -> Then:
+    def _then(self, row: TickRecord) -> RecordedTick:
         news = self._news(row.head.seq)
         self._number = row.tick
         self._state = FOLD(self._state, news, row.head.seq) if news else self._state
         if row.settings != self._digest:
             self._digest = row.settings
-            self._settings = settings_for(home_context(self.home), self._state)[0]
+            self._settings = settings_for(self.home, self._state).settings
         self._sense(row)
-        return Then(snapshot(row, self._settings, self._windows, self._state), news, row.effects)
+        return RecordedTick(snapshot(row, self._settings, self._windows, self._state), news, row.effects)
 
     def _news(self, upto: int) -> list[Event]:
         if upto <= self._state.seq:
@@ -131,36 +117,34 @@ class Beside:
         self._windows, self._sample = moved, upto
 
 
-class Alone:
+class MachineSamples:
     """This machine's vital signs, sampled here and held in memory; nothing is recorded, and no process is looked for.
 
     Ends when a daemon has begun.
     """
 
-    def __init__(self, home: Home, sense: Watcher) -> None:
+    def __init__(self, home: HomeContext, sense: Watcher) -> None:
         self.home, self.sense = home, sense
         self.words = "alone on this machine's vital signs: no daemon runs"
-        self._clock = SystemClock()
-        facts = current_state(home_context(home))
-        self.first = self._last = Snapshot(
-            0, self._clock.now(), settings_for(home_context(home), facts)[0], {}, facts
-        )
+        state = current_state(home)
+        settings = settings_for(home, state).settings
+        self.first = self._last = Snapshot(0, home.clock.now(), settings, {}, state)
 
     @classmethod
-    async def begun(cls, home: Home, sense: Watcher) -> "Alone":
+    async def begun(cls, home: HomeContext, sense: Watcher) -> "MachineSamples":
         """One that has sensed the machine once."""
-        alone = cls(home, sense)
-        alone.first = (await alone.sensed()).snapshot
-        return alone
+        begun = cls(home, sense)
+        begun.first = (await begun.sensed()).snapshot
+        return begun
 
     def close(self) -> None:
         """Nothing is open."""
 
     def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
         """All events after a row, in batches."""
-        return history_of(self.home, seq)
+        return history_after(self.home, seq)
 
-    async def ticks(self) -> AsyncIterator[Then]:
+    async def ticks(self) -> AsyncIterator[RecordedTick]:
         """A snapshot after each sample."""
         while await self._rested():
             yield await self.sensed()
@@ -170,18 +154,18 @@ class Alone:
         now = asyncio.get_running_loop().time
         until = now() + self.sense.interval
         while now() < until:
-            if holder(self.home.lock):
+            if self.home.daemon.lock_holder():
                 return False
             await asyncio.sleep(LOOK)
         return True
 
-    async def sensed(self) -> Then:
+    async def sensed(self) -> RecordedTick:
         """A snapshot with one sample more."""
-        reading, now, last = await self.sense.collect(), self._clock.now(), self._last
+        reading, now, last = await self.sense.collect(), self.home.clock.now(), self._last
         window = last.window(self.sense.key)
         sample = Sample(window.last.id + 1 if window.last else 1, self.sense.key, now, reading.data)
         windows: Mapping[str, Window] = {self.sense.key: window.plus(sample)}
         news = [event async for batch in self.history(last.state.seq) for event in batch]
         state = FOLD(last.state, news) if news else last.state
         self._last = Snapshot(last.tick + 1, now, last.settings, windows, state)
-        return Then(self._last, news, ())
+        return RecordedTick(self._last, news, ())

@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
+from pulse_core.app.engine.effect_diff import through_survival
 from pulse_core.composition import complaint
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.vitals import Sample
 from pulse_core.ports import EngineFault, FoldResult, Loaded
 from pulse_core.projections import Snapshot
-from upulse_cli.engine.wishes import through_survival
 
 DETERMINISM = "determinism"
 """Whose a fault is that only makes a replay differ."""
 
 
-class Began(NamedTuple):
+class RulesLoaded(NamedTuple):
     """Rules are live. took: seconds since the save was noticed."""
 
     loaded: Loaded
@@ -26,7 +26,7 @@ class Began(NamedTuple):
     took: float
 
 
-class Refused(NamedTuple):
+class LoadRefused(NamedTuple):
     """What is saved can't be loaded; the rules before it go on, if there were any."""
 
     words: str
@@ -34,7 +34,7 @@ class Refused(NamedTuple):
     goes_on: bool
 
 
-class Wish(NamedTuple):
+class TriedEffect(NamedTuple):
     """An effect, and what would become of it: `new`, `open` (its key is open already), `held` by survival, or `refused`.
 
     why: it would be refused.
@@ -45,25 +45,25 @@ class Wish(NamedTuple):
     why: str = ""
 
 
-class Seen(NamedTuple):
+class TickSeen(NamedTuple):
     """What the rules made of a snapshot. layers: outermost first; is_again: they saw it before, as it was saved."""
 
     snapshot: Snapshot
     layers: Sequence[LayerOutcome]
-    wishes: Sequence[Wish]
+    wishes: Sequence[TriedEffect]
     faults: Sequence[EngineFault]
     warnings: Sequence[str]
     took: float
     is_again: bool
 
 
-class Remark(NamedTuple):
+class DevRemark(NamedTuple):
     """Anything else that a person should know."""
 
     words: str
 
 
-class Sensed(NamedTuple):
+class SampleTaken(NamedTuple):
     """A watcher of staging brought a sample. wakes: whether it is worth a tick at once, as the first one is."""
 
     watcher: str
@@ -71,14 +71,14 @@ class Sensed(NamedTuple):
     wakes: bool
 
 
-class Broke(NamedTuple):
+class ActionFailed(NamedTuple):
     """A watcher or an executor of staging failed."""
 
     fault: EngineFault
 
 
-News = Began | Refused | Seen | Sensed | Broke | Remark
-Tell = Callable[[News], None]
+DevReport = RulesLoaded | LoadRefused | TickSeen | SampleTaken | ActionFailed | DevRemark
+Tell = Callable[[DevReport], None]
 
 
 def seen_by(
@@ -88,17 +88,19 @@ def seen_by(
     took: float,
     is_again: bool,
     own: Mapping[str, type[BaseModel]] = MappingProxyType({}),
-) -> Seen:
+) -> TickSeen:
     """What rules said, as it is told. own: params of the tree's own executors."""
     effects, open_ = insight.verdict.effects, curr.effects.keys
     passed = {effect.key for effect in through_survival(prev, curr, insight.verdict)} if effects else ()
 
-    def wish(effect: Effect) -> Wish:
+    def wish(effect: Effect) -> TriedEffect:
         if why := complaint(effect, own):
-            return Wish(effect, "refused", why)
-        return Wish(effect, "held" if effect.key not in passed else "open" if effect.key in open_ else "new")
+            return TriedEffect(effect, "refused", why)
+        return TriedEffect(
+            effect, "held" if effect.key not in passed else "open" if effect.key in open_ else "new"
+        )
 
-    return Seen(
+    return TickSeen(
         curr,
         insight.layers[::-1],
         [wish(effect) for effect in effects],

@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pulse_adapters.config.home import Home
-from pulse_adapters.git.repository import Repository
-from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.app.engine.context import WorkflowContext
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
@@ -22,10 +20,10 @@ KINDS = (*TURNS, ErrorReported.kind, RuleQuarantined.kind, EngineLoaded.kind)
 Told = Mapping[str, Any]
 
 
-def turns(home: Home, limit: int) -> Sequence[Told]:
+def turns(engine: WorkflowContext, limit: int) -> Sequence[Told]:
     """The newest promotes and rollbacks with what happened until the next one, newest first."""
     found: list[dict[str, Any]] = []
-    with SqliteEventReader(home.path) as log:
+    with engine.home.events() as log:
         for event in map(Event.spelled, log.events(EventQuery(kinds=KINDS))):
             if event["kind"] in TURNS:
                 found.append(begun(event))
@@ -73,11 +71,11 @@ def is_of_engine(turn: Mapping[str, Any], event: Told) -> bool:
     return str(event["subject"]).startswith(("rule:", "projection:", "engine"))
 
 
-def turn(home: Home, word: str) -> Told:
+def turn(engine: WorkflowContext, word: str) -> Told:
     """One turn with its files' difference; raises PulseError if that commit was never in force."""
-    repository = Repository(home.path)
+    repository = engine.repository
     commit = repository.resolve(word)
-    for one in turns(home, 1_000_000):
+    for one in turns(engine, 1_000_000):
         if one["commit"] == commit:
             before = one["previous"]
             return {**one, "diff": repository.diff(before, commit) if before else ""}

@@ -11,8 +11,6 @@ from typing import Any
 from pulse_core.model.moment import iso
 
 NAME = "shadow.jsonl"
-LOCK = "shadow"
-"""In the home's run/: held by the shadow for as long as it lives."""
 LARGEST = 10 * 1024 * 1024
 """Bytes after which a new file is begun; one older file is kept."""
 
@@ -22,8 +20,11 @@ FILES = (NAME, f"{NAME}.1")
 Line = Mapping[str, Any]
 
 
-class Diary:
-    """Written by the shadow alone. A file that is begun anew repeats what the shadow said when it began."""
+class FileShadowLog:
+    """Implements `ShadowLog`; written by the shadow alone.
+
+    A file that is begun anew repeats what the shadow said when it began.
+    """
 
     def __init__(self, home: Path, largest: int = LARGEST) -> None:
         self.path, self.largest = home / NAME, largest
@@ -31,6 +32,7 @@ class Diary:
 
     def begin(self, **said: Any) -> None:
         """A shadow begins."""
+        said = {"pid": os.getpid(), **said}
         self.write("begun", **said)
         self._begun = _line("begun", {**said, "again": True})
 
@@ -48,7 +50,7 @@ class Diary:
             file.write(line)
 
 
-def lines(home: Path) -> Iterator[Line]:
+def shadow_lines(home: Path) -> Iterator[Line]:
     """What the last shadow wrote, from its beginning on as far as it is kept; one that is garbled is passed over."""
     found: list[Line] = []
     for path in (older(home / NAME), home / NAME):

@@ -1,23 +1,27 @@
-"""What each child of this room does first and last: be modest, end when nobody waits any more, answer in one line."""
+"""What each child of this room does first and last: be modest, end when nobody waits any more, answer once."""
 
-import json
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
+
+from pulse_adapters.workers import child_side
+from pulse_core.model.errors import PulseError
 
 EVERY = 64
 """Calls of `Watch.beat` between two real looks."""
 
 
-class CannotGo(Exception):
-    """Why the errand can't be done, in words for people."""
+class CannotGo(PulseError):
+    """Why the order can't be carried out, in words for people."""
 
 
-class OutOfTime(Exception):
+class OutOfTime(PulseError):
     """Nobody waits any more, or not much longer."""
+
+    def __init__(self) -> None:
+        super().__init__("it took too long")
 
 
 class Watch:
@@ -35,17 +39,15 @@ class Watch:
             raise OutOfTime
 
 
-def run(work: Callable[[Mapping[str, Any], Watch], Mapping[str, Any]], *, idle: bool) -> None:
-    """Do the errand that the first argument describes; `idle`: only when nobody else needs the disk."""
-    order = json.loads(sys.argv[1])
-    be_modest(idle)
-    try:
-        answer = work(order, Watch(order["seconds"]))
-    except CannotGo as error:
-        answer = {"error": str(error)}
-    except OutOfTime:
-        answer = {"error": "it took too long"}
-    print(json.dumps(answer))
+def run(work: Callable[[Mapping[str, Any], Watch], Mapping[str, Any]], *, idle: bool) -> NoReturn:
+    """Do the one order and answer with what comes of it; `idle`: only when nobody else needs the disk."""
+
+    def done(order: Mapping[str, Any]) -> Mapping[str, Any]:
+        os.chdir("/")
+        be_modest(idle)
+        return work(order, Watch(order["seconds"]))
+
+    child_side.answer_once(done)
 
 
 def be_modest(idle: bool) -> None:

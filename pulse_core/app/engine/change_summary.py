@@ -4,16 +4,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pulse_core.app.engine.effect_diff import EffectDifference, WishedEffect, differences
+from pulse_core.app.engine.replay import Replay
 from pulse_core.model.text import count, one_line
-from upulse_cli.engine.replaying import Replay
-from upulse_cli.engine.wishes import Difference, Wished, differences
 
 MOST = 1_900
 """Characters; a recorded text is cut a little later."""
 EXAMPLES, WORDS = 2, 110
 
 
-def in_words(old: Replay, new: Replay) -> str:
+def changes_in_words(old: Replay, new: Replay) -> str:
     """One line for the whole; which rules came, went or were edited; then rule by rule what is wished, with examples."""
     found = differences(old.wishes, new.wishes)
     lines = [
@@ -24,7 +24,7 @@ def in_words(old: Replay, new: Replay) -> str:
     return "\n".join(bounded(lines))
 
 
-def summary(found: Sequence[Difference]) -> str:
+def summary(found: Sequence[EffectDifference]) -> str:
     """All differences in a few words."""
     come = sum(one.only == "new" for one in found)
     gone = len(found) - come
@@ -53,9 +53,9 @@ def source_of(replay: Replay, name: str) -> bytes:
         return b""
 
 
-def blocks(found: Sequence[Difference]) -> Iterator[Sequence[str]]:
+def blocks(found: Sequence[EffectDifference]) -> Iterator[Sequence[str]]:
     """Rule by rule, who has most of it first: how often something is wished, from when to when, and a few examples."""
-    groups: dict[tuple[str, str], list[Wished]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[WishedEffect]] = defaultdict(list)
     for one in found:
         groups[one.wish.rule, one.only].append(one.wish)
     for (rule, only), wishes in sorted(groups.items(), key=lambda group: -len(group[1])):

@@ -1,0 +1,29 @@
+"""Runs what goes on until a person ends it."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+
+def run_until_ended(work: Coroutine[Any, Any, Any], quits: bool = False) -> None:
+    """Run it until it is told to end: by SIGTERM, or by q if `quits`. Ctrl-C leaves as a KeyboardInterrupt."""
+
+    async def main() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        loop.add_signal_handler(signal.SIGTERM, task.cancel)
+        if quits:
+            loop.add_reader(sys.stdin, lambda: _pressed() and task.cancel())
+        await work
+
+    with suppress(asyncio.CancelledError):
+        asyncio.run(main())
+
+
+def _pressed() -> bool:
+    """Whether the key was q, or the terminal is gone."""
+    return os.read(sys.stdin.fileno(), 1) in (b"q", b"Q", b"")

@@ -1,0 +1,51 @@
+"""What a session of `upulse dev` needs of this machine."""
+
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from os.path import relpath
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.host.system import Before, SystemResource
+from pulse_core.app.context import HomeContext
+from pulse_core.app.engine.dev_session import DevTarget, DevTools, by_daemon, staging_path
+from pulse_core.app.state import current_state, settings_for
+from pulse_core.daemon import CurrentSettings
+from pulse_core.model.vitals import Window
+from pulse_core.ports import Watcher
+from pulse_core.record.view import View
+from upulse_cli.wiring.acting import hands
+from upulse_cli.wiring.workflow import workflow_context
+
+
+def dev_target(home: Home, *, does_execute: bool) -> DevTarget:
+    """Staging of this home, tried. does_execute: by the daemon; raises PulseError if none runs."""
+    engine = workflow_context(home, is_live=True)
+    execute = by_daemon(engine) if does_execute else None
+    tools = DevTools(saves, partial(system_sense_of, engine.home))
+    return DevTarget(engine, tools, staging_path(engine), lambda report: None, execute)
+
+
+@contextmanager
+def system_sense_of(context: HomeContext) -> Iterator[Watcher]:
+    """The sense of this machine's vital signs, as a daemon has it."""
+    state = current_state(context)
+    current_settings, view = CurrentSettings(lambda: settings_for(context, state).settings), View(state)
+    acting = hands(context.layout, current_settings, view)
+    before = Before(view, lambda: Window())
+    try:
+        yield SystemResource(current_settings, lambda: 0.0, acting.spawner, acting.consumers, before)
+    finally:
+        acting.close()
+
+
+async def saves(path: str) -> AsyncIterator[Collection[str]]:
+    """The files that were saved, from the tree on, each time that some were."""
+    from watchfiles import DefaultFilter, awatch  # costs 60 ms
+
+    async for changes in awatch(path, watch_filter=DefaultFilter(), debounce=50, step=10):
+        yield _beneath(path, (changed for _, changed in changes))
+
+
+def _beneath(path: str, files: Iterable[str]) -> Collection[str]:
+    return sorted({relpath(file, path) for file in files})
