@@ -1,10 +1,13 @@
 """The executor `collect`: a bundle of what is known at this moment, for whoever looks into it later."""
 
-import json
-from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
-from pulse_adapters.host.outputs import last_words
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.workers.conversation import ask
+from pulse_adapters.workers.environment import EFFECT_MARK, passed_on
+from pulse_adapters.workers.framing import WorkerFault
+from pulse_adapters.workers.messages import Seq
+from pulse_adapters.workers.worker import module
 from pulse_core.actions.commands import COLLECT, CollectParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -14,16 +17,24 @@ from pulse_core.ports import Policy, Result, Safety
 TIMEOUT_S = 120.0
 
 
+class WrittenBundle(NamedTuple):
+    """What its child says of a bundle: where it lies, how large it is, and what could not be read."""
+
+    path: str
+    bytes: Seq
+    missing: tuple[str, ...] = ()
+
+
 class Collect:
     """Has a child process write the bundle, since reading everything takes its time.
 
-    command: from the effect's id and the reason to the argv of that child, which prints what it wrote as JSON.
+    program: the module of that child, which is sent the home, the bundle's name, and what it is for.
     """
 
     action, params = COLLECT.name, CollectParams
 
-    def __init__(self, spawner: Spawner, command: Callable[[str, str], Sequence[str]]) -> None:
-        self._spawner, self._command = spawner, command
+    def __init__(self, program: str, home: Path) -> None:
+        self._program, self._home = program, home
 
     def policy(self, params: CollectParams) -> Policy:
         """Again after a crash: it takes the place of the unfinished one."""
@@ -34,14 +45,13 @@ class Collect:
 
     async def execute(self, effect: Effect, params: CollectParams, event: Event) -> Result:
         """Write the bundle; the result says where it lies, how large it is, and what could not be read."""
-        argv = self._command(event.id, params.why or effect.reason)
-        outcome = await self._spawner.run(argv, timeout=TIMEOUT_S, marker=event.id)
-        if outcome.exit != 0:
-            raise PulseError(f"no bundle was written: {last_words(outcome.output) or outcome.exit}")
+        order = {"home": str(self._home), "name": event.id, "why": params.why or effect.reason}
+        program = module(self._program, env={**passed_on(), EFFECT_MARK: event.id})
         try:
-            return Result(json.loads(outcome.output.splitlines()[-1]))
-        except (ValueError, IndexError) as error:
-            raise PulseError(f"the bundle's writer said no sense: {last_words(outcome.output)}") from error
+            written = await ask(program, order, WrittenBundle, seconds=TIMEOUT_S)
+        except WorkerFault as fault:
+            raise PulseError(f"no bundle was written: its process {fault}") from None
+        return Result({**written._asdict(), "missing": list(written.missing)})
 
     async def verify(self, effect: Effect, params: CollectParams, event: Event) -> Result | None:
         """Never asked: it is collected again."""

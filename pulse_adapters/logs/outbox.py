@@ -1,17 +1,37 @@
 """What is on its way to the daemon: lines that come together go together, and of a storm little more than its size."""
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from pulse_adapters.logs.line_filter import LinePattern, sift, told
-from pulse_adapters.logs.rate_limit import RateLimit
 
+MINUTE = 60.0
 GAP = 0.02
 """Seconds between two messages with lines: each wakes the daemon."""
 COUNTED_EVERY = 10.0
 """Seconds between two messages that only count."""
 
 Send = Callable[[Mapping[str, Any]], None]
+
+
+class RateLimit:
+    """Grants up to `limit` lines in any sixty seconds; time is told in seconds and never goes back."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._spent: deque[tuple[float, int]] = deque()
+        self._sum = 0
+
+    def take(self, lines: int, now: float) -> int:
+        """How many of these lines may be told now."""
+        while self._spent and now - self._spent[0][0] >= MINUTE:
+            self._sum -= self._spent.popleft()[1]
+        granted = min(lines, self.limit - self._sum)
+        if granted:
+            self._spent.append((now, granted))
+            self._sum += granted
+        return granted
 
 
 class OutboxSource(Protocol):

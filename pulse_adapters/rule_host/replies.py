@@ -78,7 +78,13 @@ def units_of(reply: Reply) -> Sequence[EngineFault]:
 def kinds_of(reply: Reply) -> Mapping[str, frozenset[str] | None]:
     """The kinds of events that each own projection wants, None for all."""
     kinds = {name: _row(one, 2)[1] for name, one in _table(reply, "projections").items()}
-    return {name: None if wanted is None else frozenset(map(_text, wanted)) for name, wanted in kinds.items()}
+    return {name: None if wanted is None else _kinds(wanted) for name, wanted in kinds.items()}
+
+
+def _kinds(wanted: Any) -> frozenset[str]:
+    if not isinstance(wanted, list):
+        raise ValueError("kinds that are no list")
+    return frozenset(map(_text, wanted))
 
 
 def roots_of(reply: Reply) -> Mapping[str, str]:
@@ -140,6 +146,6 @@ def _text(one: Any) -> str:
 
 
 def _number(one: Any) -> int:
-    if not isinstance(one, int) or isinstance(one, bool):
-        raise ValueError("something else than a number")
+    if not isinstance(one, int) or isinstance(one, bool) or not -(2**63) <= one < 2**63:
+        raise ValueError("something else than a number of 64 bits")
     return one

@@ -1,6 +1,5 @@
 """What acts on this machine: the executors, and the processes that they hold."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -66,23 +65,8 @@ def hands(
         RunCommand(current_settings, spawner),
         CleanPaths(current_settings, home.outputs / "cleaned.jsonl", home.path),
         ArchiveSessions(current_settings, home.path / "archive", home.path),
-        Collect(spawner, lambda name, why: bundling(home, name, why)),
+        Collect("upulse_cli.wiring.bundle", home.path),
         notify,
         *executors_of(ExecutorContext(current_settings, view)),
     )
     return Hands(spawner, table, consumers, notify, {executor.action: executor for executor in made})
-
-
-def bundling(home: HomeLayout, name: str, why: str) -> Sequence[str]:
-    """The argv of the child that writes a diagnostic bundle."""
-    return (
-        sys.executable,
-        "-P",
-        "-m",
-        "upulse_cli.wiring.bundle",
-        "--home",
-        str(home.path),
-        "--name",
-        name,
-        f"--why={why}",
-    )

@@ -1,36 +1,29 @@
-"""Writes a diagnostic bundle: `python -m upulse_cli.wiring.bundle --home H --name N`. Prints what it wrote as JSON."""
+"""The program of the worker that writes a diagnostic bundle, and answers with what it wrote."""
 
-import argparse
-import json
-import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from pulse_adapters.config.file import load
 from pulse_adapters.config.home import Home
 from pulse_adapters.config.toml_writer import show
 from pulse_adapters.host.bundle import forget_oldest, machine_parts, write_bundle
+from pulse_adapters.workers import child_side
 from pulse_core.app.bundle import BundlePart, home_parts
 from upulse_cli.wiring.home import home_context
 
+NICE = 10
 
-def main() -> int:
+
+def write(order: Mapping[str, Any]) -> Mapping[str, Any]:
     """Write the bundle, and let the oldest go."""
-    parser = argparse.ArgumentParser(prog="upulse_cli.wiring.bundle", description=__doc__)
-    parser.add_argument("--home", required=True)
-    parser.add_argument("--name", required=True)
-    parser.add_argument("--why", default="")
-    options = parser.parse_args()
-    os.nice(10)
-    home = Home(Path(options.home))
+    home = Home(Path(order["home"]))
     directory = home.path / "bundles"
     directory.mkdir(mode=0o700, exist_ok=True)
-    path = directory / f"{options.name}.tar.gz"
-    missing = write_bundle(path, parts(home, options.why))
+    path = directory / f"{order['name']}.tar.gz"
+    missing = write_bundle(path, parts(home, order["why"]))
     forget_oldest(directory)
-    print(json.dumps({"path": str(path), "bytes": path.stat().st_size, "missing": missing}))
-    return 0
+    return {"path": str(path), "bytes": path.stat().st_size, "missing": missing}
 
 
 def parts(home: Home, why: str) -> Iterator[BundlePart]:
@@ -41,4 +34,4 @@ def parts(home: Home, why: str) -> Iterator[BundlePart]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    child_side.answer_once(write, NICE)

@@ -19,11 +19,6 @@ Holds = Callable[[Snapshot], Iterable[Hold]]
 """Returns what is held back at this moment."""
 
 
-def no_holds(curr: Snapshot) -> Iterable[Hold]:
-    """Nothing is held back."""
-    return ()
-
-
 def longest_hold(key: str, holds: Iterable[Hold]) -> Hold | None:
     """The one that holds back effects of this key for longest, or None."""
     fitting = (one for one in holds if fnmatchcase(key, one.match))

@@ -4,7 +4,15 @@ import json
 import tarfile
 from pathlib import Path
 
+import pytest
+
 from pulse_adapters.host.bundle import KEPT, forget_oldest
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.collect import Collect
+from pulse_core.actions.commands import CollectParams
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect
 from tests.integration.cli.cli_home import ALLOW, CliHome, sleeper
 
 SECRET = "slack://AAAA1111AA/BBBB2222BB/cccccccccccccccccccccccc"
@@ -59,3 +67,12 @@ def test_only_the_newest_bundles_are_kept(tmp_path: Path) -> None:
     (tmp_path / ".broken.tar.gz.part").write_bytes(b"x")
     forget_oldest(tmp_path)
     assert len(list(tmp_path.iterdir())) == KEPT
+
+
+async def test_a_bundle_that_cannot_be_written_is_a_failure_in_words(tmp_path: Path) -> None:
+    effect = Effect(action="collect", key="c")
+    event = Event(1, "id", *SystemClock().now(), "effect", "c", "pulse", "h", None, "")
+    with pytest.raises(
+        PulseError, match=r"no bundle was written: its process ended with status 1: .*nowhere"
+    ):
+        await Collect("upulse_cli.nowhere", tmp_path).execute(effect, CollectParams(), event)

@@ -30,6 +30,7 @@ async def watcher(spawner: Spawner) -> AsyncIterator[SystemResource]:
         yield watcher
 
 
+@pytest.mark.wall_clock
 async def test_a_sample_is_sane(watcher: SystemResource) -> None:
     burnt = time.process_time() + 0.05
     while time.process_time() < burnt:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulse_adapters.logs.line_filter import LinePattern, rule_of, sift, told
-from pulse_adapters.logs.rate_limit import RateLimit
+from pulse_adapters.logs.outbox import RateLimit
 
 
 def rule(**spelled: object) -> LinePattern:
