@@ -46,7 +46,7 @@ def append(home: HomeContext, request: AppendRequest) -> Appended:
             from pulse_core.app.offline_append import append_offline  # slow to import, and seldom needed
 
             try:
-                return Appended(*append_offline(home, request, draft["id"]), by_daemon=False)
+                return Appended(*append_offline(home, draft), by_daemon=False)
             except HomeBusy as error:  # a daemon has just started, or another command is appending
                 failed = error
         if time.monotonic() >= until:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pulse_core.app.state import usable_settings
 from pulse_core.model.event import Draft
@@ -13,16 +13,16 @@ from pulse_core.record import Gate, View
 from pulse_core.record.view import advanced, restored
 
 if TYPE_CHECKING:
-    from pulse_core.app.append import AppendRequest
     from pulse_core.app.context import HomeContext
 
 
-def append_offline(
-    home: "HomeContext", request: "AppendRequest", id_: str
-) -> tuple[Mapping[str, Json], bool]:
-    """Record it: the event as JSON values, and whether it was there before; raises HomeBusy if a daemon runs."""
-    draft = Draft(parse(request.kind, dict(request.data)), request.subject, request.cause, id_)
-    return asyncio.run(_appended(home, draft))
+def append_offline(home: "HomeContext", draft: Mapping[str, Any]) -> tuple[Mapping[str, Json], bool]:
+    """Record it: the event as JSON values, and whether it was there before; raises HomeBusy if a daemon runs.
+
+    draft: kind, subject, data, cause and id, as a daemon would be sent it.
+    """
+    payload = parse(draft["kind"], dict(draft["data"]))
+    return asyncio.run(_appended(home, Draft(payload, draft["subject"], draft["cause"], draft["id"])))
 
 
 async def _appended(home: "HomeContext", draft: Draft) -> tuple[Mapping[str, Json], bool]:
