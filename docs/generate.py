@@ -12,12 +12,12 @@ from typing import Any
 import typer.main
 from pydantic import BaseModel
 
-import pulse_core.model.kinds  # noqa: F401  (defining the kinds is what registers them)
 from pulse_adapters.config.reference import reference
 from pulse_core.actions import BUILT_IN
+from pulse_core.composition import KINDS
 from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.kinds import Effect
-from pulse_core.model.payload import KINDS, Payload, Role, Wake
+from pulse_core.model.payload import Payload, Role, Wake
 from pulse_core.projections.effects import MOVES, OPEN, Phase
 from upulse_cli.app import app
 

@@ -4,13 +4,14 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 from pulse_adapters.git.template import shipped
 from pulse_adapters.sandbox.code_checks import SandboxedChecks
 
+DAY = 86_400.0
 _REPOSITORY = Path(__file__).parents[1]
 
 
@@ -22,7 +23,6 @@ def warm(home: Path) -> None:
         shutil.copytree(_kept(), place / "mypy")
 
 
-@cache
 def _kept() -> Path:
     """The cache that all have a copy of; made anew when a file of Pulse has changed."""
     files = sorted((_REPOSITORY / "pulse_core").rglob("*.py"))
@@ -36,8 +36,9 @@ def _kept() -> Path:
         with tempfile.TemporaryDirectory(dir=place, prefix="making-") as folder:
             template = shutil.copytree(shipped(), Path(folder, "template"))
             SandboxedChecks(shipped() / "pyproject.toml", lambda: Path(folder)).types(str(template))
-            for old in {*place.glob("engines-*")} - {kept}:
-                shutil.rmtree(old, ignore_errors=True)
+            for old in place.glob("engines-*"):
+                if time.time() - old.stat().st_mtime > DAY:  # no other run can be about to copy it
+                    shutil.rmtree(old, ignore_errors=True)
             with suppress(OSError):  # another worker was quicker
                 os.rename(Path(folder, "mypy"), kept)
     return kept

@@ -63,8 +63,7 @@ def vitals(home: Home, _begun: str) -> Iterator[str]:
 
 def kinds(_home: Home, _begun: str) -> Iterator[str]:
     """The kinds of events."""
-    import pulse_core.model.kinds  # noqa: F401  (defining the kinds is what registers them)
-    from pulse_core.model.payload import KINDS
+    from pulse_core.composition import KINDS
 
     yield from KINDS
 

@@ -35,7 +35,7 @@ class RestartParams(BaseModel):
     instead_of: InsteadOf | None = Field(None, description="the one seen dying, which alone may be replaced")
     if_dead: bool = Field(False, description="do nothing if another one is up by now")
     fresh: bool = Field(False, description="the death was seen a moment before this was wished")
-    for_condition: str = Field("", description="the condition that this answers, as `llm:http://…`")
+    for_condition: str = Field("", description="the condition that this answers, as `memory`")
 
 
 class Consumer(BaseModel):

@@ -10,7 +10,6 @@ from pulse_core.app.effect_timeline import ABOUT_PROCESS
 from pulse_core.app.follow import follow
 from pulse_core.model.errors import Ambiguous, UnknownName
 from pulse_core.model.event import Event
-from pulse_core.model.payload import KINDS
 from pulse_core.ports.readers import ALL_EVENTS, EventQuery, EventReader
 
 EFFECT = "effect"
@@ -31,11 +30,12 @@ class EventFilter:
         cls, kinds: Collection[str], subject: str | None, since: EventQuery | None, last: int | None
     ) -> "EventFilter":
         """A filter; raises UnknownName for a kind that was never defined."""
-        import pulse_core.model.kinds  # noqa: F401  (defining the kinds is what registers them)
+        if kinds:
+            from pulse_core.composition import KINDS  # slow to import, and seldom needed
 
-        for kind in kinds:
-            if kind not in KINDS:
-                raise UnknownName("event kind", kind, KINDS)
+            for kind in kinds:
+                if kind not in KINDS:
+                    raise UnknownName("event kind", kind, KINDS)
         return cls(tuple(kinds), subject, since or ALL_EVENTS, last)
 
     @property

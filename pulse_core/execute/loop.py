@@ -165,16 +165,17 @@ class ExecutorLoop:
     def _waiting(self) -> Iterator[OpenEffect]:
         """Effects nobody works on, oldest first; past the last free slot only what takes none."""
         room = True
-        for effect in self.facts().effects.open.values():
-            if effect.id in self.workers:
+        is_outside = bool(self.settings().notify.urls)
+        for id_, effect in self.facts().effects.open.items():
+            if id_ in self.workers:
                 if effect.cancel:
-                    self.workers.cancel(effect.id)
+                    self.workers.cancel(id_)
                 continue
-            if effect.id in self._reserved:
+            if id_ in self._reserved:
                 continue
             room = room and self._free() > 0  # nothing ends during a round: full stays full
             begun = effect.phase is Phase.EXECUTING  # and recorded, just now or by an earlier daemon
-            if (not begun and (room or effect.cancel)) or self._goes_out(effect):
+            if (not begun and (room or effect.cancel)) or (is_outside and self._goes_out(effect)):
                 yield effect
 
     def _consider(self, effect: OpenEffect, drafts: list[Draft]) -> int:

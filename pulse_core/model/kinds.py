@@ -134,7 +134,7 @@ class ProcessStartRequested(Payload, kind="process-start-requested", by=Role.PER
 
 
 class ConditionRaised(Payload, kind="condition-raised", wakes=Wake.NOW):
-    """Something has been wrong for long enough. Subject: the condition, as `memory` or `llm:http://…`.
+    """Something has been wrong for long enough. Subject: the condition, as `memory` or `disk:/var`.
 
     Raised again while it stands, it says that it is worse or otherwise wrong (`state` differs).
     """

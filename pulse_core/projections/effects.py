@@ -159,6 +159,9 @@ _Entry = tuple[Event, _Step, Event | OpenEffect, int, int, str]
 """An open effect while events are folded: as `OpenEffect`, with the event that has moved it instead of the moment."""
 
 
+_UNMADE = OpenEffect(Event(0, "", 0, "", 0, "", "", "", "", None, ""), Phase.PENDING, Moment(0, "", 0))
+
+
 def after(state: Effects, events: Iterable[Event]) -> Effects:
     """The effects after more events."""
     table, touched = _EffectTable(state), False
@@ -184,7 +187,8 @@ class _EffectTable:
 
     def __init__(self, before: Effects) -> None:
         self.before = before
-        self.open: dict[str, OpenEffect | _Entry] = dict(before.open)
+        self.open = dict(before.open)
+        self.entries: dict[str, _Entry] = {}  # those of this batch; each has its place in `open` already
         self.keys = dict(before.keys)
         self.settled: dict[str, Event] = {}
         self.acted = deque(before.acted, REMEMBERED)
@@ -199,7 +203,7 @@ class _EffectTable:
         id_, key = event.id, event.subject
         if key in self.keys:
             return  # the writer never lets this happen; a log from elsewhere might
-        self.open[id_] = (event, _PENDING, event, 0, 0, "")
+        self.open[id_], self.entries[id_] = _UNMADE, (event, _PENDING, event, 0, 0, "")
         self.keys[key] = id_
         # Only rules say a tick, and only their effects count against the budget.
         if (tick := wish.get("tick")) is not None:
@@ -213,19 +217,19 @@ class _EffectTable:
             _note(self.acted, event.moment)
 
     def moved(self, id_: str, event: Event) -> None:
-        entry = self.open[id_]
-        if isinstance(entry, OpenEffect):
-            entry = (entry.event, STEPS[entry.phase], entry, entry.attempt, entry.retry_us, entry.cancel)
+        if (entry := self.entries.pop(id_, None)) is None:
+            one = self.open[id_]
+            entry = (one.event, STEPS[one.phase], one, one.attempt, one.retry_us, one.cancel)
         effect, step, since, attempt, retry_us, cancel = entry
         then = step.next.get(event.kind)
         if then is _EXECUTING:
-            self.open[id_] = (effect, then, event, attempt + 1, 0, cancel)
+            self.entries[id_] = (effect, then, event, attempt + 1, 0, cancel)
         elif then is None:
             asked = event.actor if event.kind == EffectCancelRequested.kind else cancel
-            self.open[id_] = (effect, step, since, attempt, retry_us, asked)
+            self.entries[id_] = (effect, step, since, attempt, retry_us, asked)
         elif then.next:
             retry_us = plain(event.data).get("retry_us", 0)
-            self.open[id_] = (effect, then, event, attempt, retry_us, cancel)
+            self.entries[id_] = (effect, then, event, attempt, retry_us, cancel)
         else:
             self.counts[event.kind] += 1
             key = effect.subject
@@ -234,7 +238,9 @@ class _EffectTable:
             self.settled[key] = event
 
     def _opened(self) -> Mapping[str, OpenEffect]:
-        return {id_: one if isinstance(one, OpenEffect) else _made(one) for id_, one in self.open.items()}
+        for id_, (effect, step, since, attempt, retry_us, cancel) in self.entries.items():
+            self.open[id_] = OpenEffect(effect, step.phase, since.moment, attempt, retry_us, cancel)
+        return self.open
 
     def state(self) -> Effects:
         before = self.before
@@ -262,11 +268,6 @@ class _EffectTable:
         for key in tuple(islice(settled_at, max(0, len(settled_at) - REMEMBERED))):
             del settled_at[key]
         return settled_at
-
-
-def _made(entry: _Entry) -> OpenEffect:
-    effect, step, since, attempt, retry_us, cancel = entry
-    return OpenEffect(effect, step.phase, since.moment, attempt, retry_us, cancel)
 
 
 def _note(lately: deque[Moment], now: Moment) -> None:

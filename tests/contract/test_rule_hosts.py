@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +20,15 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectCancelled
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
-from pulse_core.ports import CannotLoad, FoldResult, Hosts, Revision, RuleHost, UserProjectionState
+from pulse_core.ports import (
+    CannotLoad,
+    FoldResult,
+    Hosts,
+    RecordedInput,
+    Revision,
+    RuleHost,
+    UserProjectionState,
+)
 from pulse_core.projections import Snapshot
 from pulse_core.settings import Settings
 
@@ -326,3 +335,34 @@ async def test_a_host_that_was_closed_is_no_more_and_may_be_closed_again(house: 
     insight = await folded(host, 2)
     assert not insight.verdict.effects
     assert insight.faults
+
+
+async def test_recorded_ticks_are_folded_like_the_daemons_own(house: House) -> None:
+    host = await house.start(WISHES + COUNTS.replace("seen", "none") + RAISES % "raise ValueError('no')")
+    assert host.defined.keys() == set(host.loaded.rules)
+    events = wished(3)
+    ticks = [RecordedInput(events[tick - 2 : tick - 1], at(tick, events[: tick - 1])) for tick in (2, 3, 4)]
+    ticks[2] = ticks[2]._replace(skip=frozenset({"raises"}))
+    found = await host.replay(ticks)
+    assert sum(one.done for one in found) == 3
+    assert not any(one.end for one in found)
+    insights = {tick: result for one in found for tick, result in one.insights.items()}
+    assert [result.verdict.effects[-1].key for _, result in sorted(insights.items())] == [
+        "tick-2",
+        "tick-3",
+        "tick-4",
+    ]
+    assert [len(result.faults) for _, result in sorted(insights.items())] == [1, 1, 0]
+    outcomes = Counter[tuple[str, str]]()
+    for one in found:
+        outcomes.update(one.outcomes)
+    assert outcomes["wishes", "added"] == 3
+    assert outcomes["raises", "error"] == 2
+
+
+async def test_a_host_that_was_killed_replays_nothing_and_says_why(house: House) -> None:
+    host = await house.start(WISHES)
+    kill(host)
+    (one,) = await host.replay([RecordedInput((), at(2))])
+    assert one.end is not None
+    assert (one.insights, one.done) == ({}, 0)

@@ -4,13 +4,12 @@ import re
 
 import pytest
 
-import pulse_core.model.kinds  # noqa: F401  (defining the kinds is what registers them)
 from docs.generate import DOCS
 from pulse_adapters.metrics.families import OF_DISKS, OF_SYSTEM, OF_TARGETS, MetricsInput, families
 from pulse_core.actions.reserved_keys import TOPICS
+from pulse_core.composition import KINDS
 from pulse_core.llm.endpoint import PREFIX as LLM
 from pulse_core.model.condition_names import NETWORK
-from pulse_core.model.payload import KINDS
 from pulse_core.watch.evaluate_resources import KINDS as RESOURCES
 from pulse_core.watch.log_storm import PREFIX as LOG
 from tests.simulation.day import Day, lived

@@ -1,8 +1,6 @@
 """`upulse state`: what the log says, now or at a moment in the past."""
 
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -34,37 +32,12 @@ def state(
 
     Every projection as JSON: the log folded up to the last event before that moment.
     """
-    from pulse_core.app.snapshots import snapshot as snapshot_at
-    from pulse_core.composition import FOLD
-    from pulse_core.model.errors import UnknownName
-    from pulse_core.model.moment import iso
+    from pulse_core.app.projections import described_projections
     from upulse_cli.moments import moment
     from upulse_cli.speech import say
     from upulse_cli.wiring.home import found_home, home_context
 
-    if part is not None and part not in FOLD.projections:
-        raise UnknownName("projection", part, FOLD.projections)
-    found = snapshot_at(home_context(found_home(home)), moment(at, "--at"))
-    snapshot = found.snapshot
-    parts = {name: spelled(snapshot.state.of(one)) for name, one in FOLD.projections.items()}
+    found = described_projections(home_context(found_home(home)), moment(at, "--at"), part)
     for words in found.caveats:
         say(words)
-    whole = {"at": iso(snapshot.now.at), "seq": snapshot.state.seq, **parts}
-    put_json(parts[part] if part else whole)
-
-
-def spelled(value: Any) -> Any:
-    """Projections as JSON with the names of their fields; moments as ISO 8601."""
-    from pulse_core.model.moment import Moment, iso
-
-    if isinstance(value, Moment):
-        return iso(value.at)
-    if is_dataclass(value):
-        return {field.name: spelled(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: spelled(held) for name, held in value._asdict().items()}
-    if isinstance(value, Mapping):
-        return {name: spelled(held) for name, held in value.items()}
-    if isinstance(value, tuple | list | frozenset):
-        return [spelled(held) for held in value]
-    return value
+    put_json(found.spelled(part))

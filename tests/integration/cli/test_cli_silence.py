@@ -133,3 +133,10 @@ def test_a_silenced_process_stays_dead_until_the_silence_is_removed(live: Inside
     live.upulse("silence", "remove", id_[-8:])
     assert live.pid_when_up("demo", other_than=pid)
     assert ids(live) == []
+
+
+def test_the_events_of_a_capability_can_be_asked_for_by_their_kind(quiet: Inside) -> None:
+    id_ = added(quiet)
+    assert [event["id"] for event in quiet.upulse("events", "--kind", "silence-added", "--json").lines] == [
+        id_
+    ]

@@ -108,7 +108,7 @@ def test_it_gives_way_to_everybody(tmp_path: Path, asked: Asked) -> None:
 
 
 def test_without_its_package_it_says_what_to_install() -> None:
-    from upulse_cli.metrics_process import Missing, demand
+    from pulse_adapters.metrics.process import Missing, demand
 
     with pytest.raises(Missing, match=r"pip install 'upulse\[metrics\]'"):
         demand("no_such_package_here", "prometheus-client", "metrics")

@@ -13,6 +13,7 @@ from pulse_core.app.context import HomeContext
 from pulse_core.app.event_filter import EventFilter, events
 from pulse_core.app.explain import explain
 from pulse_core.app.follow import settled
+from pulse_core.app.projections import described_projections
 from pulse_core.app.snapshots import snapshot
 from pulse_core.app.state import current_state, settings_for, state_at
 from pulse_core.app.status import daemon_status, home_status, why_unheard
@@ -268,3 +269,14 @@ def test_explain_tells_each_rule_and_what_is_not_known(scene: Scene) -> None:
     assert "nobody could be asked" in told["caveats"]
     assert (told["seq"], told["effects"]) == (1, [])
     assert "process_watchdog" in [rule["rule"] for rule in told["rules"]]
+
+
+def test_projections_are_told_by_their_names_now_and_at_a_moment(scene: Scene) -> None:
+    scene.at(1, Paused(why="tests"))
+    scene.at(9, DaemonStarted(pid=5, version="1"))
+    now = described_projections(scene.home, None).spelled()
+    assert (now["seq"], now["control"]["why"], now["control"]["pid"]) == (2, "tests", 5)
+    then = described_projections(scene.home, START + 5 * SECOND, "control").spelled("control")
+    assert (then["paused"], then["started"]) == ("2023-11-14T22:13:21.000000Z", None)
+    with pytest.raises(UnknownName, match="did you mean 'control'"):
+        described_projections(scene.home, None, "contrl")

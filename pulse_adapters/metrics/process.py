@@ -1,0 +1,150 @@
+"""What the metrics process does: it serves numbers and exports traces until the daemon hangs up."""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pulse_adapters.metrics.periodic_tasks import PeriodicTask
+from pulse_adapters.metrics.recorded import RecordedTraces
+from pulse_adapters.workers import child_side
+from pulse_core import __version__
+from pulse_core.model.errors import PulseError
+
+if TYPE_CHECKING:
+    from pulse_adapters.metrics.families import MetricsInput
+    from pulse_adapters.metrics.page import Page
+    from pulse_adapters.metrics.tracing import Tracing
+
+NICE = 10
+VICTIM = 500
+"""The kernel's out-of-memory killer takes this before it takes the daemon."""
+
+RETRY_S, EXPORT_S = 5.0, 2.0
+
+
+class Missing(PulseError):
+    """An optional package is not installed."""
+
+
+class MetricsHome(NamedTuple):
+    """A home as the metrics process sees it.
+
+    look: how everything stands; traces: what it has recorded; exported: the file that says up to where that went out.
+    """
+
+    look: "Callable[[], MetricsInput]"
+    traces: RecordedTraces
+    exported: Path
+
+
+def run(home: MetricsHome, listen: str | None, textfile: str | None, every: float, otlp: str | None) -> None:
+    """Serve at an address, write a file every so many seconds, export to a collector: what is wanted of these."""
+    child_side.begin(NICE)
+    give_way()
+    page = MetricsPage(home.look)
+    if listen:
+        PeriodicTask(lambda: page.serve(listen), RETRY_S, complain, RETRY_S).begin("web")
+    if textfile:
+        PeriodicTask(lambda: page.write(Path(textfile)), every, complain, every).begin("textfile")
+    export = TraceExport(home, otlp) if otlp else None
+    if export:
+        PeriodicTask(export.round, EXPORT_S, complain).begin("traces")
+    for _ in child_side.requests():
+        """Nothing is asked of it; it waits for the end."""
+    if export:
+        export.rest()
+    if textfile:
+        page.farewell(Path(textfile))
+    child_side.leave(0)  # what still waits for somebody in a thread must not hold up the end
+
+
+def give_way() -> None:
+    """Have the kernel take this first where memory is short."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(str(VICTIM))
+
+
+def demand(package: str, name: str, extra: str) -> None:
+    """Raise Missing if an optional package is not there; it may be installed while this runs."""
+    with suppress(ModuleNotFoundError):
+        if find_spec(package):
+            return
+    raise Missing(f"the package {name} is not installed; install it with: pip install 'upulse[{extra}]'")
+
+
+def complain(words: str) -> None:
+    """Tell the daemon what is in the way."""
+    child_side.send({"why": words[:1_000]})
+
+
+class MetricsPage:
+    """The page of a home, made when it is first wanted. Raises Missing."""
+
+    def __init__(self, look: "Callable[[], MetricsInput]") -> None:
+        self._look = look
+        self._page: Page | None = None
+        self._lock = threading.Lock()
+
+    def page(self) -> "Page":
+        """The page."""
+        demand("prometheus_client", "prometheus-client", "metrics")
+        from pulse_adapters.metrics.page import Page
+
+        with self._lock:
+            self._page = self._page or Page(self._look, __version__)
+            return self._page
+
+    def serve(self, listen: str) -> str:
+        """Serve it for ever, or say why that cannot be done."""
+        page = self.page()
+        from pulse_adapters.metrics.web import served_at
+
+        return served_at(listen, page)
+
+    def write(self, path: Path) -> str:
+        """Write it into a file; why that did not work, or nothing."""
+        from pulse_adapters.metrics.textfile import write
+
+        try:
+            write(path, self.page().served().body)
+        except OSError as error:
+            return f"{path} can't be written: {error.strerror}"
+        return ""
+
+    def farewell(self, path: Path) -> None:
+        """Write for the last time: the daemon is not there any more."""
+        if self._page:
+            self._page.farewell()
+            self.write(path)
+
+
+class TraceExport:
+    """The traces of a home, on their way to a collector."""
+
+    def __init__(self, home: MetricsHome, url: str) -> None:
+        self._home, self._url = home, url
+        self._tracing: Tracing | None = None
+        self._sending = threading.Lock()
+
+    def round(self) -> str:
+        """Send what is new; what is in the way, or nothing. Raises PulseError."""
+        with self._sending:
+            self._tracing = self._tracing or self._start()
+            why = self._tracing.round()
+        return f"{self._url} did not take the traces: {why}" if why else ""
+
+    def rest(self) -> None:
+        """Begin no round any more; one under way has a second, so that what was sent is known to be."""
+        self._sending.acquire(timeout=1.0)
+
+    def _start(self) -> "Tracing":
+        demand("opentelemetry.exporter.otlp.proto.http", "opentelemetry-exporter-otlp-proto-http", "otel")
+        from pulse_adapters.metrics.otlp import Collector
+        from pulse_adapters.metrics.tracing import PositionFile, Tracing
+
+        source = self._home.traces
+        collector = Collector(self._url, source.here().host, __version__)
+        return Tracing(source, PositionFile(self._home.exported), collector.take)
