@@ -30,11 +30,12 @@ def instance_named(context: typer.Context, name: str | None) -> str | None:
     """Check the name of an instance, and remember it for the home."""
     if name is None:
         return name
-    from pulse_adapters.config.instances import BadInstance, home_called
+    from pulse_core.model.errors import PulseError
+    from upulse_cli.wiring.home import instance_home
 
     try:
-        home = home_called(name)
-    except BadInstance as error:
+        home = instance_home(name)
+    except PulseError as error:
         raise typer.BadParameter(str(error)) from error
     if context.meta.get(GIVEN, home) != home:
         raise typer.BadParameter("two instances are named; name one of them")

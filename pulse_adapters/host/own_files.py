@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pulse_adapters.host.rotation import cut
-from pulse_core.daemon.disk_quota import Cut, Output
+from pulse_core.daemon.disk_quota import Cut, ProcessOutput
 from pulse_core.home import HomeLayout
 from pulse_core.model.sizes import format_size
 
@@ -22,7 +22,7 @@ class HomeFiles:
     reserve_size: int
     make_reserve: Callable[[], object]
 
-    def sizes(self) -> tuple[int, Sequence[Output]]:
+    def sizes(self) -> tuple[int, Sequence[ProcessOutput]]:
         """The bytes of vitals.db with its -wal, and every output."""
         vitals = sum(taken(Path(f"{self.home.vitals}{part}")) for part in ("", "-wal"))
         return vitals, list(outputs_in(self.home.outputs))
@@ -40,7 +40,7 @@ class HomeFiles:
             self.make_reserve()
 
 
-def outputs_in(directory: Path) -> Iterator[Output]:
+def outputs_in(directory: Path) -> Iterator[ProcessOutput]:
     """Every output in logs/ that is a plain file."""
     try:
         names = sorted(os.listdir(directory))
@@ -48,9 +48,9 @@ def outputs_in(directory: Path) -> Iterator[Output]:
         return
     for name in names:
         if name.endswith(".log"):
-            yield Output(name, taken(directory / name), taken(directory / f"{name}{OLDER}"))
+            yield ProcessOutput(name, taken(directory / name), taken(directory / f"{name}{OLDER}"))
         elif name.endswith(f".log{OLDER}") and name.removesuffix(OLDER) not in names:
-            yield Output(name.removesuffix(OLDER), 0, taken(directory / name))
+            yield ProcessOutput(name.removesuffix(OLDER), 0, taken(directory / name))
 
 
 def taken(path: Path) -> int:

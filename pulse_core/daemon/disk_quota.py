@@ -17,7 +17,7 @@ MOST = 0.9
 """The shares of the time covered by vitals that go at once."""
 
 
-class Output(NamedTuple):
+class ProcessOutput(NamedTuple):
     """What a guarded process prints: the file's name, its bytes, and those of the older one beside it (`.1`)."""
 
     name: str
@@ -37,21 +37,21 @@ class Cut(NamedTuple):
     kept: int
 
 
-class Plan(NamedTuple):
+class QuotaPlan(NamedTuple):
     """Outputs to cut, and the oldest share of the vitals to forget."""
 
     cuts: tuple[Cut, ...] = ()
     forget: float = 0.0
 
 
-def plan(vitals: int, outputs: Sequence[Output], bound: int) -> Plan:
+def plan(vitals: int, outputs: Sequence[ProcessOutput], bound: int) -> QuotaPlan:
     """What goes if all together is over the bound: each of the two may have half of it.
 
     Of the outputs the largest are cut first, each to its part of a quarter of the bound.
     """
     printed = sum(output.whole for output in outputs)
     if vitals + printed <= bound:
-        return Plan()
+        return QuotaPlan()
     half = bound // 2
     forget = min(max(1 - half / vitals, LEAST), MOST) if vitals > half else 0.0
     cuts: list[Cut] = []
@@ -61,13 +61,13 @@ def plan(vitals: int, outputs: Sequence[Output], bound: int) -> Plan:
             break
         cuts.append(Cut(output.name, min(kept, output.size)))
         printed -= output.whole - min(kept, output.size)
-    return Plan(tuple(cuts), forget)
+    return QuotaPlan(tuple(cuts), forget)
 
 
 class OwnFiles(Protocol):
     """What Pulse itself writes beside its log; all of it is for a thread, and raises OSError."""
 
-    def sizes(self) -> tuple[int, Sequence[Output]]:
+    def sizes(self) -> tuple[int, Sequence[ProcessOutput]]:
         """The bytes of the vitals, and every output."""
         ...
 
@@ -96,7 +96,7 @@ async def keep_quota(
         try:
             await asyncio.to_thread(files.hold_back)
             vitals, outputs = await asyncio.to_thread(files.sizes)
-            if (due := plan(vitals, outputs, bound)) == Plan():
+            if (due := plan(vitals, outputs, bound)) == QuotaPlan():
                 continue
             words = await asyncio.to_thread(files.cut, due.cuts)
             if due.forget:

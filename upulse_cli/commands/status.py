@@ -10,7 +10,7 @@ from upulse_cli.options import AsJson, HomeDir
 from upulse_cli.speech import console, put_json, say
 
 if TYPE_CHECKING:
-    from pulse_adapters.config.home import Home
+    from pulse_core.home import HomeLayout
 
 
 def add_to(app: typer.Typer) -> None:
@@ -45,12 +45,12 @@ def status(
         tell_of_main(where, now)
 
 
-def tell_of_main(home: "Home", now: Mapping[str, Any]) -> None:
+def tell_of_main(home: "HomeLayout", now: Mapping[str, Any]) -> None:
     """Say it if somebody moved main by hand."""
     if commit := (now.get("engine") or {}).get("commit"):
-        from pulse_adapters.git.head_file import main_of
+        from upulse_cli.wiring.home import main_commit
 
-        if main_of(home.path) not in ("", commit):  # git is slow to import, and asked only then
+        if main_commit(home) not in ("", commit):  # git is slow to import, and asked only then
             from pulse_core.app.engine.promote import main_moved_by_hand
             from upulse_cli.wiring.workflow import workflow_context
 

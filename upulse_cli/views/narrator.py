@@ -38,7 +38,7 @@ class Human(logging.Formatter):
         return f"\x1b[2m{clock}\x1b[0m \x1b[{colour}m{text}\x1b[0m" if self.colours else f"{clock} {text}"
 
 
-class Lines(logging.Formatter):
+class JsonLines(logging.Formatter):
     """One JSON object a record."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -68,10 +68,10 @@ def speak(file: Path | None = None) -> None:
 
         file.parent.mkdir(mode=0o700, exist_ok=True)
         handler = RotatingFileHandler(file, maxBytes=5 * MEGABYTE, backupCount=1)
-        handler.setFormatter(Lines())
+        handler.setFormatter(JsonLines())
     else:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(Human(True) if sys.stderr.isatty() else Lines())
+        handler.setFormatter(Human(True) if sys.stderr.isatty() else JsonLines())
     root = logging.getLogger("pulse")
     root.handlers = [handler]
     root.setLevel(logging.INFO)

@@ -27,6 +27,20 @@ def meant_home(option: str | None) -> Home:
     return Home.resolve(option)
 
 
+def instance_home(name: str) -> str:
+    """The home of the instance of this name; raises PulseError if that is no name of one."""
+    from pulse_adapters.config.instances import home_called
+
+    return home_called(name)
+
+
+def main_commit(home: HomeLayout) -> str:
+    """The commit that the engine's main stands at, read from its files without git; empty if that can't be told."""
+    from pulse_adapters.git.head_file import main_of
+
+    return main_of(home.path)
+
+
 def found_home(option: str | None) -> Home:
     """The home that `--home` means, or the environment; raises NoHome if there is none."""
     home = Home.resolve(option)
