@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pulse_adapters.action_host.action_host import ChildActionHost
 from pulse_adapters.action_host.executor_proxy import ChildExecutor
@@ -16,7 +15,7 @@ from pulse_adapters.action_host.protocol import LoadReply, roots_of, told
 from pulse_adapters.action_host.session import ENGINE, CallLost, ChildSession
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
 from pulse_adapters.action_host.watcher_proxy import ChildWatcher
-from pulse_adapters.workers.environment import HANDS_MARK
+from pulse_adapters.workers.environment import HANDS_MARK, ROOT, only
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places, placed
 from pulse_core.model.vitals import Window
@@ -25,7 +24,6 @@ from pulse_core.ports import CannotLoad, Clock, EngineFault, ReservedNames, Revi
 LOAD = 10.0
 """Seconds in which an engine must be loaded."""
 _MIB = 1024 * 1024
-_ROOT = str(Path(__file__).parents[2])
 
 
 NOTHING = ReservedNames()
@@ -146,11 +144,11 @@ def _clashes(found: LoadReply, taken: ReservedNames) -> Iterator[EngineFault]:
 
 def _environment(mark: str, user: tuple[int, int] | None) -> Mapping[str, str]:
     """The little that a child needs to know of ours."""
-    given = {name: os.environ[name] for name in ("PATH", "LANG", "HOME", "TMPDIR") if name in os.environ}
+    given = only("PATH", "LANG", "HOME", "TMPDIR")
     if user:
         with suppress(KeyError):
             given["HOME"] = pwd.getpwuid(user[0]).pw_dir
-    needed = [] if _ROOT in (path for path in sys.path if path.endswith("-packages")) else [_ROOT]
+    needed = [] if ROOT in (path for path in sys.path if path.endswith("-packages")) else [ROOT]
     name, _, value = mark.partition("=")
     return {
         **given,

@@ -5,13 +5,13 @@ import os
 import site
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pulse_adapters.rule_host.host import ChildRuleHost, RuleChild
 from pulse_adapters.rule_host.replies import kinds_of, loaded_of, roots_of, units_of
 from pulse_adapters.rule_host.snapshot_delta import whole
 from pulse_adapters.sandbox.scratch_folder import Scratch
+from pulse_adapters.workers.environment import ROOT, only
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.model.event import Event
@@ -21,7 +21,6 @@ from pulse_core.projections import Snapshot
 LOAD = 10.0
 """Seconds in which an engine must be loaded, and a batch of history folded."""
 _MIB = 1024 * 1024
-_ROOT = str(Path(__file__).parents[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +145,9 @@ def _real(path: str) -> str:
 
 def _environment(scratch: str, plugins: Mapping[str, str]) -> Mapping[str, str]:
     """The little that a child needs to know of ours."""
-    given = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    given = only("PATH", "LANG")
     found = (os.path.dirname(path) for path in roots_of_plugins(plugins))
-    needed = [path for path in dict.fromkeys((_ROOT, *found)) if path not in site.getsitepackages()]
+    needed = [path for path in dict.fromkeys((ROOT, *found)) if path not in site.getsitepackages()]
     return {
         **given,
         "PYTHONHASHSEED": "0",

@@ -21,6 +21,7 @@ from typing import IO, Any, NamedTuple
 from pulse_adapters.sandbox.copy_tree import copy_tree, remove_tree
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers import process_tree
+from pulse_adapters.workers.environment import only
 from pulse_core.model.errors import PulseError
 
 PATIENCE = 120.0
@@ -137,7 +138,7 @@ def _environment(tool: str, scratch: str) -> Mapping[str, str]:
     """An environment without secrets."""
     needed = [path for path in _needed(tool) if path not in site.getsitepackages()]
     return {
-        **{name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ},
+        **only("PATH", "LANG"),
         **({"PYTHONPATH": os.pathsep.join(needed)} if needed else {}),
         "HOME": scratch,
         "TMPDIR": scratch,
