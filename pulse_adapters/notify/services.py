@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from pulse_adapters.notify.addresses import PACKAGE, resolved
 from pulse_core.settings import NotifySettings
-from pulse_core.settings.secrets import hidden
+from pulse_core.settings.secrets import mask_secret
 
 
 def strange(settings: NotifySettings, environment: Mapping[str, str] = os.environ) -> Mapping[int, str]:
@@ -18,7 +18,7 @@ def strange(settings: NotifySettings, environment: Mapping[str, str] = os.enviro
         return {}
     known = _known([url for url in urls.values() if url])
     return {
-        place: f"Apprise knows no service for {hidden(settings.urls[place])}, or misses a part of its URL"
+        place: f"Apprise knows no service for {mask_secret(settings.urls[place])}, or misses a part of its URL"
         for place, url in urls.items()
         if url and url not in known
     }
