@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 if TYPE_CHECKING:
-    from upulse_cli.candidates import Source
+    from upulse_cli.wiring.completion import Source
 
 GIVEN = "upulse.instance"
 """Where a context, and those within it, remember the instance that was named."""
@@ -16,12 +16,12 @@ HELP = "Instance, whose home is ~/.upulse-NAME; else UPULSE_INSTANCE."
 
 
 def completed_by(source: "str | Source") -> Callable[[typer.Context, str], list[str]]:
-    """What completes a value: a source, or the name of one in `upulse_cli.candidates`, imported when a shell asks."""
+    """What completes a value: a source, or the name of one in `upulse_cli.wiring.completion`, imported when a shell asks."""
 
     def complete(context: typer.Context, incomplete: str) -> list[str]:
-        from upulse_cli.candidates import candidates
+        from upulse_cli.wiring.completion import completions
 
-        return candidates(source, context.params.get("home") or context.meta.get(GIVEN), incomplete)
+        return completions(source, context.params.get("home") or context.meta.get(GIVEN), incomplete)
 
     return complete
 

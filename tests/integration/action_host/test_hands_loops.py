@@ -13,7 +13,7 @@ import pytest
 from pulse_adapters.action_host.hosts import NOTHING, ChildActionHosts
 from pulse_adapters.memory import MemoryExecutor, MemoryLog, MemoryVitals, VirtualClock
 from pulse_core.execute import ExecutorLoop, ExecutorRegistry
-from pulse_core.model.errors import Refused, UnknownName
+from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect, EffectExecuting
 from pulse_core.model.payload import Role
@@ -144,12 +144,16 @@ async def test_what_is_under_way_ends_with_the_old_hands_while_the_new_ones_serv
         await until(lambda: not old.alive)
 
 
-async def test_an_effect_with_wrong_params_is_refused_before_it_is_recorded(tmp_path: Path) -> None:
+async def test_an_effect_with_wrong_params_fails_with_the_words_of_its_model(tmp_path: Path) -> None:
     async with at_work() as loops:
         await loops.promote(written(tmp_path, executor("return Result({})", params="n: int")))
-        with pytest.raises(Refused, match="n: it is missing"):
-            await loops.wish("k")
-        loops.executor_registry.register({})
+        id_ = await loops.wish("k")
+        await until(lambda: loops.life(id_)[-1:] == ["effect-failed"])
+        assert "n: " in loops.log.events[-1].data
+
+
+async def test_an_effect_that_nobody_carries_out_is_refused(tmp_path: Path) -> None:
+    async with at_work() as loops:
         with pytest.raises(UnknownName, match="no executor 'beep'"):
             await loops.wish("k", n=1)
         assert not loops.log.events

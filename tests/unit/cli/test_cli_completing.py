@@ -7,9 +7,9 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_core.model.errors import PulseError
-from upulse_cli import candidates
 from upulse_cli.__main__ import main
 from upulse_cli.commands.completion import SHELLS
+from upulse_cli.wiring import completion
 
 
 def names(home: Home, begun: str) -> Iterator[str]:
@@ -19,7 +19,7 @@ def names(home: Home, begun: str) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every source knows the same names."""
-    monkeypatch.setattr(candidates, "SOURCES", dict.fromkeys(candidates.SOURCES, names))
+    monkeypatch.setattr(completion, "SOURCES", dict.fromkeys(completion.SOURCES, names))
     monkeypatch.setenv("_UPULSE_COMPLETE", "complete_fish")
     monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
 
@@ -96,7 +96,7 @@ def test_what_a_home_cannot_tell_is_not_complained_of(words: Words, monkeypatch:
     def refusing(home: Home, begun: str) -> Iterator[str]:
         raise PulseError("there is no home")
 
-    monkeypatch.setattr(candidates, "SOURCES", {"processes": refusing})
+    monkeypatch.setattr(completion, "SOURCES", {"processes": refusing})
     assert words("upulse process stop ") == []
 
 
