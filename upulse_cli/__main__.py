@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pulse_core.model.errors import PulseError
 from upulse_cli.app import app
-from upulse_cli.speech import say
+from upulse_cli.output import say
 
 UNWRITABLE = frozenset({errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 

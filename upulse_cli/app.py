@@ -36,7 +36,7 @@ from upulse_cli.commands import (
     vitals,
     why,
 )
-from upulse_cli.naming import HELP, completed_by, instance_named
+from upulse_cli.instance_option import HELP, completed_by, instance_named
 from upulse_cli.options import group
 
 EXIT_CODES = (

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.naming import WithInstance, home_meant
+from upulse_cli.instance_option import WithInstance, home_meant
 
 HomeDir = Annotated[
     str | None,

@@ -1,7 +1,7 @@
 """The daemon's process: `python -m upulse_cli.serve`. Plain arguments, so that no command line stays in memory."""
 
 if __name__ == "__main__":
-    import upulse_cli.lean  # noqa: F401 - before whatever would import what it keeps out
+    import upulse_cli.blocked_imports  # noqa: F401 - before whatever would import what it keeps out
 
 import argparse
 import asyncio

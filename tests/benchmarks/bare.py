@@ -9,7 +9,7 @@ import subprocess
 import time
 from contextlib import closing
 
-from tests.benchmarks.ground import ROW
+from tests.benchmarks.harness import ROW
 
 
 def victim() -> list[str]:

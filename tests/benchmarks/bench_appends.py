@@ -7,7 +7,7 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.objects import FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog
 from tests.benchmarks.bench_log import callers, raw_commits
-from tests.benchmarks.ground import directory
+from tests.benchmarks.harness import directory
 from tests.benchmarks.table import Row, percentile, share
 
 ROUNDS, SECONDS = 5, 1.0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pulse_adapters.config.home import Home
-from tests.benchmarks.ground import ROOT, compiled, daemon, directory
+from tests.benchmarks.harness import ROOT, compiled, daemon, directory
 from tests.benchmarks.table import Row, percentile, times
 
 CALLS = 10

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.bench_cli import took, upulse
-from tests.benchmarks.ground import ROOT, compiled, daemon, directory, made_home
+from tests.benchmarks.harness import ROOT, compiled, daemon, directory, made_home
 from tests.benchmarks.table import Row, percentile, spread, times
 from upulse_cli.wiring.new_home import make_engine
 

@@ -10,7 +10,7 @@ from pulse_adapters.memory import MemoryExecutor
 from pulse_core.daemon import Daemon
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, EffectAcked
-from tests.benchmarks.ground import ROW, directory, made_home, raw_log
+from tests.benchmarks.harness import ROW, directory, made_home, raw_log
 from tests.benchmarks.inside import living
 from tests.benchmarks.table import Row, percentile, share
 

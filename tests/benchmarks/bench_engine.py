@@ -17,7 +17,7 @@ from pulse_core.ports import Revision
 from pulse_core.projections import Snapshot, State
 from tests.benchmarks.bench_idle import memory
 from tests.benchmarks.crowd import SENSES, windows
-from tests.benchmarks.ground import compiled, directory
+from tests.benchmarks.harness import compiled, directory
 from tests.benchmarks.table import Row, percentile, spread
 
 RULES, OPEN, TICKS, WARM = 20, 1_000, 2_000, 200

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.benchmarks.bare import victim
-from tests.benchmarks.ground import children_of, compiled, daemon, directory, made_home
+from tests.benchmarks.harness import children_of, compiled, daemon, directory, made_home
 from tests.benchmarks.table import Row
 
 GUARDED, SETTLE, SECONDS = 10, 10.0, 60.0

@@ -14,7 +14,7 @@ from pulse_adapters.sqlite.connect import connect_readonly
 from tests.benchmarks import bench_reflex
 from tests.benchmarks.bare import Bare, victim
 from tests.benchmarks.bench_idle import Cost, cost, memory
-from tests.benchmarks.ground import (
+from tests.benchmarks.harness import (
     ROOT,
     boot_us,
     children_of,

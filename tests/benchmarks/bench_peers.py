@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from tests.benchmarks import bench_effects
-from tests.benchmarks.ground import compiled, deadline, directory
+from tests.benchmarks.harness import compiled, deadline, directory
 from tests.benchmarks.peers import FOREVER, PATIENCE, PEERS, Guard, Scene, bare, found, pulse, scene_in
 from tests.benchmarks.table import Row, percentile, spread, times
 

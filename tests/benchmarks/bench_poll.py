@@ -12,7 +12,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
-from tests.benchmarks.ground import boot_us, directory, made_home
+from tests.benchmarks.harness import boot_us, directory, made_home
 from tests.benchmarks.inside import living
 from tests.benchmarks.table import Row, percentile, spread, times
 

@@ -13,7 +13,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.sqlite.connect import connect_readonly
 from tests.benchmarks.bare import Bare, victim
-from tests.benchmarks.ground import (
+from tests.benchmarks.harness import (
     boot_us,
     children_of,
     compiled,

@@ -9,7 +9,7 @@ from contextlib import closing
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.connect import connect_readonly
 from tests.benchmarks.filled import MILLION, filled_home
-from tests.benchmarks.ground import ROOT, compiled, daemon
+from tests.benchmarks.harness import ROOT, compiled, daemon
 from tests.benchmarks.table import Row, percentile, times
 
 STARTS = 5

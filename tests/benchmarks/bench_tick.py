@@ -12,7 +12,7 @@ from pulse_core.model.kinds import Effect, ErrorReported
 from pulse_core.model.tick import TickRecord
 from tests.benchmarks.crowd import RULES, SENSES, Looks, windows
 from tests.benchmarks.filled import MILLION, filled_home
-from tests.benchmarks.ground import directory, made_home
+from tests.benchmarks.harness import directory, made_home
 from tests.benchmarks.inside import living
 from tests.benchmarks.table import Row, percentile, spread, times
 

@@ -9,7 +9,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from tests.benchmarks.bench_cli import took, upulse
 from tests.benchmarks.filled import MILLION, filled_home
-from tests.benchmarks.ground import compiled, daemon
+from tests.benchmarks.harness import compiled, daemon
 from tests.benchmarks.table import Row, percentile, times
 
 CALLS = 10

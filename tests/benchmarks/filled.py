@@ -19,7 +19,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect, EffectAcked, EffectExecuting, ErrorReported, ProcessDied, ProcessUp
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.payload import Payload
-from tests.benchmarks.ground import PLACE, made_home
+from tests.benchmarks.harness import PLACE, made_home
 
 MILLION = 1_000_000
 BOOT = "00000000-0000-4000-8000-000000000000"

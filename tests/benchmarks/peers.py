@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.benchmarks.ground import daemon, made_home
+from tests.benchmarks.harness import daemon, made_home
 
 PATIENCE = 60.0
 FOREVER = f"{9_000_000 + os.getpid()}"

@@ -7,7 +7,7 @@ import typer
 
 from pulse_core.model.text import count
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import progress_line, put_json, say
+from upulse_cli.output import progress_line, put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.app.backup import Restored
@@ -82,7 +82,7 @@ def restore(
 def said(restored: "Restored") -> Iterator[str]:
     """What came of a restore, in words."""
     from pulse_core.model.moment import iso
-    from upulse_cli.moments import local
+    from upulse_cli.time_args import local
 
     made = local(iso(restored.made_at), date=True)
     yield f"Restored: {count(restored.rows, 'row')} from the backup of {made}."

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.speech import put
+from upulse_cli.output import put
 
 SHELLS = ("bash", "zsh", "fish")
 

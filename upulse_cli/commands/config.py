@@ -6,7 +6,7 @@ import typer
 
 from pulse_core.model.text import count
 from upulse_cli.options import AsJson, HomeDir, group
-from upulse_cli.speech import put, put_json, say
+from upulse_cli.output import put, put_json, say
 
 app = group("Check, show and find the settings.")
 

@@ -3,7 +3,7 @@
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, Why
-from upulse_cli.speech import put_json, say
+from upulse_cli.output import put_json, say
 
 
 def add_to(app: typer.Typer) -> None:
@@ -25,7 +25,7 @@ def resume(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None
 def turn(option: str | None, kind: str, why: str, as_json: bool, words: str) -> None:
     """Record the turn and say it."""
     from pulse_core.app.append import AppendRequest, append
-    from upulse_cli.speech import say_when
+    from upulse_cli.output import say_when
     from upulse_cli.wiring.home import found_home, home_context
 
     answer = append(home_context(found_home(option)), AppendRequest(kind, data={"why": why}))

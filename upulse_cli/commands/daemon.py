@@ -7,7 +7,7 @@ import typer
 
 from pulse_core.model.text import count
 from upulse_cli.options import AsJson, HomeDir, group
-from upulse_cli.speech import put, put_json, say
+from upulse_cli.output import put, put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
@@ -98,7 +98,7 @@ def status(as_json: AsJson = False, home: HomeDir = None) -> None:
     daemon = {**daemon_status(home_context(where)), "unit": daemon_control(where).unit.path()}
     if as_json:
         return put_json(daemon)
-    from upulse_cli.speech import console
+    from upulse_cli.output import console
     from upulse_cli.views.status import daemon_line
 
     console().print(daemon_line(daemon))

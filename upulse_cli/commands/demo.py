@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from pulse_core.model.text import one_line
-from upulse_cli.naming import completed_by
-from upulse_cli.speech import console, put, say
+from upulse_cli.instance_option import completed_by
+from upulse_cli.output import console, put, say
 
 
 def add_to(app: typer.Typer) -> None:

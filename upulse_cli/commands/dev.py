@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import console, put, put_line
+from upulse_cli.output import console, put, put_line
 
 if TYPE_CHECKING:
     from pulse_core.app.engine.dev_reports import DevReport

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import put, put_json, say
+from upulse_cli.output import put, put_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ def doctor(
 def show(findings: "Sequence[Finding]", done: "Sequence[str]") -> None:
     """For a person: a line each, what to do below it, and the result at the end."""
     from pulse_core.model.text import count
-    from upulse_cli.speech import console
+    from upulse_cli.output import console
     from upulse_cli.views.doctor import lines
 
     for words in done:

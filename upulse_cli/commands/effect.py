@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from upulse_cli.naming import completed_by
+from upulse_cli.instance_option import completed_by
 from upulse_cli.options import AsJson, HomeDir, Why, group
-from upulse_cli.speech import console, put, put_json, say, say_when
+from upulse_cli.output import console, put, put_json, say, say_when
 
 if TYPE_CHECKING:
     from pulse_core.app.append import Appended
@@ -172,6 +172,6 @@ def deadline(text: str) -> int:
     """UTC microseconds so long from now."""
     import time
 
-    from upulse_cli.moments import duration
+    from upulse_cli.time_args import duration_arg
 
-    return time.time_ns() // 1000 + duration(text, "--not-after")
+    return time.time_ns() // 1000 + duration_arg(text, "--not-after")

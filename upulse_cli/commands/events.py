@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from pulse_core.model.text import one_line
-from upulse_cli.naming import completed_by
+from upulse_cli.instance_option import completed_by
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import put, put_line
+from upulse_cli.output import put, put_line
 
 LAST = 50
 
@@ -58,7 +58,7 @@ def events(
     import sys
 
     from pulse_core.app import event_filter
-    from upulse_cli.moments import since as parsed
+    from upulse_cli.time_args import since_arg as parsed
     from upulse_cli.wiring.home import found_home, home_context
 
     where = home_context(found_home(home))

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import console, put_json
+from upulse_cli.output import console, put_json
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,10 +35,10 @@ def explain(
     and why not: which bound, streak, silence or budget.
     """
     from pulse_core.app import explain as app
-    from upulse_cli.moments import moment
+    from upulse_cli.time_args import moment_arg
     from upulse_cli.wiring.home import found_home, home_context
 
-    told = app.explain(home_context(found_home(home)), moment(at, "--at"), engine).spelled()
+    told = app.explain(home_context(found_home(home)), moment_arg(at, "--at"), engine).spelled()
     if as_json:
         return put_json(told)
     from upulse_cli.views.explain import tree

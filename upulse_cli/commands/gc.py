@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import put, put_json
+from upulse_cli.output import put, put_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

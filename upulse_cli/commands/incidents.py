@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import console, put_json
+from upulse_cli.output import console, put_json
 
 
 def add_to(app: typer.Typer) -> None:
@@ -25,10 +25,10 @@ def incidents(
     One story an episode: what was seen, what Pulse did about it, and whether it helped.
     """
     from pulse_core.app import incidents as app
-    from upulse_cli.moments import moment
+    from upulse_cli.time_args import moment_arg
     from upulse_cli.wiring.home import found_home, home_context
 
-    found = app.incidents(home_context(found_home(home)), moment(since, "--since"))
+    found = app.incidents(home_context(found_home(home)), moment_arg(since, "--since"))
     told = [one.spelled() for one in found]
     if as_json:
         return put_json(told)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from upulse_cli.options import HomeDir
-from upulse_cli.speech import say
+from upulse_cli.output import say
 
 
 def add_to(app: typer.Typer) -> None:

@@ -3,7 +3,7 @@
 import typer
 
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import console, put_json, say
+from upulse_cli.output import console, put_json, say
 
 
 def add_to(app: typer.Typer) -> None:

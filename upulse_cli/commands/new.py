@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from upulse_cli.options import HomeDir
-from upulse_cli.speech import put, say
+from upulse_cli.output import put, say
 
 
 def add_to(app: typer.Typer) -> None:

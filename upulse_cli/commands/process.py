@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.naming import completed_by
+from upulse_cli.instance_option import completed_by
 from upulse_cli.options import AsJson, HomeDir, Why, group
-from upulse_cli.speech import console, put_json, say
+from upulse_cli.output import console, put_json, say
 
 app = group("List guarded processes, stop and start them.")
 
@@ -53,12 +53,12 @@ def stop(
     """
     from pulse_core.app.append import AppendRequest, append
     from pulse_core.model.durations import format_duration
-    from upulse_cli.moments import duration
-    from upulse_cli.speech import say_when
+    from upulse_cli.output import say_when
+    from upulse_cli.time_args import duration_arg
     from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
-    expires = duration(lasting, "--for") if lasting is not None else None
+    expires = duration_arg(lasting, "--for") if lasting is not None else None
     if expires is not None and expires <= 0:
         raise typer.BadParameter("give a duration longer than 0", param_hint="--for")
     answer = append(
@@ -77,7 +77,7 @@ def start(name: Name, why: Why = "", home: HomeDir = None) -> None:
     Ends `upulse process stop`, and gives it a fresh budget of restarts.
     """
     from pulse_core.app.append import AppendRequest, append
-    from upulse_cli.speech import say_when
+    from upulse_cli.output import say_when
     from upulse_cli.wiring.home import found_home, home_context
 
     answer = append(

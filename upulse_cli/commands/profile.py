@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import console, put_json, say
+from upulse_cli.output import console, put_json, say
 
 NO_DAEMON = (
     "No daemon answers, so nobody can tell what its watchers cost; what follows is from recorded ticks."
@@ -30,10 +30,10 @@ def profile(
     recorded ticks.
     """
     from pulse_core.app.profile import profile as costs
-    from upulse_cli.moments import moment
+    from upulse_cli.time_args import moment_arg
     from upulse_cli.wiring.home import child_costs, found_home, home_context
 
-    told = costs(home_context(found_home(home)), moment(since, "--since") or 0, child_costs)
+    told = costs(home_context(found_home(home)), moment_arg(since, "--since") or 0, child_costs)
     if as_json:
         return put_json(told)
     if told["watchers"] is None:

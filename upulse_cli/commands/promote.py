@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, Why
-from upulse_cli.speech import put, put_json, say
+from upulse_cli.output import put, put_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

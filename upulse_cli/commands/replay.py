@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import console, put_json, say
+from upulse_cli.output import console, put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.app.engine.replay import Progress
@@ -49,12 +49,12 @@ def replay(
     it differs, or that rules fail here that do not there.
     """
     from pulse_core.app.engine.replay import compare_revisions
-    from upulse_cli.moments import moment
+    from upulse_cli.time_args import moment_arg
     from upulse_cli.wiring.home import found_home
     from upulse_cli.wiring.workflow import workflow_context
 
     context = workflow_context(found_home(home))
-    found = compare_revisions(context, moment(since, "--since") or 0, engine, against, bar())
+    found = compare_revisions(context, moment_arg(since, "--since") or 0, engine, against, bar())
     if as_json:
         put_json(found.told())
     else:

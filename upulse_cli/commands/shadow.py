@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, group
-from upulse_cli.speech import console, put, put_json, say
+from upulse_cli.output import console, put, put_json, say
 
 DIFFERS = 3
 

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.naming import completed_by
+from upulse_cli.instance_option import completed_by
 from upulse_cli.options import HomeDir
-from upulse_cli.speech import put_json
+from upulse_cli.output import put_json
 
 
 def add_to(app: typer.Typer) -> None:
@@ -33,11 +33,11 @@ def state(
     Every projection as JSON: the log folded up to the last event before that moment.
     """
     from pulse_core.app.projections import described_projections
-    from upulse_cli.moments import moment
-    from upulse_cli.speech import say
+    from upulse_cli.output import say
+    from upulse_cli.time_args import moment_arg
     from upulse_cli.wiring.home import found_home, home_context
 
-    found = described_projections(home_context(found_home(home)), moment(at, "--at"), part)
+    found = described_projections(home_context(found_home(home)), moment_arg(at, "--at"), part)
     for words in found.caveats:
         say(words)
     put_json(found.spelled(part))

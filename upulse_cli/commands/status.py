@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import console, put_json, say
+from upulse_cli.output import console, put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.home import HomeLayout

@@ -4,7 +4,7 @@ import typer
 
 from pulse_core.model.text import one_line
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import progress_line, put, put_json
+from upulse_cli.output import progress_line, put, put_json
 
 
 def add_to(app: typer.Typer) -> None:

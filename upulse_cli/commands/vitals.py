@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from upulse_cli.naming import completed_by
+from upulse_cli.instance_option import completed_by
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import console, put_json
+from upulse_cli.output import console, put_json
 
 if TYPE_CHECKING:
     from pulse_core.app.series import Series
@@ -38,11 +38,11 @@ def vitals(
     Every number with its course; or, if one is named, a plot of it.
     """
     from pulse_core.app.series import all_series, series
-    from upulse_cli.moments import moment
+    from upulse_cli.time_args import moment_arg
     from upulse_cli.wiring.home import found_home, home_context
 
     where, now = home_context(found_home(home)), time.time_ns() // 1000
-    after = moment(since, "--since") or 0
+    after = moment_arg(since, "--since") or 0
     found = [series(where, key, after, now)] if key else all_series(where, after, now)
     if as_json:
         put_json([told(one) for one in found])
@@ -64,8 +64,8 @@ def told(one: "Series") -> dict[str, object]:
 def draw(one: "Series") -> None:
     """A series as a plot, with its first and last time below."""
     from pulse_core.model.moment import iso
-    from upulse_cli.moments import local
-    from upulse_cli.speech import put
+    from upulse_cli.output import put
+    from upulse_cli.time_args import local
     from upulse_cli.views.plot import plot
 
     values = [point.value for point in one.points]

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.naming import completed_by
+from upulse_cli.instance_option import completed_by
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.speech import console, put_json
+from upulse_cli.output import console, put_json
 
 
 def add_to(app: typer.Typer) -> None:

@@ -3,7 +3,7 @@
 import json
 
 from pulse_core.model.text import clean, one_line
-from upulse_cli.moments import local
+from upulse_cli.time_args import local
 
 
 def log_line(line: str) -> str:

@@ -16,7 +16,7 @@ from pulse_core.app.engine.dev_reports import (
 )
 from pulse_core.model.moment import iso
 from pulse_core.model.text import count, one_line
-from upulse_cli.moments import local, took
+from upulse_cli.time_args import local, took
 
 SHOWN = 200
 

@@ -17,7 +17,7 @@ from pulse_core.app.engine.dev_reports import (
     TickSeen,
 )
 from pulse_core.model.text import one_line
-from upulse_cli.moments import took
+from upulse_cli.time_args import took
 from upulse_cli.views.dev import began, sensed, summary, wished
 from upulse_cli.views.explain import COLOURS
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from upulse_cli.moments import local, took
+from upulse_cli.time_args import local, took
 
 Spelled = Mapping[str, Any]
 UNSAID: Sequence[Any] = ("", None, [], {}, False)

@@ -7,7 +7,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from pulse_core.model.text import one_line
-from upulse_cli.moments import local
+from upulse_cli.time_args import local
 
 COLOURS = {"added": "green", "dropped": "yellow", "bypassed": "magenta", "error": "red", "passed": "dim"}
 

@@ -7,7 +7,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from pulse_core.model.text import count, one_line
-from upulse_cli.moments import local
+from upulse_cli.time_args import local
 
 
 def tree(told: Sequence[Mapping[str, Any]], since: str) -> Tree:

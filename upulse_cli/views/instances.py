@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.text import one_line
-from upulse_cli.moments import ago
+from upulse_cli.time_args import ago
 from upulse_cli.views.status import COLOURS
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.overview import overview
-from upulse_cli.speech import console
+from upulse_cli.output import console
 from upulse_cli.views.watch import screen
 
 EVERY = 0.5

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.text import count, one_line
-from upulse_cli.moments import local, took
+from upulse_cli.time_args import local, took
 
 Told = Mapping[str, Any]
 

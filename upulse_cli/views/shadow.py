@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pulse_core.model.text import count, one_line
-from upulse_cli.moments import local
+from upulse_cli.time_args import local
 
 MOST = 50
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.text import count, one_line
-from upulse_cli.moments import ago, local
+from upulse_cli.time_args import ago, local
 
 COLOURS = {
     "running": "bold green",

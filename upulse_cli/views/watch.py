@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.text import one_line
-from upulse_cli.moments import local, took
+from upulse_cli.time_args import local, took
 from upulse_cli.views.effects import duration, reason, state
 from upulse_cli.views.plot import sparkline
 from upulse_cli.views.status import COLOURS, banners, daemon_line, effects_line

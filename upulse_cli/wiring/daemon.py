@@ -17,12 +17,12 @@ from pulse_core.daemon import Daemon, Service
 from pulse_core.daemon.disk_quota import keep_quota
 from pulse_core.model.event import Draft
 from pulse_core.model.vitals import Window
-from upulse_cli.wiring.acting import hands
+from upulse_cli.wiring.daemon_context import daemon_context
 from upulse_cli.wiring.engine import engine_of
-from upulse_cli.wiring.ground import ground_of
-from upulse_cli.wiring.senses import outward_senses, system_sense
+from upulse_cli.wiring.executors import machine_executors
 from upulse_cli.wiring.services import knowing, later, services_of
 from upulse_cli.wiring.stores import narrated_log, parts_of, torn
+from upulse_cli.wiring.watchers import outward_watchers, system_watcher
 
 
 @asynccontextmanager
@@ -30,7 +30,7 @@ async def real_daemon(
     home: Home, how: Opening, news: Sequence[Draft] = (), lock: HomeLock | None = None
 ) -> AsyncIterator[Daemon]:
     """A daemon on this machine, its stores open, with what the start has to say. The caller holds the lock."""
-    ground = ground_of(home)
+    shared = daemon_context(home)
     daemon: Daemon
 
     def failed(whose: str, words: str) -> None:
@@ -39,34 +39,34 @@ async def real_daemon(
     def windows() -> Mapping[str, Window]:
         return daemon.watch.windows
 
-    acting = hands(home, ground.current_settings, ground.view, failed)
-    system = system_sense(ground, acting, windows, lambda: daemon.housekeeping.lateness())
+    acting = machine_executors(home, shared.current_settings, shared.view, failed)
+    system = system_watcher(shared, acting, windows, lambda: daemon.housekeeping.lateness())
     async with AsyncExitStack() as stack:
         stack.callback(acting.close)
-        log = await stack.enter_async_context(narrated_log(ground, how))
+        log = await stack.enter_async_context(narrated_log(shared, how))
         await stack.enter_async_context(system)
         vitals = await stack.enter_async_context(SqliteVitals.open(home.vitals))
-        parts = parts_of(ground, acting, log, vitals)
+        parts = parts_of(shared, acting, log, vitals)
         stack.callback((logs := FollowedLogs(failed)).close)
         stack.callback((prober := ChildProber()).close)
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
         services: Mapping[str, Service] = {
-            **services_of(ground, log, acting.spawner, lock, failed),
+            **services_of(shared, log, acting.spawner, lock, failed),
             **sidecars(
-                home.path, ground.current_settings, lambda seconds: daemon.is_turning(seconds), failed
+                home.path, shared.current_settings, lambda seconds: daemon.is_turning(seconds), failed
             ),
-            **knowing(ground, logs),
+            **knowing(shared, logs),
             "room": lambda request_handler, begun: later(
-                begun, keep_quota(own_files, vitals.yield_oldest, ground.current_settings, failed)
+                begun, keep_quota(own_files, vitals.yield_oldest, shared.current_settings, failed)
             ),
         }
         daemon = Daemon(
             replace(
                 parts,
-                watchers=(system, *outward_senses(ground, logs, prober, vitals, windows)),
+                watchers=(system, *outward_watchers(shared, logs, prober, vitals, windows)),
                 services=services,
                 news=(*news, *torn(log)),
-                engine=engine_of(ground, windows),
+                engine=engine_of(shared, windows),
             )
         )
         daemon.journal.listen_once(acting.notify.hear)

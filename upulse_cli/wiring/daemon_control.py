@@ -16,7 +16,7 @@ from pulse_adapters.systemd.manager import SystemdUnit, installed, uninstall
 from pulse_core.app.daemon_control import DaemonControl
 from pulse_core.model.errors import NotAnswering, PulseError, SettingsRefused
 from pulse_core.settings import Settings
-from upulse_cli.speech import say
+from upulse_cli.output import say
 from upulse_cli.views.daemon_log import log_line
 
 

@@ -14,7 +14,7 @@ from pulse_core.daemon import CurrentSettings
 from pulse_core.model.vitals import Window
 from pulse_core.ports import Watcher
 from pulse_core.record.view import View
-from upulse_cli.wiring.acting import hands
+from upulse_cli.wiring.executors import machine_executors
 from upulse_cli.wiring.workflow import workflow_context
 
 
@@ -31,7 +31,7 @@ def system_sense_of(context: HomeContext) -> Iterator[Watcher]:
     """The sense of this machine's vital signs, as a daemon has it."""
     state = current_state(context)
     current_settings, view = CurrentSettings(lambda: settings_for(context, state).settings), View(state)
-    acting = hands(context.layout, current_settings, view)
+    acting = machine_executors(context.layout, current_settings, view)
     before = SystemHistory(view, lambda: Window())
     try:
         yield SystemResource(current_settings, lambda: 0.0, acting.spawner, acting.consumers, before)

@@ -26,7 +26,7 @@ from pulse_core.model.errors import PulseError, SettingsRefused
 from pulse_core.model.lock_holder import LockHolder
 from pulse_core.model.moment import Moment, iso
 from pulse_core.settings import Settings
-from upulse_cli.moments import local
+from upulse_cli.time_args import local
 from upulse_cli.wiring.home import home_context
 
 PATIENCE = 3.0

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from pulse_adapters.engine_user.layout import EngineUserLayout
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_core.engine.engine_context import EngineParts
-    from upulse_cli.wiring.ground import Ground
+    from upulse_cli.wiring.daemon_context import DaemonContext
 
 
-def engine_of(ground: "Ground", windows: Callable[[], Mapping[str, Window]]) -> "EngineParts | None":
+def engine_of(shared: "DaemonContext", windows: Callable[[], Mapping[str, Window]]) -> "EngineParts | None":
     """The user's rules, if the home has a repository for them. windows: of every sense, as they are now."""
-    home = ground.home.path
+    home = shared.home.path
     if not (home / "engine" / ".git").exists():
         return None
     # Imported only where there is an engine: the others need not bear it in memory.
@@ -33,9 +33,9 @@ def engine_of(ground: "Ground", windows: Callable[[], Mapping[str, Window]]) -> 
     from pulse_core.engine.engine_context import EngineParts
 
     plugins = found_plugins()
-    user = partial(run_as, ground.home, ground.current_settings)
+    user = partial(run_as, shared.home, shared.current_settings)
     hosts = ChildHosts(run_as=user, plugins=plugins)
-    hands = ChildActionHosts(ground.clock, windows, run_as=user, plugins=plugins)
+    hands = ChildActionHosts(shared.clock, windows, run_as=user, plugins=plugins)
     return EngineParts(GitClient(home), hosts, hands)
 
 

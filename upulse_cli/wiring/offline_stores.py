@@ -17,7 +17,7 @@ from pulse_core.home import HomeLayout
 from pulse_core.ports import Checkpoints, EventLog, Executor
 from pulse_core.projections import State
 from pulse_core.settings import Settings
-from upulse_cli.wiring.acting import hands
+from upulse_cli.wiring.executors import machine_executors
 
 LOCK_WAIT = 2.0
 
@@ -48,4 +48,4 @@ class HomeOfflineStores:
     def executors(
         self, settings: Callable[[], Settings], state: Callable[[], State]
     ) -> Mapping[str, Executor]:
-        return hands(self._layout, settings, state).executors
+        return machine_executors(self._layout, settings, state).executors

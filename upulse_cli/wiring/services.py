@@ -17,7 +17,7 @@ from pulse_core.daemon import Service
 from pulse_core.daemon.log_check import check_log
 from pulse_core.model.kinds import LogVerified
 from upulse_cli.views.narrator import sense_aloud
-from upulse_cli.wiring.ground import Failed, Ground
+from upulse_cli.wiring.daemon_context import DaemonContext, Failed
 
 LOOK = 3.0
 """Seconds between two looks at whether the lock's file is still there."""
@@ -28,25 +28,25 @@ FIRST_LOOK = 2.0
 
 
 def services_of(
-    ground: Ground, log: SqliteEventLog, spawner: Spawner, lock: HomeLock | None, failed: Failed
+    shared: DaemonContext, log: SqliteEventLog, spawner: Spawner, lock: HomeLock | None, failed: Failed
 ) -> Mapping[str, Service]:
     """What runs beside the loops: the socket, the hold on the lock, the check of the whole log, the voice."""
     made: dict[str, Service] = {
-        "socket": SocketService(ground.home, ground.current_settings, ground.faults, OWNER_ALONE, failed)
+        "socket": SocketService(shared.home, shared.current_settings, shared.faults, OWNER_ALONE, failed)
     }
     if lock:
         made["lock"] = lambda request_handler, begun: later(begun, keep_place(lock))
     made["deep check"] = lambda request_handler, begun: later(
-        begun, check_log(log, partial(read_log, ground.home, spawner))
+        begun, check_log(log, partial(read_log, shared.home, spawner))
     )
     if sys.stderr.isatty():
         made["voice"] = lambda request_handler, begun: later(begun, sense_aloud(request_handler))
     return made
 
 
-def knowing(ground: Ground, logs: FollowedLogs) -> Mapping[str, Service]:
+def knowing(shared: DaemonContext, logs: FollowedLogs) -> Mapping[str, Service]:
     """Holds up a start until it is known what the followed logs hold; nothing where none are followed."""
-    if not ground.current_settings().log:
+    if not shared.current_settings().log:
         return {}
     return {"logs": lambda request_handler, begun: after(logs.standing(FIRST_LOOK), begun)}
 

@@ -16,17 +16,17 @@ from pulse_core.daemon import Parts
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
 from upulse_cli.views.narrator import Narrator
-from upulse_cli.wiring.acting import Hands
+from upulse_cli.wiring.daemon_context import DaemonContext
+from upulse_cli.wiring.executors import MachineExecutors
 from upulse_cli.wiring.gc import sweeper_of
-from upulse_cli.wiring.ground import Ground
 
 
 @asynccontextmanager
-async def narrated_log(ground: Ground, how: Opening) -> AsyncIterator[SqliteEventLog]:
+async def narrated_log(shared: DaemonContext, how: Opening) -> AsyncIterator[SqliteEventLog]:
     """The log that the daemon writes, without rows lost unless that is accepted, and told aloud as it grows."""
-    home = ground.home
+    home = shared.home
     opened = SqliteEventLog.open(
-        home.events, clock=ground.clock, objects=ground.objects, reserve=home.reserve, how=how
+        home.events, clock=shared.clock, objects=shared.objects, reserve=home.reserve, how=how
     )
     async with opened as log:
         if not how.accept_damage:
@@ -38,29 +38,31 @@ async def narrated_log(ground: Ground, how: Opening) -> AsyncIterator[SqliteEven
             narrator.speak()
 
 
-def parts_of(ground: Ground, acting: Hands, log: SqliteEventLog, vitals: SqliteVitals) -> Parts:
+def parts_of(
+    shared: DaemonContext, acting: MachineExecutors, log: SqliteEventLog, vitals: SqliteVitals
+) -> Parts:
     """The stores, the hands and the identity of a daemon; its watchers, services and news are still to come."""
     return Parts(
         log=log,
         vitals=vitals,
-        objects=ground.objects,
-        checkpoints=SqliteCheckpoints(ground.home.state),
-        clock=ground.clock,
+        objects=shared.objects,
+        checkpoints=SqliteCheckpoints(shared.home.state),
+        clock=shared.clock,
         table=acting.table,
         executors=acting.executors,
-        current_settings=ground.current_settings,
-        view=ground.view,
+        current_settings=shared.current_settings,
+        view=shared.view,
         service_manager=Notifier.from_environment(),
         new_id=new_id,
         dice=Random(),
         pid=os.getpid(),
         version=__version__,
         sweep=sweeper_of(
-            ground.home,
-            ground.objects,
+            shared.home,
+            shared.objects,
             vitals.unnamed,
-            ground.current_settings,
-            lambda: ground.view().control.damage,
+            shared.current_settings,
+            lambda: shared.view().control.damage,
         ),
     )
 

@@ -7,40 +7,40 @@ import pytest
 import typer
 
 from pulse_core.ports.readers import EventQuery
-from upulse_cli.moments import ago, duration, local, since, took
+from upulse_cli.time_args import ago, duration_arg, local, since_arg, took
 
 
 def test_a_number_means_after_that_row() -> None:
-    assert since("17") == EventQuery(since_seq=17)
+    assert since_arg("17") == EventQuery(since_seq=17)
 
 
 @pytest.mark.parametrize("text", ["10m", "10m ago"])
 def test_a_duration_means_that_long_ago(text: str) -> None:
     before = time.time_ns() // 1000
-    found = since(text).since_at
+    found = since_arg(text).since_at
     assert found is not None
     assert 0 <= found - (before - 600_000_000) < 60_000_000
 
 
 def test_a_time_with_a_zone_is_that_time() -> None:
-    assert since("2026-01-31T08:15:00+00:00") == since("2026-01-31T08:15:00Z")
-    assert since("2026-01-31T08:15:00Z").since_at == 1769847300_000_000
+    assert since_arg("2026-01-31T08:15:00+00:00") == since_arg("2026-01-31T08:15:00Z")
+    assert since_arg("2026-01-31T08:15:00Z").since_at == 1769847300_000_000
 
 
 def test_a_time_without_a_zone_is_local() -> None:
     here = datetime(2026, 1, 31, 8, 15).astimezone().astimezone(UTC).isoformat()
-    assert since("2026-01-31T08:15") == since(here)
+    assert since_arg("2026-01-31T08:15") == since_arg(here)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "10 parsecs", "10x", "-3", "²"])
 def test_anything_else_is_a_usage_error(text: str) -> None:
     with pytest.raises(typer.BadParameter):
-        since(text)
+        since_arg(text)
 
 
 def test_a_bad_duration_names_its_option() -> None:
     with pytest.raises(typer.BadParameter, match="'10' is no duration") as refused:
-        duration("10", "--for")
+        duration_arg("10", "--for")
     assert refused.value.param_hint == "--for"
 
 

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from pulse_core.home import HomeLayout
-from upulse_cli.naming import completed_by
+from upulse_cli.instance_option import completed_by
 from upulse_cli.options import AsJson, HomeDir, Why, group
-from upulse_cli.speech import console, put, put_json, say
+from upulse_cli.output import console, put, put_json, say
 
 
 def add_to(app: typer.Typer) -> None:
@@ -70,13 +70,13 @@ def add(
     """
     from pulse_core.app.append import AppendRequest, append
     from upulse_cli.capabilities.silences.state import strange
-    from upulse_cli.moments import duration, took
-    from upulse_cli.speech import say_when
+    from upulse_cli.output import say_when
+    from upulse_cli.time_args import duration_arg, took
     from upulse_cli.views.events import short
     from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
-    expires = lasts(duration(lasting, "--for"))
+    expires = lasts(duration_arg(lasting, "--for"))
     if words := strange(where, sound(match)):
         say(words)
     answer = append(
@@ -106,7 +106,7 @@ def remove(
     from pulse_core.app.append import AppendRequest, append
     from pulse_core.silences.listing import the_one
     from upulse_cli.capabilities.silences.state import listed
-    from upulse_cli.speech import say_when
+    from upulse_cli.output import say_when
     from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)

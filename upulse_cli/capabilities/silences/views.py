@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.text import one_line
-from upulse_cli.moments import local, took
+from upulse_cli.time_args import local, took
 from upulse_cli.views.events import short
 
 SECOND = 1_000_000

@@ -21,11 +21,11 @@ from pulse_core.ports import Executor, ProcessId
 from pulse_core.projections import State
 from pulse_core.settings import Settings
 from upulse_cli.wiring.capabilities import executors_of
-from upulse_cli.wiring.ground import Failed
+from upulse_cli.wiring.daemon_context import Failed
 
 
 @dataclass(frozen=True)
-class Hands:
+class MachineExecutors:
     """What acts on this machine, and the executors made of it."""
 
     spawner: Spawner
@@ -40,12 +40,12 @@ class Hands:
         self.spawner.close()
 
 
-def hands(
+def machine_executors(
     home: HomeLayout,
     current_settings: Callable[[], Settings],
     view: Callable[[], State],
     failed: Failed = lambda whose, words: None,
-) -> Hands:
+) -> MachineExecutors:
     """Everything that can act on the processes of this machine, and tell its people."""
     spawner, notify = Spawner(), Notify(current_settings, ChildTransport(), SystemClock(), failed)
     table = LinuxProcessTable(spawner, home=home.path)
@@ -69,4 +69,6 @@ def hands(
         notify,
         *executors_of(ExecutorContext(current_settings, view)),
     )
-    return Hands(spawner, table, consumers, notify, {executor.action: executor for executor in made})
+    return MachineExecutors(
+        spawner, table, consumers, notify, {executor.action: executor for executor in made}
+    )

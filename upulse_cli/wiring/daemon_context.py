@@ -15,7 +15,7 @@ Failed = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
-class Ground:
+class DaemonContext:
     """What the parts of one daemon share. faults: of its settings, such as keep no daemon from starting."""
 
     home: Home
@@ -26,9 +26,9 @@ class Ground:
     faults: Sequence[str]
 
 
-def ground_of(home: Home) -> Ground:
+def daemon_context(home: Home) -> DaemonContext:
     """The ground of a daemon that starts; raises SettingsRefused. Later settings must be without any fault."""
     settings, faults = load_to_start(home.config)
     first = [settings]
     current_settings = CurrentSettings(lambda: first.pop() if first else load(home.config))
-    return Ground(home, SystemClock(), FileObjects(home.objects), View(), current_settings, faults)
+    return DaemonContext(home, SystemClock(), FileObjects(home.objects), View(), current_settings, faults)

@@ -11,40 +11,40 @@ from pulse_core.model.vitals import Window
 from pulse_core.ports import Prober, Watcher
 from pulse_core.watch.error_log import ErrorLog
 from pulse_core.watch.network import Network
-from upulse_cli.wiring.acting import Hands
 from upulse_cli.wiring.capabilities import watchers_of
-from upulse_cli.wiring.ground import Ground
+from upulse_cli.wiring.daemon_context import DaemonContext
+from upulse_cli.wiring.executors import MachineExecutors
 
 Windows = Callable[[], Mapping[str, Window]]
 """The windows of every sense, as they are now."""
 
 
-def system_sense(
-    ground: Ground, acting: Hands, windows: Windows, lateness: Callable[[], float]
+def system_watcher(
+    shared: DaemonContext, acting: MachineExecutors, windows: Windows, lateness: Callable[[], float]
 ) -> SystemResource:
     """The machine itself; lateness: of the daemon's loop since it was last asked, seconds."""
-    before = SystemHistory(ground.view, lambda: windows().get(SystemResource.key, Window()))
+    before = SystemHistory(shared.view, lambda: windows().get(SystemResource.key, Window()))
     return SystemResource(
-        ground.current_settings, lambda: lateness() * 1000, acting.spawner, acting.consumers, before
+        shared.current_settings, lambda: lateness() * 1000, acting.spawner, acting.consumers, before
     )
 
 
-def outward_senses(
-    ground: Ground, logs: FollowedLogs, prober: ChildProber, vitals: SqliteVitals, windows: Windows
+def outward_watchers(
+    shared: DaemonContext, logs: FollowedLogs, prober: ChildProber, vitals: SqliteVitals, windows: Windows
 ) -> Sequence[Watcher]:
     """The logs that are followed, and the network."""
-    error_log = ErrorLog(logs, ground.clock, ground.current_settings, ground.view, vitals.newest)
-    return (error_log, *network_senses(prober, ground, windows))
+    error_log = ErrorLog(logs, shared.clock, shared.current_settings, shared.view, vitals.newest)
+    return (error_log, *network_watchers(prober, shared, windows))
 
 
-def network_senses(
-    prober: Prober, ground: Ground, windows: Callable[[], Mapping[str, Window]]
+def network_watchers(
+    prober: Prober, shared: DaemonContext, windows: Callable[[], Mapping[str, Window]]
 ) -> Sequence[Watcher]:
     """The senses that ask the network, the capabilities' too; what has no targets asks nothing."""
 
     def window(key: str) -> Window:
         return windows().get(key, Window())
 
-    network = Network(prober, ground.current_settings, ground.view, lambda: window(Network.key))
-    context = WatcherContext(prober, ground.clock, ground.current_settings, ground.view, window)
+    network = Network(prober, shared.current_settings, shared.view, lambda: window(Network.key))
+    context = WatcherContext(prober, shared.clock, shared.current_settings, shared.view, window)
     return (network, *watchers_of(context))

@@ -12,12 +12,12 @@ from pulse_core.ports.readers import EventQuery
 US = 1_000_000
 
 
-def since(text: str) -> EventQuery:
+def since_arg(text: str) -> EventQuery:
     """`10m` ago, a time in ISO 8601 (local if it names no zone), or a row's number; else a usage error."""
     if text.isascii() and text.isdigit():
         return EventQuery(since_seq=int(text))
     if span := _span(text):
-        return EventQuery(since_at=time.time_ns() // 1000 - duration(span, "--since"))
+        return EventQuery(since_at=time.time_ns() // 1000 - duration_arg(span, "--since"))
     try:
         return EventQuery(since_at=round(datetime.fromisoformat(text).timestamp() * US))
     except (ValueError, OverflowError, OSError) as error:
@@ -27,12 +27,12 @@ def since(text: str) -> EventQuery:
         ) from error
 
 
-def moment(text: str | None, option: str) -> int | None:
+def moment_arg(text: str | None, option: str) -> int | None:
     """UTC microseconds of `10m` ago or of a time in ISO 8601; None for None; else a usage error."""
     if text is None:
         return None
     if span := _span(text):
-        return time.time_ns() // 1000 - duration(span, option)
+        return time.time_ns() // 1000 - duration_arg(span, option)
     try:
         return round(datetime.fromisoformat(text).timestamp() * US)
     except (ValueError, OverflowError, OSError) as error:
@@ -47,7 +47,7 @@ def _span(text: str) -> str:
     return found[1] if found else ""
 
 
-def duration(text: str, option: str) -> int:
+def duration_arg(text: str, option: str) -> int:
     """Microseconds of `10m`, `1.5h`; else a usage error that names the option."""
     try:
         return parse_duration(text)
