@@ -21,14 +21,14 @@ from pulse_core.model.kinds import Effect
 from pulse_core.projections import Fold, Snapshot
 from pulse_core.projections.core import CORE
 from pulse_core.rules import Rule
-from pulse_core.rules.onion import name_of
+from pulse_core.rules.onion import rule_name
 from pulse_core.rules.survival import survival_rules
 from pulse_core.rules.survival.holds import Hold
 from pulse_core.rules.survival.log_causes import EXPLAINS
 from pulse_core.settings import Settings as Settings  # the root, complete once this module is imported
 
 
-def loaded(names: Sequence[str]) -> tuple[Capability, ...]:
+def load_capabilities(names: Sequence[str]) -> tuple[Capability, ...]:
     """The capabilities of these names."""
     found: list[Capability] = []
     for name in names:
@@ -39,28 +39,28 @@ def loaded(names: Sequence[str]) -> tuple[Capability, ...]:
     return tuple(found)
 
 
-def in_order(core: Sequence[Rule], more: Sequence[SurvivalRule]) -> tuple[Rule, ...]:
+def order_rules(core: Sequence[Rule], more: Sequence[SurvivalRule]) -> tuple[Rule, ...]:
     """The survival rules with those of capabilities in their places, outermost first."""
     ordered = list(core)
     for rule, inside_of in reversed(more):
-        place = [name_of(one) for one in core].index(inside_of)
+        place = [rule_name(one) for one in core].index(inside_of)
         ordered.insert(ordered.index(core[place]) + 1, rule)
     return tuple(ordered)
 
 
-def holds(curr: Snapshot) -> Iterator[Hold]:
+def current_holds(curr: Snapshot) -> Iterator[Hold]:
     """What is held back at this moment, and by whom."""
     for capability in LOADED:
         if capability.holds:
             yield from capability.holds(curr)
 
 
-def declared(action: str) -> ActionDeclaration:
+def declaration_of(action: str) -> ActionDeclaration:
     """What is declared of this action."""
     return ACTIONS.get(action, UNRESTRICTED)
 
 
-def complaint(effect: Effect, own: Mapping[str, type[BaseModel]]) -> str:
+def effect_fault(effect: Effect, own: Mapping[str, type[BaseModel]]) -> str:
     """Why nobody would carry this out, or nothing. own: the params of more actions, those of the engine itself."""
     known = {**{name: one.params for name, one in ACTIONS.items()}, **own}
     if effect.action not in known:
@@ -75,10 +75,10 @@ def complaint(effect: Effect, own: Mapping[str, type[BaseModel]]) -> str:
 def is_reserved(key: str) -> bool:
     """Whether only survival rules may wish for effects with this key."""
     head, _, rest = key.partition(":")
-    return declared(head).is_reserved or (head in OUTWARD and rest.partition(":")[0] in TOPICS)
+    return declaration_of(head).is_reserved or (head in OUTWARD and rest.partition(":")[0] in TOPICS)
 
 
-LOADED = loaded(CAPABILITIES)
+LOADED = load_capabilities(CAPABILITIES)
 """The capabilities, outermost first."""
 
 payload.register(kind for capability in LOADED for kind in capability.kinds)
@@ -96,9 +96,9 @@ ADMITS: Mapping[str, Check] = {
 }
 """The capabilities' own checks of drafts from outside, by kind."""
 
-SURVIVAL = in_order(
+SURVIVAL = order_rules(
     survival_rules(
-        holds,
+        current_holds,
         (*EXPLAINS, *(((name,), lines) for one in LOADED for name, lines in one.explains.items())),
     ),
     [rule for capability in LOADED for rule in capability.survival_rules],
@@ -108,7 +108,7 @@ SURVIVAL = in_order(
 RULES: tuple[Rule, ...] = tuple(rule for capability in LOADED for rule in capability.rules)
 """The capabilities' rules between survival and plugins, outermost first; only the whole fold has them."""
 
-WHOLE = (*SURVIVAL, *RULES)
+ALL_RULES = (*SURVIVAL, *RULES)
 """All rules of the package in the order of the onion: what plugins and an engine are folded in."""
 
 TOPICS = reserved_keys.TOPICS.union(*(capability.topics for capability in LOADED))

@@ -16,7 +16,7 @@ from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.source_locations import placed
 from pulse_core.model.errors import PulseError
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.ports import Broken, Clock, EngineFault
+from pulse_core.ports import Clock, EngineCodeBroken, EngineFault
 
 MARGIN = 3 * GRACE
 """Seconds that the loops allow beyond a call's time: by then it has ended here, in words that name its place."""
@@ -26,7 +26,7 @@ HONEST = ("failed", "given-up", "unsure")
 """The ways to go wrong that an author has chosen: they are the world's fault, not the code's."""
 
 
-class EngineCodeFailed(Broken):
+class EngineCodeFailed(EngineCodeBroken):
     """The engine's code failed; the words name file and line."""
 
 

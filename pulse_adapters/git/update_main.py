@@ -14,7 +14,7 @@ from pulse_adapters.git.git_command import FOLLOWED, MAIN, STAGING, Git
 from pulse_adapters.git.merge import committed
 from pulse_adapters.git.rejected import rejected
 from pulse_core.model.errors import PulseError
-from pulse_core.ports.engine_repository import keeps_rejected
+from pulse_core.ports.engine_repository import rejected_staging_advice
 
 _AHEAD = "staging has commits that main lacks and stays; merge with: git -C {staging} merge main"
 
@@ -110,7 +110,9 @@ def _forward(git: Git, target: str) -> tuple[str, ...]:
     taken_back = rejected(git, target, tip) if tip else None
     if tip is not None and not git.contains(target, tip):
         return (
-            keeps_rejected(git.staging, taken_back) if taken_back else _AHEAD.format(staging=git.staging),
+            rejected_staging_advice(git.staging, taken_back)
+            if taken_back
+            else _AHEAD.format(staging=git.staging),
         )
     if (git.staging / ".git").exists() and git.branch_at(git.staging) == STAGING:
         return _forward_files(git, target, tip or target, taken_back)
@@ -122,7 +124,7 @@ def _forward_files(git: Git, target: str, tip: str, taken_back: str | None) -> t
     """Fast-forward, edits and all, where git can. A rollback takes no files from under edits."""
     is_begun = git.commit(_FORWARDING) == target
     if taken_back and _is_edited(git, target, tip, is_begun):
-        return (keeps_rejected(git.staging, taken_back),)
+        return (rejected_staging_advice(git.staging, taken_back),)
     git("update-ref", _FORWARDING, target)
     answer = git.run("merge", "--ff-only", "--quiet", target, at=git.staging)
     if is_finished := bool(answer.exit) and is_begun and not _is_edited(git, target, tip, is_begun):

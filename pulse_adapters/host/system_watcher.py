@@ -17,16 +17,16 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.vitals import WINDOW_US, Reading, Window
 from pulse_core.projections import CurrentState
 from pulse_core.settings import Settings
-from pulse_core.watch.evaluate_resources import OVER, History, conclude, spelled, streaks
+from pulse_core.watch.evaluate_resources import STREAKS_FIELD, History, conclude, streaks, streaks_to_json
 
 UNSEEN = 3
 """Intervals without a sample after which what was over its bound before counts as over anew; or a minute, if longer."""
 
 
 class SystemHistory(NamedTuple):
-    """What is known already: the log's facts, and this sense's last minute, an earlier daemon's samples with it."""
+    """What is known at the start: the log's state, and the samples of the last minute, an earlier daemon's included."""
 
-    facts: CurrentState
+    current_state: CurrentState
     window: Callable[[], Window]
 
 
@@ -94,7 +94,7 @@ class SystemResource:
 
     async def _allowed(self) -> list[Mapping[str, Json]]:
         """Who may be stopped; nobody is looked for while memory is not short."""
-        standing = self._before.facts().conditions
+        standing = self._before.current_state().conditions
         if self._settings().resources.stop and any(standing[name] for name in OF_MEMORY):
             return await self._consumers.largest()
         self._consumers.rest()
@@ -103,10 +103,12 @@ class SystemResource:
     def _concluded(self, data: dict[str, Json]) -> Reading:
         last, settings = self._before.window().last, self._settings()
         patience = max(WINDOW_US, UNSEEN * settings.watch.system_interval)
-        history = History(self._before.facts().conditions, streaks(last.data) if last else {}, patience)
+        history = History(
+            self._before.current_state().conditions, streaks(last.data) if last else {}, patience
+        )
         outlook = conclude(data, settings.resources, history, self._clock.now())
         if outlook.over:
-            data[OVER] = spelled(outlook.over)
+            data[STREAKS_FIELD] = streaks_to_json(outlook.over)
         return Reading(data, outlook.drafts)
 
     def should_wake(self, window: Window) -> bool:

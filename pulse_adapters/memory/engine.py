@@ -16,15 +16,15 @@ from pulse_core.ports import (
     EngineFault,
     FoldResult,
     History,
-    Loaded,
+    LoadedRevision,
     RecordedInput,
-    Replayed,
+    ReplayBatch,
     Revision,
     UserProjectionState,
 )
 from pulse_core.projections import Snapshot, State
 from pulse_core.rules import Rule, compose
-from pulse_core.rules.onion import Answer, Inner, Trace, name_of, not_survivals
+from pulse_core.rules.onion import Answer, Inner, Trace, rule_name, without_survival_marks
 
 
 @dataclass
@@ -130,8 +130,8 @@ class MemoryRuleHost:
         self.alive, self.closed = True, False
         self.passed_over: frozenset[str] = frozenset()
         versions = {name: own.version for name, own in owns.items()}
-        self.loaded = Loaded(
-            rules=tuple(map(name_of, rules)), projections=versions, sandbox={"process": False}
+        self.loaded = LoadedRevision(
+            rules=tuple(map(rule_name, rules)), projections=versions, sandbox={"process": False}
         )
         self.defined = dict.fromkeys(self.loaded.rules, "")
         self._events: list[Event] = []
@@ -160,26 +160,26 @@ class MemoryRuleHost:
         told = {name: own.take(due, self._recorded) for name, own in self.owns.items()}
         faults = [EngineFault(f"projection:{name}", words) for name, words in told.items() if words]
         trace: Trace = []
-        rules = [_alone(rule) for rule in self.rules if name_of(rule) not in self.passed_over]
+        rules = [_alone(rule) for rule in self.rules if rule_name(rule) not in self.passed_over]
         values = {name: json.loads(own.text) for name, own in self.owns.items()}
         seen = replace(curr, state=self.state, own=values)
         verdict = await compose(rules, trace=trace)(prev, seen)
         faults += [EngineFault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error"]
-        return FoldResult(not_survivals(verdict, curr), tuple(trace), tuple(faults))
+        return FoldResult(without_survival_marks(verdict, curr), tuple(trace), tuple(faults))
 
-    async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[Replayed]:
-        insights: dict[int, FoldResult] = {}
+    async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[ReplayBatch]:
+        fold_results: dict[int, FoldResult] = {}
         outcomes: Counter[tuple[str, str]] = Counter()
         for tick in ticks:
             if not self.alive:
-                return [Replayed({}, {}, EngineFault("engine", "its host has died"))]
+                return [ReplayBatch({}, {}, EngineFault("engine", "its host has died"))]
             self.feed(tick.news)
             self.quarantine(sorted(tick.skip))
             result = await self.fold(tick.snapshot, tick.snapshot)
             outcomes.update((layer.rule, layer.outcome) for layer in result.layers)
             if result.verdict.effects or result.faults:
-                insights[tick.snapshot.tick] = result
-        return [Replayed(insights, outcomes, done=len(ticks))]
+                fold_results[tick.snapshot.tick] = result
+        return [ReplayBatch(fold_results, outcomes, done=len(ticks))]
 
     def quarantine(self, rules: Sequence[str]) -> None:
         self.passed_over = frozenset(rules)

@@ -17,9 +17,9 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import Clock, GivenUp, OutgoingMessage, Policy, Result, Safety, Transport
-from pulse_core.projections.effects import plain_wish
+from pulse_core.projections.effects import decode_plain_effect
 from pulse_core.settings import Settings
-from pulse_core.settings.secrets import hidden
+from pulse_core.settings.secrets import mask_secret
 
 KEPT_US = 7 * 86_400 * US_PER_SECOND
 """For how long a notice is tried, however often that fails."""
@@ -79,12 +79,14 @@ class Notify:
             if event.kind == SettingsLoaded.kind:
                 self._strange.clear()
                 self._complain()
-            elif event.kind == Effect.kind and plain_wish(event.data).get("action") == self.action:
+            elif event.kind == Effect.kind and decode_plain_effect(event.data).get("action") == self.action:
                 self._hear(event)
 
     def _hear(self, event: Event) -> None:
         try:
-            self._say(event.id, NoticeParams.model_validate(plain_wish(event.data).get("params", {})))
+            self._say(
+                event.id, NoticeParams.model_validate(decode_plain_effect(event.data).get("params", {}))
+            )
         except ValidationError:
             return  # of another version; its executor says what is wrong with it
 
@@ -107,7 +109,7 @@ class Notify:
         if error := await self._message.take(RecordedNotice.of(event, params)):
             raise self._failure(effect, event, error)
         self._forget(event.id)
-        return Result({"sent_to": [hidden(address) for address in addresses]})
+        return Result({"sent_to": [mask_secret(address) for address in addresses]})
 
     def _forget(self, id_: str) -> None:
         self._said.pop(id_, None)
@@ -145,7 +147,7 @@ class Notify:
             elif error == NOT_UNDERSTOOD and address not in self._strange:
                 self._strange.add(address)
                 self._failed(
-                    "notify", f"no notices go to {hidden(address)}: {error}; see upulse config check"
+                    "notify", f"no notices go to {mask_secret(address)}: {error}; see upulse config check"
                 )
         return {notice.id: self._missing(notice, addresses, wrong) for notice in notices}
 
@@ -165,7 +167,7 @@ class Notify:
         """Which addresses have not got it, and why."""
         reached = self._reached.get(notice.id, ())
         return "; ".join(
-            f"{hidden(address)}: {wrong.get(address) or 'its variable is not set'}"
+            f"{mask_secret(address)}: {wrong.get(address) or 'its variable is not set'}"
             for address in addresses
             if address not in reached
         )

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from pulse_adapters.notify.addresses import PACKAGE, resolve_url
 from pulse_core.settings import NotifySettings
-from pulse_core.settings.secrets import hidden
+from pulse_core.settings.secrets import mask_secret
 
 
 def unknown_services(
@@ -20,7 +20,7 @@ def unknown_services(
         return {}
     known = _usable([url for url in urls.values() if url])
     return {
-        place: f"Apprise knows no service for {hidden(settings.urls[place])}, or misses a part of its URL"
+        place: f"Apprise knows no service for {mask_secret(settings.urls[place])}, or misses a part of its URL"
         for place, url in urls.items()
         if url and url not in known
     }

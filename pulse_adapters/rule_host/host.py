@@ -5,14 +5,21 @@ import time
 from collections.abc import Mapping, Sequence
 
 from pulse_adapters.rule_host.process import RuleProcess
-from pulse_adapters.rule_host.replies import insight_of, kept_of, replayed_of
+from pulse_adapters.rule_host.replies import fold_result_of, kept_of, replayed_of
 from pulse_adapters.rule_host.snapshot_delta import SnapshotDelta
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places, placed
 from pulse_core.model.event import Event
-from pulse_core.ports import EngineFault, FoldResult, Loaded, RecordedInput, Replayed, UserProjectionState
+from pulse_core.ports import (
+    EngineFault,
+    FoldResult,
+    LoadedRevision,
+    RecordedInput,
+    ReplayBatch,
+    UserProjectionState,
+)
 from pulse_core.projections import Snapshot
 
 US = 1_000_000
@@ -126,7 +133,7 @@ class RuleChild:
 class ChildRuleHost:
     """`RuleHost` in a child that has loaded its revision."""
 
-    def __init__(self, child: RuleChild, loaded: Loaded, sent: Snapshot) -> None:
+    def __init__(self, child: RuleChild, loaded: LoadedRevision, sent: Snapshot) -> None:
         self._child, self._loaded = child, loaded
         self._news = SnapshotDelta(sent)
         self._seconds = sent.settings.engine.deadline / US
@@ -134,7 +141,7 @@ class ChildRuleHost:
         self._closing: asyncio.Task[None] | None = None
 
     @property
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadedRevision:
         return self._loaded
 
     @property
@@ -171,13 +178,13 @@ class ChildRuleHost:
         answer = await self._child.ask({**self._news.of(curr), "do": "fold"}, self._seconds)
         if answer is None:
             return FoldResult(faults=(await self._child.epitaph(),))
-        insight = insight_of(answer, curr.tick, self.defined)
+        fold_result = fold_result_of(answer, curr.tick, self.defined)
         if self._child.scratch.is_over():
             self._child.spoil("nothing, but filled its scratch folder")
-            insight = insight._replace(faults=(*insight.faults, await self._child.epitaph()))
-        return insight
+            fold_result = fold_result._replace(faults=(*fold_result.faults, await self._child.epitaph()))
+        return fold_result
 
-    async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[Replayed]:
+    async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[ReplayBatch]:
         """Fold recorded ticks. A host that dies of one has answered none of those that it was asked together with."""
         seconds = ticks[0].snapshot.settings.engine.deadline / US
         left, found = [self._told(tick) for tick in ticks], []
@@ -194,16 +201,16 @@ class ChildRuleHost:
             message["skip"] = sorted(tick.skip)
         return message
 
-    async def _replayed(self, ticks: Sequence[Message], seconds: float) -> Replayed:
+    async def _replayed(self, ticks: Sequence[Message], seconds: float) -> ReplayBatch:
         message = {"do": "replay", "ticks": ticks, "seconds": seconds}
         answer = await self._child.ask(message, len(ticks) * seconds + LEISURE)
         if answer is None:
-            return Replayed({}, {}, await self._child.epitaph())
+            return ReplayBatch({}, {}, await self._child.epitaph())
         try:
             return replayed_of(answer, len(ticks), self.defined)
         except ValueError as error:
             self._child.spoil(f"what nobody understands ({error})")
-            return Replayed({}, {}, await self._child.epitaph())
+            return ReplayBatch({}, {}, await self._child.epitaph())
 
     def quarantine(self, rules: Sequence[str]) -> None:
         self._child.tell({"do": "skip", "rules": list(rules)})

@@ -15,7 +15,7 @@ from pulse_adapters.workers.environment import ROOT, only
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.model.event import Event
-from pulse_core.ports import CannotLoad, History, Loaded, Revision, UserProjectionState
+from pulse_core.ports import CannotLoad, History, LoadedRevision, Revision, UserProjectionState
 from pulse_core.projections import Snapshot
 
 LOAD = 10.0
@@ -106,7 +106,7 @@ class _Rebuilding:
 
     def __init__(self, child: RuleChild, answer: Mapping[str, Any], prev: Snapshot, seconds: float) -> None:
         self._child, self._seconds = child, seconds
-        self._loaded: Loaded = loaded_of(answer)
+        self._loaded: LoadedRevision = loaded_of(answer)
         self._kinds = kinds_of(answer)
         self._row = prev.state.seq
 

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
 from pulse_adapters.workers.source_locations import Places, placed, spelled
 from pulse_core.engine.plugin import Projection
-from pulse_core.rules.onion import Rule, name_of
+from pulse_core.rules.onion import Rule, rule_name
 
 LOADING = 65_000
 """The unit under way while code is loaded."""
@@ -69,8 +69,8 @@ class Loader:
         return RuleContents(
             {**rules, **own},
             projections,
-            tuple(str(getattr(one, "name", name_of(one))) for one in _listed(engine, "WATCHERS")),
-            tuple(str(getattr(one, "action", name_of(one))) for one in _listed(engine, "EXECUTORS")),
+            tuple(str(getattr(one, "name", rule_name(one))) for one in _listed(engine, "WATCHERS")),
+            tuple(str(getattr(one, "action", rule_name(one))) for one in _listed(engine, "EXECUTORS")),
             tuple(plugins),
         )
 
@@ -132,7 +132,7 @@ def _add(rules: dict[str, Rule], found: Iterable[Any], where: str, besides: Coll
             raise RulesNotLoadable(
                 f"{str(rule)[:100]!r} is no rule; list async functions of (prev, curr, inner) ({where})"
             )
-        name = str(name_of(rule))
+        name = str(rule_name(rule))
         if name in rules or name in besides:
             raise RulesNotLoadable(f"two rules are named {name!r}; rename one ({where})")
         if len(rules) >= MOST_RULES:

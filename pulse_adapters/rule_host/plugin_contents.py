@@ -41,11 +41,11 @@ def brought(entry: Entry) -> Told:
 def contents(value: str) -> Told:
     """The names of what an entry point's value holds; it is imported here and now."""
     from pulse_adapters.rule_host.loader import brought_by
-    from pulse_core.rules.onion import name_of
+    from pulse_core.rules.onion import rule_name
 
     thing = named(value)
     return {
-        "rules": [name_of(rule) for rule in brought_by(value).rules],
+        "rules": [rule_name(rule) for rule in brought_by(value).rules],
         "projections": list(getattr(thing, "projections", ())),
         "watchers": _called("name", getattr(thing, "watchers", ())),
         "executors": _called("action", getattr(thing, "executors", ())),

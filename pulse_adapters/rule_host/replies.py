@@ -10,14 +10,14 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import describe
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import NEVER_MS, Verdict
-from pulse_core.ports import EngineFault, FoldResult, Loaded, Replayed, UserProjectionState
+from pulse_core.ports import EngineFault, FoldResult, LoadedRevision, ReplayBatch, UserProjectionState
 
 MOST_EFFECTS = 1_000
 _MOST, _WORDS = 2_000, 2_000
 Reply = Mapping[str, Any]
 
 
-def insight_of(reply: Reply, tick: int, defined: Mapping[str, str]) -> FoldResult:
+def fold_result_of(reply: Reply, tick: int, defined: Mapping[str, str]) -> FoldResult:
     """What came of a fold in this tick; an effect that makes no sense is its rule's fault. defined: where each rule is."""
     effects, faults = [], [*faults_of(reply)]
     for one in _list(reply, "effects", MOST_EFFECTS):
@@ -36,15 +36,15 @@ def insight_of(reply: Reply, tick: int, defined: Mapping[str, str]) -> FoldResul
     return FoldResult(verdict, layers, tuple(faults))
 
 
-def replayed_of(reply: Reply, most: int, defined: Mapping[str, str]) -> Replayed:
+def replayed_of(reply: Reply, most: int, defined: Mapping[str, str]) -> ReplayBatch:
     """What came of some of these ticks, of one at least."""
     done = _number(reply.get("done"))
     if not 0 < done <= most:
         raise ValueError("another number of ticks than were asked for")
     told = [_row(one, 2) for one in _list(reply, "told")]
     outcomes = [_row(one, 3) for one in _list(reply, "outcomes")]
-    return Replayed(
-        {_number(tick): insight_of(one, _number(tick), defined) for tick, one in told},
+    return ReplayBatch(
+        {_number(tick): fold_result_of(one, _number(tick), defined) for tick, one in told},
         {(_text(rule), _text(outcome)): _number(times) for rule, outcome, times in outcomes},
         done=done,
     )
@@ -55,10 +55,10 @@ def faults_of(reply: Reply) -> tuple[EngineFault, ...]:
     return tuple(EngineFault(*map(_text, _row(one, 2))) for one in _list(reply, "faults"))
 
 
-def loaded_of(reply: Reply) -> Loaded:
+def loaded_of(reply: Reply) -> LoadedRevision:
     """What it has loaded."""
     versions = {_text(name): _text(_row(one, 2)[0]) for name, one in _table(reply, "projections").items()}
-    return Loaded(
+    return LoadedRevision(
         rules=_texts(reply, "rules"),
         projections=versions,
         watchers=_texts(reply, "watchers"),

@@ -14,7 +14,7 @@ from pulse_adapters.sqlite.payloads import LostPayload, payload_in
 from pulse_adapters.sqlite.references import is_reference
 from pulse_core.model.errors import Ambiguous, LogUnavailable, NoHome, PulseError, UnknownName
 from pulse_core.model.event import Event, Head
-from pulse_core.model.stored_data import REDACTED, damaged
+from pulse_core.model.stored_data import REDACTED, damage_marker
 from pulse_core.ports.readers import ALL_EVENTS, EventQuery
 
 _BATCH = 1_000
@@ -129,7 +129,7 @@ class SqliteEventReader:
             return event._replace(data=REDACTED)
         is_doubtful = not row[11] or self._connection.text_factory is not str
         if is_doubtful and not _is_json(event.data):
-            return event._replace(data=damaged(_ALTERED))
+            return event._replace(data=damage_marker(_ALTERED))
         return event._replace(data=self._large(event)) if is_reference(event.data) else event
 
     def _large(self, event: Event) -> str:
@@ -137,7 +137,7 @@ class SqliteEventReader:
         try:
             return payload_in(self._objects, event.data)
         except LostPayload as lost:
-            return damaged(f"its payload is lost: {lost}; restore it from a backup")
+            return damage_marker(f"its payload is lost: {lost}; restore it from a backup")
 
 
 def _no_text(error: sqlite3.Error) -> bool:

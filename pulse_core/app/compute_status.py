@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pulse_core.composition import holds, status_lines
-from pulse_core.execute.notice_batching import held_back
-from pulse_core.model.durations import rough
+from pulse_core.composition import current_holds, status_lines
+from pulse_core.execute.notice_batching import hold_reason
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.home_status import (
     ConditionStatus,
     DaemonStatus,
@@ -21,7 +21,7 @@ from pulse_core.projections import Condition, Phase, Snapshot, State
 from pulse_core.rules.survival.holds import longest_hold
 from pulse_core.rules.survival.process_state import ProcessState
 from pulse_core.rules.survival.process_state import ProcessStatus as ProcessCondition
-from pulse_core.rules.survival.process_status import judge, restart_key
+from pulse_core.rules.survival.process_status import evaluate_status, restart_key
 from pulse_core.settings import ProcessSettings, Settings
 from pulse_core.watch.watcher_costs import Cost
 
@@ -36,30 +36,30 @@ class Beat:
 
 def compute_status(
     settings: Settings,
-    facts: State,
+    state: State,
     now: Moment,
     beat: Beat,
     daemon: DaemonStatus,
     vitals: Mapping[str, Mapping[str, Json]],
 ) -> HomeStatus:
     """Daemon, processes, effects, conditions, notices, capabilities, ticks and the newest samples. Pure."""
-    snapshot = Snapshot(0, now, settings, {}, facts)
-    control = facts.control
+    snapshot = Snapshot(0, now, settings, {}, state)
+    control = state.control
     return {
         "daemon": daemon,
         "paused": {"since": iso(control.paused.at), "by": control.by, "why": control.why}
         if control.paused
         else None,
         "log": {
-            "rows": facts.seq,
+            "rows": state.seq,
             "verified": iso(control.verified.at) if control.verified else None,
             "damage": control.damage or None,
-            "unwritten": facts.provisional,
+            "unwritten": state.provisional,
         },
         "processes": [process_status(process, snapshot) for process in settings.process],
-        "effects": effect_counts(facts),
-        "conditions": [condition_status(name, one) for name, one in facts.conditions.raised.items()],
-        "notices": notices_status(facts, settings, now),
+        "effects": effect_counts(state),
+        "conditions": [condition_status(name, one) for name, one in state.conditions.raised.items()],
+        "notices": notices_status(state, settings, now),
         "capabilities": status_lines(snapshot),
         "tick": beat_status(beat),
         "vitals": {key: dict(data) for key, data in vitals.items()},
@@ -82,18 +82,18 @@ def process_status(process: ProcessSettings, snapshot: Snapshot) -> GuardedProce
 
 def process_condition(process: ProcessSettings, snapshot: Snapshot) -> ProcessCondition:
     """How the process stands; what is due and held back by somebody is silenced."""
-    condition = judge(process, snapshot)
+    condition = evaluate_status(process, snapshot)
     key = restart_key(process.name)
-    last = longest_hold(key, holds(snapshot))
+    last = longest_hold(key, current_holds(snapshot))
     if condition.state is not ProcessState.DUE or last is None:
         return condition
-    why = f"{condition.why}; held back by {last.whose}, for another {rough(last.left_us)}"
+    why = f"{condition.why}; held back by {last.whose}, for another {rough_duration(last.left_us)}"
     return ProcessCondition(ProcessState.SILENCED, last.left_us, why)
 
 
-def effect_counts(facts: State) -> dict[str, int]:
+def effect_counts(state: State) -> dict[str, int]:
     """How many effects stand where."""
-    effects = facts.effects
+    effects = state.effects
     return {
         "pending": effects.count(Phase.PENDING, Phase.RETRYING),
         "executing": effects.count(Phase.EXECUTING),
@@ -115,13 +115,13 @@ def condition_status(name: str, condition: Condition) -> ConditionStatus:
     }
 
 
-def notices_status(facts: State, settings: Settings, now: Moment) -> NoticesStatus:
+def notices_status(state: State, settings: Settings, now: Moment) -> NoticesStatus:
     """How many topics people were told of that are not over, and how many notices are not delivered yet, and why."""
-    notices = facts.notices
+    notices = state.notices
     return {
         "standing": sum(not notice.over for notice in notices.of.values()),
         "waiting": len(notices.open),
-        "held_back": held_back(facts, settings, now) or None,
+        "held_back": hold_reason(state, settings, now) or None,
     }
 
 

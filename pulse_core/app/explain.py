@@ -67,12 +67,12 @@ async def _explained(home: HomeContext, at: int | None, revision: str) -> RuleTr
     async with home.user_rules() as rules:
         # Imported here, and not above, since that takes as long as the process of the rules needs to begin.
         from pulse_core.app.snapshots import CaveatedSnapshot, snapshot
-        from pulse_core.composition import WHOLE
+        from pulse_core.composition import ALL_RULES
 
         seen, caveats = snapshot(home, at)
         answer = await rules.ask(seen, revision)
     whole = CaveatedSnapshot(seen, (*caveats, *answer.caveats))
-    return rule_trace(whole, WHOLE, answer.result)
+    return rule_trace(whole, ALL_RULES, answer.result)
 
 
 def rule_trace(
@@ -85,14 +85,14 @@ def rule_trace(
     from pulse_core.rules import compose  # as above
 
     trace: list[LayerOutcome] = []
-    insight = inside or FoldResult()
+    fold_result = inside or FoldResult()
 
     async def heart(prev: "Snapshot", curr: "Snapshot") -> Verdict:
-        return insight.verdict
+        return fold_result.verdict
 
     folding = compose(rules, heart, trace, lambda: time.perf_counter_ns() // 1000)
     verdict = run_at_once(folding(seen.snapshot, seen.snapshot))
-    return RuleTrace(seen, (*trace[::-1], *insight.layers[::-1]), verdict)
+    return RuleTrace(seen, (*trace[::-1], *fold_result.layers[::-1]), verdict)
 
 
 def run_at_once(folding: Awaitable[Verdict]) -> Verdict:

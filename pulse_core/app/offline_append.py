@@ -10,7 +10,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role, parse
 from pulse_core.record import Gate, View
-from pulse_core.record.view import advanced, restored
+from pulse_core.record.view import advance_state, restore_from_checkpoints
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
@@ -38,7 +38,7 @@ async def offline_gate(home: "HomeContext") -> AsyncIterator[Gate]:
     """The gate of a home whose daemon is down. The caller holds the home's lock."""
     stores, view, settings = home.offline(), View(), usable_settings(home)
     async with stores.log() as log:
-        state = await restored(log, await stores.checkpoints.load())
-        view.stand_at(await advanced(log, state, log.head.seq))
+        state = await restore_from_checkpoints(log, await stores.checkpoints.load())
+        view.stand_at(await advance_state(log, state, log.head.seq))
         log.listen(view.hear)
         yield Gate(log, view, lambda: settings, stores.executors(lambda: settings, view))

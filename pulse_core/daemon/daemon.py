@@ -7,12 +7,12 @@ from pulse_core.app.compute_status import Beat, compute_status, watcher_status
 from pulse_core.composition import SURVIVAL
 from pulse_core.daemon.effect_submitter import EffectSubmitter
 from pulse_core.daemon.gc import GarbageCollection
-from pulse_core.daemon.housekeeping import Housekeeping, heartbeat, turning
+from pulse_core.daemon.housekeeping import Housekeeping, heartbeat, loops_progress
 from pulse_core.daemon.parts import Parts
 from pulse_core.daemon.reporter import Reporter
 from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.daemon.restore_state import restore_state
-from pulse_core.daemon.self_monitor import SENSE, SelfMonitor
+from pulse_core.daemon.self_monitor import WATCHER, SelfMonitor
 from pulse_core.engine.engine_context import EngineContext, EngineParts
 from pulse_core.engine.engine_controller import EngineController
 from pulse_core.engine.rollback_engine import RollbackEngine
@@ -29,7 +29,7 @@ from pulse_core.ports import Executor, ReservedNames, Watcher
 from pulse_core.projections import Snapshot
 from pulse_core.projections.conditions import UNWRITTEN
 from pulse_core.record import Gate, Journal
-from pulse_core.tick import Inside, RuleFolds, Sources, Stores, Ticker, in_process
+from pulse_core.tick import InnerFold, RuleFolds, Sources, Stores, Ticker, in_process_fold
 from pulse_core.watch import ProcessAlive, WatchLoop
 from pulse_core.watch.watcher_costs import Cost
 
@@ -43,7 +43,8 @@ class Daemon:
         self.reporter = Reporter(self.journal)
         self.engine_controller = self._keeper(p.engine) if p.engine else None
         self.executors = ExecutorRegistry(
-            {**p.executors, **rolling_back(self.engine_controller)}, is_complete=not self.engine_controller
+            {**p.executors, **rollback_executors(self.engine_controller)},
+            is_complete=not self.engine_controller,
         )
         self.gate = Gate(self.journal, p.view, p.current_settings, self.executors)
         self.executor = ExecutorLoop(
@@ -51,7 +52,7 @@ class Daemon:
         )
         self.processes = ProcessAlive(p.table, p.clock, p.current_settings, p.view)
         self.budget = SelfMonitor(
-            self.journal, p.current_settings, lambda: self.watch.newest(SENSE), self.reporter
+            self.journal, p.current_settings, lambda: self.watch.newest(WATCHER), self.reporter
         )
         self.ticker = self._ticker()
         watchers = (self.processes, *p.watchers)
@@ -83,15 +84,19 @@ class Daemon:
         submit = EffectSubmitter(
             self.gate, self.journal, self.executor, self.executors, p.new_id, self.reporter
         )
-        folding = RuleFolds(SURVIVAL, self._inside(), submit, stopwatch, p.rules)
+        folding = RuleFolds(SURVIVAL, self._inside(), submit, loop_microseconds, p.rules)
         sources = Sources(p.view, lambda: self.watch.windows, p.current_settings, p.clock)
         stores = Stores(p.vitals, p.objects, p.version, lambda: self.housekeeping.flush_soon())
         return Ticker(sources, folding, stores, self.reporter, lambda: self.budget.is_reflex_alone)
 
-    def _inside(self) -> Inside | None:
+    def _inside(self) -> InnerFold | None:
         if self.engine_controller:
             return self.engine_controller.host_supervisor.fold
-        return in_process(self.parts.inside, stopwatch, self.reporter) if self.parts.inside else None
+        return (
+            in_process_fold(self.parts.inside, loop_microseconds, self.reporter)
+            if self.parts.inside
+            else None
+        )
 
     def _keeper(self, engine: EngineParts) -> EngineController:
         p = self.parts
@@ -141,11 +146,11 @@ class Daemon:
             await stop.wait()
             self._stopping, self._state = True, "stopping"
             self.parts.service_manager.stopping()
-            await ended(*sources)
+            await cancel_and_wait(*sources)
             self.ticker.stop()
             await ticking
             await self._drain(executing)
-            await ended(*keepers)
+            await cancel_and_wait(*keepers)
         await self._end()
 
     async def _serving(self) -> None:
@@ -231,7 +236,7 @@ class Daemon:
 
     async def is_turning(self, seconds: float) -> bool:
         """Whether the tick and the executor loop make progress; known when these seconds are over."""
-        return await turning(self._beats, self._ask, seconds)
+        return await loops_progress(self._beats, self._ask, seconds)
 
     # Requests
 
@@ -288,17 +293,17 @@ class Daemon:
         return [watcher_status(one, costs.get(one.name, Cost()), now) for one in self.watch.watchers]
 
 
-def stopwatch() -> int:
+def loop_microseconds() -> int:
     """Microseconds of the loop's time."""
     return round(asyncio.get_running_loop().time() * 1e6)
 
 
-def rolling_back(engine_controller: EngineController | None) -> Mapping[str, Executor]:
+def rollback_executors(engine_controller: EngineController | None) -> Mapping[str, Executor]:
     """The executor that takes a promote back, where there is an engine."""
     return {RollbackEngine.action: RollbackEngine(engine_controller)} if engine_controller else {}
 
 
-async def ended(*tasks: asyncio.Task[None]) -> None:
+async def cancel_and_wait(*tasks: asyncio.Task[None]) -> None:
     """Cancel the tasks and wait until they have ended."""
     for task in tasks:
         task.cancel()

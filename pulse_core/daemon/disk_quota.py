@@ -10,10 +10,10 @@ from typing import NamedTuple, Protocol
 from pulse_core.model.sizes import format_size
 from pulse_core.settings import Settings
 
-LOOK_S = 10.0
+CHECK_INTERVAL_S = 10.0
 
-LEAST = 0.25
-MOST = 0.9
+MIN_SHARE = 0.25
+MAX_SHARE = 0.9
 """The shares of the time covered by vitals that go at once."""
 
 
@@ -44,7 +44,7 @@ class QuotaPlan(NamedTuple):
     forget: float = 0.0
 
 
-def plan(vitals: int, outputs: Sequence[ProcessOutput], bound: int) -> QuotaPlan:
+def plan_quota(vitals: int, outputs: Sequence[ProcessOutput], bound: int) -> QuotaPlan:
     """What goes if all together is over the bound: each of the two may have half of it.
 
     Of the outputs the largest are cut first, each to its part of a quarter of the bound.
@@ -53,7 +53,7 @@ def plan(vitals: int, outputs: Sequence[ProcessOutput], bound: int) -> QuotaPlan
     if vitals + printed <= bound:
         return QuotaPlan()
     half = bound // 2
-    forget = min(max(1 - half / vitals, LEAST), MOST) if vitals > half else 0.0
+    forget = min(max(1 - half / vitals, MIN_SHARE), MAX_SHARE) if vitals > half else 0.0
     cuts: list[Cut] = []
     kept = half // 2 // max(1, len(outputs))
     for output in sorted(outputs, key=lambda one: -one.whole):
@@ -91,12 +91,12 @@ async def keep_quota(
     forget_oldest: forgets this share of the vitals.
     """
     while True:
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(CHECK_INTERVAL_S)
         bound = settings().self_.disk_mb << 20
         try:
             await asyncio.to_thread(files.hold_back)
             vitals, outputs = await asyncio.to_thread(files.sizes)
-            if (due := plan(vitals, outputs, bound)) == QuotaPlan():
+            if (due := plan_quota(vitals, outputs, bound)) == QuotaPlan():
                 continue
             words = await asyncio.to_thread(files.cut, due.cuts)
             if due.forget:

@@ -6,10 +6,10 @@ from pulse_core.execute import ExecutorLoop
 from pulse_core.model.errors import LogUnavailable, Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect
-from pulse_core.model.payload import written
+from pulse_core.model.payload import encode_checked
 from pulse_core.ports import Executor
 from pulse_core.record import Gate, Journal
-from pulse_core.record.gate import sound
+from pulse_core.record.gate import why_unexecutable
 
 
 class EffectSubmitter:
@@ -68,9 +68,9 @@ class EffectSubmitter:
 
         What came from outside the package was checked when it came in.
         """
-        why = sound(self.executors, effect)
+        why = why_unexecutable(self.executors, effect)
         try:
-            text = written(effect) if not why else ""
+            text = encode_checked(effect) if not why else ""
         except Refused as refused:
             text, why = "", str(refused)
         if why:

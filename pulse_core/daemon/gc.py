@@ -11,7 +11,7 @@ from pulse_core.ports import Clock, Sweep, Vitals
 from pulse_core.record import Journal
 from pulse_core.settings import Settings
 
-FIRST = 300.0
+FIRST_DELAY = 300.0
 """Seconds after the start: other things are more urgent then."""
 
 HOUR = 3_600.0
@@ -44,7 +44,7 @@ class GarbageCollection:
 
     async def run(self) -> None:
         """Tidy up for ever."""
-        rest = FIRST
+        rest = FIRST_DELAY
         while True:
             request = await self._asked_within(rest)
             rest = HOUR

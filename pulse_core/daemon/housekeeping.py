@@ -8,10 +8,10 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import Checkpoints, EventLog, ServiceManager, Vitals
 from pulse_core.projections import Snapshot
-from pulse_core.record.view import checkpoint
+from pulse_core.record.view import save_checkpoints
 from pulse_core.settings import Settings
 
-ROUND = 1.0
+INTERVAL = 1.0
 
 
 class Housekeeping:
@@ -61,9 +61,9 @@ class Housekeeping:
     async def _rest(self) -> bool:
         """Wait for the next round, and notice how late the loop lets it begin; whether somebody asks for vitals."""
         now = asyncio.get_running_loop().time
-        due = now() + ROUND
+        due = now() + INTERVAL
         try:
-            async with asyncio.timeout(ROUND):
+            async with asyncio.timeout(INTERVAL):
                 await self._soon.wait()
         except TimeoutError:
             self._late = max(self._late, now() - due)
@@ -77,7 +77,7 @@ class Housekeeping:
         if last is None or last.state.seq == self._kept:
             return
         try:
-            await checkpoint(self.log, self.checkpoints, last.state)
+            await save_checkpoints(self.log, self.checkpoints, last.state)
             self._kept = last.state.seq
         except PulseError as error:
             self.failed("checkpoint", str(error))
@@ -92,11 +92,11 @@ async def heartbeat(
         await asyncio.Event().wait()  # nobody wants to know
         return
     while True:
-        if await turning(beats, ask, seconds / 4):
+        if await loops_progress(beats, ask, seconds / 4):
             service_manager.watchdog()
 
 
-async def turning(beats: Callable[[], Sequence[int]], ask: Callable[[], None], seconds: float) -> bool:
+async def loops_progress(beats: Callable[[], Sequence[int]], ask: Callable[[], None], seconds: float) -> bool:
     """Whether every loop turns within these seconds of being asked to; returns when they are over."""
     before = beats()
     ask()

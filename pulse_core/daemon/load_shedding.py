@@ -17,22 +17,22 @@ MEASURES = (
 )
 """What is given up at level 1, 2, 3 and 4, each with those before it. The survival rules are not among them."""
 
-SLOWER, UNHURRIED, FORGETFUL, REFLEX_ALONE = range(1, len(MEASURES) + 1)
+SLOW_WATCHERS, SLOW_LOGS, NO_VITALS, REFLEX_ALONE = range(1, len(MEASURES) + 1)
 
 MINUTE = 60 * US_PER_SECOND
-WORSE = 30 * US_PER_SECOND
-BETTER = 120 * US_PER_SECOND
+STEP_UP_AFTER = 30 * US_PER_SECOND
+STEP_DOWN_AFTER = 120 * US_PER_SECOND
 """How long it must be too much for the next step, and well for a step back: longer than it takes to know the latter."""
 
-CALM = 0.8
+RECOVERED_SHARE = 0.8
 """The share of every bound below which it is well again."""
 
-STRETCH = 4.0
-GAP = 5.0
-HURRY = 1.0
+SLOWDOWN = 4.0
+LOG_GAP = 5.0
+SHORTEST_SLOWED = 1.0
 """Seconds: who wants to look again sooner than this is waiting for something, and is not slowed down."""
 
-KEEP_PACE = frozenset({"system-resource"})
+NEVER_SLOWED = frozenset({"system-resource"})
 """Survival rules, and this very decision, stand on its samples being fresh."""
 
 
@@ -82,22 +82,22 @@ def usage(sample: Sample, before: Moment | None) -> Usage | None:
     return Usage(sample.moment, span, data["self_cpu"], data["self_rss"], data.get("loop_late_ms", 0.0))
 
 
-def onward(shed: SheddingState, look: Usage, bounds: SelfSettings) -> SheddingState:
+def next_state(shed: SheddingState, look: Usage, bounds: SelfSettings) -> SheddingState:
     """The decision after one more look: at most one step worse or better."""
     looks = _last_minute((*shed.looks, look))
-    worst = max(takes(looks, bounds), key=lambda take: take.share)
+    worst = max(resource_shares(looks, bounds), key=lambda take: take.share)
     over = (shed.over or look.moment) if worst.share >= 1 else None
-    calm = (shed.calm or look.moment) if worst.share < CALM else None
-    if over and shed.level < len(MEASURES) and look.moment.since(over) >= WORSE:
+    calm = (shed.calm or look.moment) if worst.share < RECOVERED_SHARE else None
+    if over and shed.level < len(MEASURES) and look.moment.since(over) >= STEP_UP_AFTER:
         return SheddingState(
             shed.level + 1, worst.words
         )  # what was used before says nothing about what is now
-    if calm and shed.level and look.moment.since(calm) >= BETTER:
+    if calm and shed.level and look.moment.since(calm) >= STEP_DOWN_AFTER:
         return SheddingState(shed.level - 1, f"at most {worst.words}", looks)
     return SheddingState(shed.level, shed.evidence, looks, over, calm)
 
 
-def takes(looks: tuple[Usage, ...], bounds: SelfSettings) -> list[ResourceShare]:
+def resource_shares(looks: tuple[Usage, ...], bounds: SelfSettings) -> list[ResourceShare]:
     """What is taken of each thing that has a bound; the processor only counts over a whole minute."""
     newest, memory = looks[-1], bounds.memory_mb << 20
     rss = f"{format_size(newest.rss)} of memory, {format_size(memory)} are allowed"
@@ -122,7 +122,7 @@ def pace(level: int, name: str, interval: float, usual: float) -> Pace:
 
     interval: seconds that it wants to rest now; usual: what it rests when nothing is the matter.
     """
-    gap = GAP if level >= UNHURRIED and name == "error-log" else 0.0
-    hurried = interval < min(usual, HURRY)
-    slower = level >= SLOWER and not hurried and name not in KEEP_PACE
-    return Pace(STRETCH if slower else 1.0, gap)
+    gap = LOG_GAP if level >= SLOW_LOGS and name == "error-log" else 0.0
+    hurried = interval < min(usual, SHORTEST_SLOWED)
+    slower = level >= SLOW_WATCHERS and not hurried and name not in NEVER_SLOWED
+    return Pace(SLOWDOWN if slower else 1.0, gap)

@@ -9,7 +9,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import LogVerified
 from pulse_core.ports import EventLog
 
-AFTER = 3.0
+DELAY = 3.0
 LOG = logging.getLogger("pulse.log")
 Verify = Callable[[], Awaitable[LogVerified]]
 
@@ -20,7 +20,7 @@ async def check_log(log: EventLog, verify: Verify) -> None:
     verify: reads the log where it holds up nothing. It may raise PulseError, OSError, or ValueError or KeyError for an
     answer that makes no sense.
     """
-    await asyncio.sleep(AFTER)
+    await asyncio.sleep(DELAY)
     try:
         found = await verify()
         if found.fault:

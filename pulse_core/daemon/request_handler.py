@@ -14,8 +14,8 @@ from pulse_core.ports import EventLog
 from pulse_core.record import Gate
 
 OPERATIONS = ("append", "follow", "status")
-MOST = 1_000
-AFTERWARDS = 0.02
+MAX_DRAFTS = 1_000
+FOLLOW_DELAY = 0.02
 """Seconds until news is read for those who follow: longer than a reflex, which must not share its time with them."""
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -44,23 +44,23 @@ class RequestHandler:
             )
         match operation:
             case "append":
-                return once(self._append(caller, request))
+                return stream_of_one(self._append(caller, request))
             case "follow":
                 return self._follow(request)
             case "status":
-                return once(self._status())
+                return stream_of_one(self._status())
         raise UnknownName("operation", operation, OPERATIONS)
 
     async def _status(self) -> Mapping[str, Json]:
         return self.report()
 
     async def _append(self, caller: Caller, request: Mapping[str, Json]) -> Mapping[str, Json]:
-        recorded = await self.gate.append(caller.role, caller.name, drafts_in(request))
+        recorded = await self.gate.append(caller.role, caller.name, parse_drafts(request))
         return {"events": [{**one.event.spelled(), "existing": one.existing} for one in recorded]}
 
     async def _follow(self, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
         """Events after `since` as they come, each by itself, for ever; only `kinds` if given."""
-        kinds, seq = kinds_in(request), since_in(request, self.log.head.seq)
+        kinds, seq = requested_kinds(request), requested_since(request, self.log.head.seq)
         news = asyncio.Event()
         self.log.listen(listener := lambda _events: news.set())
         try:
@@ -72,12 +72,12 @@ class RequestHandler:
                         yield {"event": event.spelled()}
                 seq = max(seq, head)
                 await news.wait()
-                await asyncio.sleep(AFTERWARDS)
+                await asyncio.sleep(FOLLOW_DELAY)
         finally:
             self.log.unlisten(listener)
 
 
-def kinds_in(request: Mapping[str, Json]) -> frozenset[str] | None:
+def requested_kinds(request: Mapping[str, Json]) -> frozenset[str] | None:
     """The kinds a follower wants; None for all."""
     kinds = request.get("kinds") or []
     if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
@@ -85,7 +85,7 @@ def kinds_in(request: Mapping[str, Json]) -> frozenset[str] | None:
     return frozenset(kinds) or None
 
 
-def since_in(request: Mapping[str, Json], head: int) -> int:
+def requested_since(request: Mapping[str, Json], head: int) -> int:
     """The row after which a follower wants to hear; by default the last one there is."""
     since = request.get("since")
     if since is None:
@@ -95,19 +95,19 @@ def since_in(request: Mapping[str, Json], head: int) -> int:
     return since
 
 
-def drafts_in(request: Mapping[str, Json]) -> Sequence[Draft]:
+def parse_drafts(request: Mapping[str, Json]) -> Sequence[Draft]:
     """The drafts of an append request; raises Refused or UnknownName with what is wrong in them."""
     rows = request.get("drafts")
     if (
         not isinstance(rows, list)
-        or not 0 < len(rows) <= MOST
+        or not 0 < len(rows) <= MAX_DRAFTS
         or not all(isinstance(row, dict) for row in rows)
     ):
-        raise Refused(f"append needs drafts: a list of 1 to {MOST} objects with kind, subject and data")
-    return [draft_in(row) for row in rows]
+        raise Refused(f"append needs drafts: a list of 1 to {MAX_DRAFTS} objects with kind, subject and data")
+    return [parse_draft(row) for row in rows]
 
 
-def draft_in(row: Mapping[str, Json]) -> Draft:
+def parse_draft(row: Mapping[str, Json]) -> Draft:
     """One draft from JSON."""
     data, cause, id_ = row.get("data", {}), row.get("cause"), str(row.get("id", ""))
     if not isinstance(data, dict) or not isinstance(cause, str | None):
@@ -119,6 +119,6 @@ def draft_in(row: Mapping[str, Json]) -> Draft:
     return Draft(parse(str(row.get("kind", "")), data), str(row.get("subject", "")), cause, id_)
 
 
-async def once(answer: Awaitable[Mapping[str, Json]]) -> AsyncIterator[Mapping[str, Json]]:
+async def stream_of_one(answer: Awaitable[Mapping[str, Json]]) -> AsyncIterator[Mapping[str, Json]]:
     """A single answer as a stream of one."""
     yield await answer

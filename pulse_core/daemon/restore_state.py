@@ -4,7 +4,7 @@ from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Window
 from pulse_core.ports import Checkpoints, EventLog, Vitals
 from pulse_core.projections import Snapshot, State
-from pulse_core.record.view import View, advanced, restored
+from pulse_core.record.view import View, advance_state, restore_from_checkpoints
 from pulse_core.settings import Settings
 
 
@@ -15,16 +15,16 @@ async def restore_state(
 
     What changed while no daemon ran lies between the two, so that it is still a change at the first tick.
     """
-    state = await restored(log, await checkpoints.load())
+    state = await restore_from_checkpoints(log, await checkpoints.load())
     ticks = await vitals.ticks(1)
     prev = None
     if ticks:
         # A checkpoint is a tick's state; if the record of that tick was lost, it stands for the last tick.
         # What a tick had only been told of, and no disk took, it never saw.
         seen = min(ticks[-1].head.seq, log.head.seq)
-        state = await advanced(log, state, max(seen, state.seq))
+        state = await advance_state(log, state, max(seen, state.seq))
         prev = await snapshot_of(ticks[-1], vitals, state, settings)
-    view.stand_at(await advanced(log, state, log.head.seq))
+    view.stand_at(await advance_state(log, state, log.head.seq))
     return prev
 
 

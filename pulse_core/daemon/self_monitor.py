@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 
 from pulse_core.daemon.load_shedding import (
-    FORGETFUL,
     MEASURES,
+    NO_VITALS,
     REFLEX_ALONE,
     Pace,
     SheddingState,
-    onward,
+    next_state,
     pace,
     usage,
 )
@@ -22,7 +22,7 @@ from pulse_core.ports import Watcher
 from pulse_core.record import Journal
 from pulse_core.settings import Settings
 
-SENSE = "system-resource"
+WATCHER = "system-resource"
 PROCESSES = "process-alive"
 
 
@@ -47,7 +47,7 @@ class SelfMonitor:
     @property
     def is_forgetful(self) -> bool:
         """Whether vitals are not kept on disk, but with a tick that acts."""
-        return self.shed.level >= FORGETFUL
+        return self.shed.level >= NO_VITALS
 
     @property
     def is_reflex_alone(self) -> bool:
@@ -71,7 +71,7 @@ class SelfMonitor:
             return
         used = usage(self._seen, before.moment if before else None)
         if used is not None:
-            level, self.shed = self.shed.level, onward(self.shed, used, self.settings().self_)
+            level, self.shed = self.shed.level, next_state(self.shed, used, self.settings().self_)
             if self.shed.level != level:
                 await self._say()
 

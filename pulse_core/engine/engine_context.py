@@ -13,10 +13,10 @@ from pulse_core.ports import (
     Checkpoints,
     EventLog,
     Executor,
-    Hosts,
     ReservedNames,
     Revisions,
     RuleHost,
+    RuleHosts,
     Watcher,
 )
 from pulse_core.projections import Snapshot, State
@@ -32,8 +32,8 @@ class EngineParts:
     """The outside of the engine: its repository, and whoever starts hosts."""
 
     revisions: Revisions
-    hosts: Hosts
-    hands: ActionHosts | None = None
+    hosts: RuleHosts
+    action_hosts: ActionHosts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class EngineContext:
 
     log: EventLog
     checkpoints: Checkpoints
-    facts: Callable[[], State]
+    current_state: Callable[[], State]
     settings: Callable[[], Settings]
     standing: Callable[[], Snapshot]
     failed: Callable[[str, str], None]
@@ -63,16 +63,16 @@ def restarts() -> Restarts:
 
 @dataclass
 class Running:
-    """A host, the commit that it runs, the row up to which it knew the log when it was started, and its hands.
+    """A rule host, its commit, the row up to which it knew the log when it was started, and its action host.
 
-    is_mourned: whether it was said that the host has ended.
+    is_end_reported: whether the end of the host was recorded.
     """
 
     host: RuleHost
     commit: str
     seq: int
-    hands: ActionHost | None = None
-    judge: Quarantine = field(default_factory=Quarantine)
+    action_host: ActionHost | None = None
+    quarantine: Quarantine = field(default_factory=Quarantine)
     is_end_reported: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -82,6 +82,6 @@ class Running:
         return dict(self.host.loaded.sandbox)
 
     async def close(self) -> None:
-        """End the host, when the fold under way is done; the hands are not touched."""
+        """End the host, when the fold under way is done; the action host is not touched."""
         async with self.lock:
             await self.host.close()

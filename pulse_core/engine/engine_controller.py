@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from pulse_core.engine.engine_context import EngineContext, EngineParts, Running
-from pulse_core.engine.host_supervisor import HostSupervisor, now
+from pulse_core.engine.host_supervisor import HostSupervisor, loop_seconds
 from pulse_core.engine.requests import refusal, target_of
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
@@ -42,7 +42,7 @@ class EngineController:
     @property
     def engine(self) -> Engine:
         """What the log says of the engine."""
-        return self.around.facts().engine
+        return self.around.current_state().engine
 
     def hear(self, events: Sequence[Event]) -> None:
         """Take recorded events; a listener of the log."""
@@ -75,7 +75,7 @@ class EngineController:
                 await self.host_supervisor.tell()
             except PulseError as error:
                 self.around.failed("engine", str(error))
-                self.host_supervisor.restarts.failed(now())
+                self.host_supervisor.restarts.failed(loop_seconds())
 
     async def _pause(self) -> None:
         is_waiting = self.host_supervisor.is_down and self.around.settings().engine.enabled
@@ -95,9 +95,9 @@ class EngineController:
         elif host_supervisor.is_down:
             if host_supervisor.running:
                 host_supervisor.report_end(host_supervisor.running)
-                host_supervisor.restarts.ended(now())
+                host_supervisor.restarts.ended(loop_seconds())
                 await host_supervisor.retire()
-            if now() >= host_supervisor.restarts.due:
+            if loop_seconds() >= host_supervisor.restarts.due:
                 await self._begin()
 
     async def _begin(self) -> None:
@@ -105,18 +105,18 @@ class EngineController:
         engine, why = self.engine, ""
         wanted = engine.commit or await self.parts.revisions.head()
         for commit in dict.fromkeys(filter(None, (wanted, engine.good, engine.previous, engine.replaced))):
-            began = now()
+            began = loop_seconds()
             try:
                 revision = await self._laid_out(commit)
                 await self.host_supervisor.take(running := await self.host_supervisor.started(revision))
             except PulseError as error:
                 why = why or str(error)
                 continue
-            await self._say_loaded(wanted, running, why, round((now() - began) * 1000))
+            await self._say_loaded(wanted, running, why, round((loop_seconds() - began) * 1000))
             if self.instead_of and engine.is_on_probation(self.around.standing().now):
                 await self._go_back(running.commit, f"it can't be loaded: {why}", "pulse")
             return
-        await self.host_supervisor.retire()  # so that what was wished of its hands does not wait for ever
+        await self.host_supervisor.retire()  # so that effects for its executors do not wait for ever
         raise PulseError(f"no revision of the engine can be loaded, nor {wanted[:12]}: {why}")
 
     async def _laid_out(self, commit: str) -> Revision:
@@ -186,8 +186,8 @@ class EngineController:
             await self.around.log.append(Draft(what, subject=running.commit, cause=cause))
         except BaseException:
             await running.close()
-            if running.hands:
-                await running.hands.close()
+            if running.action_host:
+                await running.action_host.close()
             raise
         await self.host_supervisor.take(running)
         self.host_supervisor.restarts.ends = 0  # those were another commit's

@@ -24,7 +24,7 @@ from pulse_core.engine.error_throttle import ErrorThrottle
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import RuleQuarantined
-from pulse_core.ports import ActionHost, EngineFault, FoldResult, Loaded, Revision
+from pulse_core.ports import ActionHost, EngineFault, FoldResult, LoadedRevision, Revision
 from pulse_core.projections import Engine, Snapshot
 
 
@@ -61,21 +61,21 @@ class HostSupervisor:
             self.ended.set()
             return FoldResult()
         async with running.lock:
-            insight = filter_effects(await running.host.fold(prev, curr), curr)
-        running.is_end_reported = not running.host.alive and bool(insight.faults)
-        await self._judge(running, insight, curr)
+            fold_result = filter_effects(await running.host.fold(prev, curr), curr)
+        running.is_end_reported = not running.host.alive and bool(fold_result.faults)
+        await self._judge(running, fold_result, curr)
         if not running.host.alive:
             self.ended.set()
-        return insight._replace(commit=running.commit)
+        return fold_result._replace(commit=running.commit)
 
-    async def _judge(self, running: Running, insight: FoldResult, curr: Snapshot) -> None:
+    async def _judge(self, running: Running, fold_result: FoldResult, curr: Snapshot) -> None:
         engine, settings = curr.engine, curr.settings.engine
-        running.judge.observe(insight.layers, insight.faults, settings.deadline)
-        self._tally.take(insight.faults, running.commit, now(), running.is_end_reported)
-        drafts = self._tally.due(now())
+        running.quarantine.observe(fold_result.layers, fold_result.faults, settings.deadline)
+        self._tally.take(fold_result.faults, running.commit, loop_seconds(), running.is_end_reported)
+        drafts = self._tally.due(loop_seconds())
         # While it is watched, survival sees to errors that the promote has brought.
         old = engine.excused if engine.is_on_probation(curr.now) else None
-        bad = running.judge.verdicts(settings.quarantine, old)
+        bad = running.quarantine.verdicts(settings.quarantine, old)
         for rule in bad.keys() - engine.quarantined.keys() if running.commit == self._engine.commit else ():
             drafts.append(Draft(RuleQuarantined(commit=running.commit, why=bad[rule]), subject=rule))
         if drafts and await self.record(*drafts) and running is self.running:
@@ -84,7 +84,7 @@ class HostSupervisor:
     # What goes wrong between ticks
 
     def broke(self, whose: str, message: str) -> None:
-        """Take what a watcher of the hands at work did wrong."""
+        """Take a fault of one of the engine's watchers."""
         self.blame(EngineFault(whose, message), self.running.commit if self.running else "")
 
     def report_end(self, running: Running) -> None:
@@ -97,14 +97,14 @@ class HostSupervisor:
         """Take what the code of a commit did wrong: all of it is counted while it is watched, and said once later."""
         engine = self._engine
         if commit == engine.commit and engine.is_on_probation(self.around.standing().now):
-            self._tally.take((fault,), commit, now(), ended)
+            self._tally.take((fault,), commit, loop_seconds(), ended)
             self.ended.set()
         else:
             self.around.blamed(fault.whose, fault.message, commit, ended)
 
     async def tell(self) -> None:
         """Record what was taken between ticks."""
-        if drafts := self._tally.due(now()):
+        if drafts := self._tally.due(loop_seconds()):
             await self.record(*drafts)
 
     async def record(self, *drafts: Draft) -> bool:
@@ -118,7 +118,7 @@ class HostSupervisor:
 
     @property
     def _engine(self) -> Engine:
-        return self.around.facts().engine
+        return self.around.current_state().engine
 
     # One after the other
 
@@ -130,23 +130,23 @@ class HostSupervisor:
         engine = self._engine
         host.quarantine(tuple(engine.quarantined) if revision.commit == engine.commit else ())
         try:
-            hands = await self._hands(revision, host.loaded)
+            action_host = await self._start_action_host(revision, host.loaded)
         except BaseException:
             await host.close()
             raise
-        return Running(host, revision.commit, prev.state.seq, hands)
+        return Running(host, revision.commit, prev.state.seq, action_host)
 
-    async def _hands(self, revision: Revision, loaded: Loaded) -> ActionHost | None:
+    async def _start_action_host(self, revision: Revision, loaded: LoadedRevision) -> ActionHost | None:
         """What of the revision senses and acts, in a process of its own; none if nothing does."""
-        if self.parts.hands is None or not (loaded.watchers or loaded.executors):
+        if self.parts.action_hosts is None or not (loaded.watchers or loaded.executors):
             return None
         memory = self.around.settings().engine.memory
-        hands = await self.parts.hands.start(
+        action_host = await self.parts.action_hosts.start(
             revision, memory, self.around.taken, lambda fault: self.blame(fault, revision.commit)
         )
-        for fault in hands.faults:
+        for fault in action_host.faults:
             self.around.failed(*fault)
-        return hands
+        return action_host
 
     async def take(self, running: Running) -> None:
         """Tell a new host what it has missed, let it fold from now on, and end the old one: no tick is missed."""
@@ -156,15 +156,17 @@ class HostSupervisor:
                 running.host.feed(events)
                 seq = events[-1].seq
             running.host.feed([event for event in self._late if event.seq > seq])
-            self._register(running.hands)  # first: the new rules may wish for what only these hands do
+            self._register(
+                running.action_host
+            )  # first: the new rules may request actions that only these executors have
             old, self.running = self.running, running
         finally:
             self._late = None
-        self.restarts.started(now())
+        self.restarts.started(loop_seconds())
         if old:
-            if old.hands:
-                self._former.append(old.hands)
-                old.hands.retire()
+            if old.action_host:
+                self._former.append(old.action_host)
+                old.action_host.retire()
             await old.close()
 
     async def retire(self) -> None:
@@ -173,17 +175,19 @@ class HostSupervisor:
         self._register(None)
         if running:
             await running.close()
-            if running.hands:
-                await running.hands.close()
+            if running.action_host:
+                await running.action_host.close()
 
     async def end(self) -> None:
         """End everything, also what was retired and is not done yet."""
         await self.retire()
-        for hands in self._former:
-            await hands.close()
+        for action_host in self._former:
+            await action_host.close()
 
-    def _register(self, hands: ActionHost | None) -> None:
-        self.around.register(hands.watchers if hands else (), hands.executors if hands else {})
+    def _register(self, action_host: ActionHost | None) -> None:
+        self.around.register(
+            action_host.watchers if action_host else (), action_host.executors if action_host else {}
+        )
 
     async def keep(self) -> None:
         """Keep the projections that the engine's authors wrote, as they stand."""
@@ -197,6 +201,6 @@ class HostSupervisor:
             self.around.failed("engine", f"its projections could not be kept: {error}")
 
 
-def now() -> float:
+def loop_seconds() -> float:
     """The loop's time, seconds."""
     return asyncio.get_running_loop().time()

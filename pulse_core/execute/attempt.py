@@ -12,7 +12,7 @@ from pulse_core.model.payload import Payload
 from pulse_core.ports import Executor, GivenUp, Policy, Result, Safety, Unsure
 from pulse_core.projections import OpenEffect
 
-INTERRUPTIONS = 10
+MAX_INTERRUPTIONS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class Attempt:
                 raise
             return self._failed("it cancelled itself", dice)
         except Exception as error:  # noqa: BLE001 - whatever an executor raises is the outcome of its effect
-            return self._failed(told(error), dice)
-        return acked(result, loop.time() - began)
+            return self._failed(describe_error(error), dice)
+        return acked_payload(result, loop.time() - began)
 
     async def recover(self) -> Payload | None:
         """What to record of an attempt that a crash interrupted, or None if it is to be begun again."""
-        if self.number > INTERRUPTIONS + self.policy.retries:
+        if self.number > MAX_INTERRUPTIONS + self.policy.retries:
             return EffectFailed(error=f"interrupted {self.number} times; not tried again")
         if self.policy.safety is Safety.IDEMPOTENT:
             return None
@@ -58,8 +58,10 @@ class Attempt:
             async with asyncio.timeout(self.policy.timeout):
                 result = await self.executor.verify(self.effect.wish, self.params, self.effect.event)
         except Exception as error:  # noqa: BLE001 - not being able to look is the answer
-            return EffectUnknown(why=f"interrupted, and nobody can tell whether it happened: {told(error)}")
-        return acked(result, 0.0) if result else None
+            return EffectUnknown(
+                why=f"interrupted, and nobody can tell whether it happened: {describe_error(error)}"
+            )
+        return acked_payload(result, 0.0) if result else None
 
     def _failed(self, error: str, dice: Random) -> Payload:
         if self.number > self.policy.retries or self.policy.safety is Safety.AT_MOST_ONCE:
@@ -68,11 +70,11 @@ class Attempt:
         return EffectAttemptFailed(attempt=self.number, error=error, retry_us=round(pause * US_PER_SECOND))
 
 
-def acked(result: Result, seconds: float) -> EffectAcked:
+def acked_payload(result: Result, seconds: float) -> EffectAcked:
     """The payload of an attempt that worked."""
     return EffectAcked(took_us=round(seconds * US_PER_SECOND), result=dict(result.data))
 
 
-def told(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """An error in words: its own if it speaks to people, with its type if it is a bug."""
     return str(error) if isinstance(error, PulseError) else f"{type(error).__name__}: {error}"

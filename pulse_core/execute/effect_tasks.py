@@ -14,11 +14,11 @@ from pulse_core.model.payload import Payload
 from pulse_core.ports import Clock, Executor, Safety
 from pulse_core.projections import CurrentState, OpenEffect, Phase
 from pulse_core.record import Journal
-from pulse_core.record.gate import parsed
+from pulse_core.record.gate import parse_params
 
-UNWRITTEN_PAUSE = 0.2
-PAUSED_LOOK = 0.5
-AWAITED_LOOK = 0.1
+UNRECORDED_PAUSE = 0.2
+PAUSED_INTERVAL = 0.5
+AWAITED_INTERVAL = 0.1
 
 
 class EffectTasks:
@@ -30,13 +30,13 @@ class EffectTasks:
     def __init__(
         self,
         journal: Journal,
-        facts: CurrentState,
+        current_state: CurrentState,
         executors: Mapping[str, Executor],
         clock: Clock,
         dice: Random,
         done: Callable[[], None],
     ) -> None:
-        self.journal, self.facts = journal, facts
+        self.journal, self.current_state = journal, current_state
         self.executors = executors if isinstance(executors, ExecutorRegistry) else ExecutorRegistry(executors)
         self.clock, self.dice, self.done = clock, dice, done
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -53,7 +53,7 @@ class EffectTasks:
         executor = self.executors.get(effect.wish.action)
         if executor is None:
             raise PulseError(f"no executor carries out {effect.wish.action!r} any more")
-        params = parsed(executor, effect.wish)
+        params = parse_params(executor, effect.wish)
         number = effect.attempt if effect.phase is Phase.EXECUTING else effect.attempt + 1
         return Attempt(effect, executor, params, executor.policy(params), number)
 
@@ -62,7 +62,7 @@ class EffectTasks:
         executor = self.executors.get(effect.action)
         if executor is None or not effect.survival:
             return False
-        return executor.policy(parsed(executor, effect)).safety is not Safety.AT_MOST_ONCE
+        return executor.policy(parse_params(executor, effect)).safety is not Safety.AT_MOST_ONCE
 
     def start(self, group: asyncio.TaskGroup, effect: OpenEffect, *, interrupted: bool = False) -> None:
         """Carry the effect out in a task of the group; `interrupted`: an earlier daemon began it."""
@@ -100,12 +100,12 @@ class EffectTasks:
         await self._settle(effect, outcome)
 
     def _cancelled_by(self, id_: str) -> str:
-        effect = self.facts().effects.open.get(id_)
+        effect = self.current_state().effects.open.get(id_)
         return effect.cancel if effect else ""
 
     async def _resume(self, effect: OpenEffect) -> None:
         while self.executors.awaits(effect.wish.action):  # noqa: ASYNC110 - for a moment after the start
-            await asyncio.sleep(AWAITED_LOOK)
+            await asyncio.sleep(AWAITED_INTERVAL)
         try:
             outcome = await self.attempt(effect).recover()
         except PulseError as error:
@@ -115,30 +115,32 @@ class EffectTasks:
             return
         await self._unpaused(effect.id)
         self._resuming.discard(effect.id)
-        if why := objection(self.facts().effects.open.get(effect.id, effect), self.facts(), self.clock.now()):
+        if why := objection(
+            self.current_state().effects.open.get(effect.id, effect), self.current_state(), self.clock.now()
+        ):
             await self._settle(effect, EffectCancelled(why=f"interrupted, and {why}"))
             return
         await self._settle(effect, EffectExecuting(attempt=effect.attempt + 1))
-        await self._carry_out(self.facts().effects.open[effect.id])
+        await self._carry_out(self.current_state().effects.open[effect.id])
 
     async def _unpaused(self, id_: str) -> None:
         """Wait while Pulse is paused: nothing is begun again meanwhile, but it may be cancelled."""
-        while self.facts().control.paused is not None and not self._cancelled_by(id_):  # noqa: ASYNC110 - rare
-            await asyncio.sleep(PAUSED_LOOK)
+        while self.current_state().control.paused is not None and not self._cancelled_by(id_):  # noqa: ASYNC110 - rare
+            await asyncio.sleep(PAUSED_INTERVAL)
 
     async def _settle(self, effect: OpenEffect, outcome: Payload) -> None:
         """Record it, or have it held: what was done must not be forgotten."""
         while True:
             try:
-                await self.journal.append_or_hold(about(effect, outcome))
+                await self.journal.append_or_hold(effect_draft(effect, outcome))
             except LogUnavailable:
-                await asyncio.sleep(UNWRITTEN_PAUSE)
+                await asyncio.sleep(UNRECORDED_PAUSE)
             except Refused as refused:
                 outcome = EffectFailed(error=f"it was done, but its outcome cannot be recorded: {refused}")
             else:
                 return
 
 
-def about(effect: OpenEffect, payload: Payload) -> Draft:
+def effect_draft(effect: OpenEffect, payload: Payload) -> Draft:
     """A draft whose subject and cause are the effect."""
     return Draft(payload, subject=effect.id, cause=effect.id)

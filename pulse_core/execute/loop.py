@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from pulse_core.execute.effect_tasks import EffectTasks, about
-from pulse_core.execute.notice_batching import gathered, goes_out
-from pulse_core.execute.objection import due, objection
+from pulse_core.execute.effect_tasks import EffectTasks, effect_draft
+from pulse_core.execute.notice_batching import is_outgoing_notice, next_batch
+from pulse_core.execute.objection import begin_wait, objection
 from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
@@ -28,7 +28,7 @@ from pulse_core.projections import CurrentState, OpenEffect, Phase
 from pulse_core.record import Journal
 from pulse_core.settings import Settings
 
-STIRRING = frozenset(
+NUDGING_KINDS = frozenset(
     kind.kind
     for kind in (
         ConditionCleared,
@@ -54,14 +54,14 @@ class ExecutorLoop:
     def __init__(
         self,
         journal: Journal,
-        facts: CurrentState,
+        current_state: CurrentState,
         settings: Callable[[], Settings],
         executors: Mapping[str, Executor],
         clock: Clock,
         dice: Random,
     ) -> None:
-        self.journal, self.facts, self.settings, self.clock = journal, facts, settings, clock
-        self.workers = EffectTasks(journal, facts, executors, clock, dice, done=self.nudge)
+        self.journal, self.current_state, self.settings, self.clock = journal, current_state, settings, clock
+        self.workers = EffectTasks(journal, current_state, executors, clock, dice, done=self.nudge)
         self.beats = 0
         self._stir = asyncio.Event()
         self._stopping = False
@@ -71,7 +71,7 @@ class ExecutorLoop:
 
     def hear(self, events: Sequence[Event]) -> None:
         """Wake for what may be due; a listener of the log."""
-        if any(event.kind in STIRRING for event in events):
+        if any(event.kind in NUDGING_KINDS for event in events):
             self._stir.set()
 
     def nudge(self) -> None:
@@ -87,7 +87,7 @@ class ExecutorLoop:
         """Settle or resume what a crash interrupted, then begin what is due until stopped."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            for effect in self.facts().effects.open.values():
+            for effect in self.current_state().effects.open.values():
                 if effect.phase is Phase.EXECUTING and not self._goes_out(effect):
                     self.workers.start(group, effect, interrupted=True)
             while not self._stopping:
@@ -110,12 +110,12 @@ class ExecutorLoop:
         The drafts must bear ids. Whoever records them calls `begin` with these ids when they are on disk, or
         `release` if they never will be.
         """
-        if self._group is None or self.facts().control.paused is not None:
+        if self._group is None or self.current_state().control.paused is not None:
             return drafts
         both: list[Draft] = []
         for draft in drafts:
             both.append(draft)
-            waits = isinstance(draft.payload, Effect) and goes_out(draft.payload, self.settings())
+            waits = isinstance(draft.payload, Effect) and is_outgoing_notice(draft.payload, self.settings())
             if not waits and self._free() > 0:
                 self._reserved.add(draft.id)
                 both.append(Draft(EffectExecuting(), subject=draft.id, cause=draft.id))
@@ -123,7 +123,7 @@ class ExecutorLoop:
 
     def begin(self, ids: Sequence[str]) -> None:
         """Start those of them that were claimed."""
-        open_ = self.facts().effects.open
+        open_ = self.current_state().effects.open
         for id_ in filter(
             self._reserved.__contains__, ids
         ):  # in their order: a life must be the same when lived again
@@ -145,7 +145,7 @@ class ExecutorLoop:
         return frozenset(id_ for id_ in self._message if id_ in self.workers or id_ in self._reserved)
 
     def _goes_out(self, effect: OpenEffect) -> bool:
-        return goes_out(effect, self.settings())
+        return is_outgoing_notice(effect, self.settings())
 
     async def _round(self, group: asyncio.TaskGroup) -> float:
         """Begin and cancel what is due; the seconds until something may be due by itself."""
@@ -166,7 +166,7 @@ class ExecutorLoop:
         """Effects nobody works on, oldest first; past the last free slot only what takes none."""
         room = True
         is_outside = bool(self.settings().notify.urls)
-        for id_, effect in self.facts().effects.open.items():
+        for id_, effect in self.current_state().effects.open.items():
             if id_ in self.workers:
                 if effect.cancel:
                     self.workers.cancel(id_)
@@ -180,40 +180,40 @@ class ExecutorLoop:
 
     def _consider(self, effect: OpenEffect, drafts: list[Draft]) -> int:
         """Draft what the effect needs now; or the microseconds until it is due."""
-        facts, now = self.facts(), self.clock.now()
-        if why := objection(effect, facts, now):
-            drafts.append(about(effect, EffectCancelled(why=why)))
+        state, now = self.current_state(), self.clock.now()
+        if why := objection(effect, state, now):
+            drafts.append(effect_draft(effect, EffectCancelled(why=why)))
             return 0
-        if facts.control.paused is not None or self.workers.executors.awaits(effect.wish.action):
+        if state.control.paused is not None or self.workers.executors.awaits(effect.wish.action):
             return 0
         try:
             attempt = self.workers.attempt(effect)
         except PulseError as error:
-            drafts.append(about(effect, EffectFailed(error=str(error))))
+            drafts.append(effect_draft(effect, EffectFailed(error=str(error))))
             return 0
         cooldown = round(attempt.policy.cooldown * US_PER_SECOND)
-        wait = due(effect, now, cooldown, facts.effects.settled_at.get(effect.event.subject))
+        wait = begin_wait(effect, now, cooldown, state.effects.settled_at.get(effect.event.subject))
         if not wait:
             self._reserved.add(effect.id)
-            drafts.append(about(effect, EffectExecuting(attempt=attempt.number)))
+            drafts.append(effect_draft(effect, EffectExecuting(attempt=attempt.number)))
         return wait
 
     def _gather(self, notices: Sequence[OpenEffect], drafts: list[Draft]) -> int:
         """Draft the next message, unless one is under way; or the microseconds until there may be one."""
-        facts, now = self.facts(), self.clock.now()
+        state, now = self.current_state(), self.clock.now()
         wanted = []
         for effect in notices:
-            if why := objection(effect, facts, now):
-                drafts.append(about(effect, EffectCancelled(why=why)))
+            if why := objection(effect, state, now):
+                drafts.append(effect_draft(effect, EffectCancelled(why=why)))
             else:
                 wanted.append(effect)
-        if facts.control.paused is not None or self._leaving():
+        if state.control.paused is not None or self._leaving():
             return 0
-        message = gathered(wanted, facts, self.settings(), now)
+        message = next_batch(wanted, state, self.settings(), now)
         self._message = frozenset(effect.id for effect in message.effects)
         self._reserved |= self._message
         drafts += [
-            replace(about(effect, EffectExecuting(attempt=effect.attempt + 1)), moment=now)
+            replace(effect_draft(effect, EffectExecuting(attempt=effect.attempt + 1)), moment=now)
             for effect in message.effects
         ]
         return message.wait_us or 0
@@ -229,7 +229,7 @@ class ExecutorLoop:
             self.release(ids)
 
     def _begin_unwritten(self, drafts: Sequence[Draft]) -> None:
-        open_ = self.facts().effects.open
+        open_ = self.current_state().effects.open
         bold = [draft for draft in drafts if self.workers.may_act_unwritten(open_[draft.subject].wish)]
         if bold:
             self.journal.hold(*bold)

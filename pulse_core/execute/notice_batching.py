@@ -6,10 +6,10 @@ Until one leaves it is pending on disk, takes no slot, and nothing is tried in v
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pulse_core.execute.objection import due
+from pulse_core.execute.objection import begin_wait
 from pulse_core.model.actions import OUTWARD
 from pulse_core.model.condition_names import DOWN, NETWORK
-from pulse_core.model.durations import rough
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.urls import host_of, is_address, is_here
@@ -17,10 +17,10 @@ from pulse_core.projections import Notices, OpenEffect, Phase, State
 from pulse_core.projections.notices import HOUR
 from pulse_core.settings import Settings
 
-MOST = 30
+MAX_NOTICES = 30
 """Notices in one message; more go into the next one."""
 
-SOON = 900 * US_PER_SECOND
+RETRY_SOON = 900 * US_PER_SECOND
 """How long a failed notice waits at most once another one has got through."""
 
 
@@ -31,30 +31,32 @@ class NoticeBatch(NamedTuple):
     wait_us: int | None = None
 
 
-def goes_out(effect: Effect | OpenEffect, settings: Settings) -> bool:
+def is_outgoing_notice(effect: Effect | OpenEffect, settings: Settings) -> bool:
     """Whether it tells people something, and there is somewhere to send it."""
     return bool(settings.notify.urls) and effect.action in OUTWARD
 
 
-def gathered(waiting: Sequence[OpenEffect], facts: State, settings: Settings, now: Moment) -> NoticeBatch:
+def next_batch(waiting: Sequence[OpenEffect], state: State, settings: Settings, now: Moment) -> NoticeBatch:
     """What becomes of the notices that wait, in the order of the log. Pure."""
-    if not waiting or is_away(facts, settings):
+    if not waiting or is_network_down(state, settings):
         return NoticeBatch()
     group_us = settings.notify.group
-    full = crowded(facts.notices, settings.notify.per_hour, now)
+    full = rate_limit_wait(state.notices, settings.notify.per_hour, now)
     waits = [
-        max(patience(one, facts.notices, group_us, now), 0 if is_failed(one) else full) for one in waiting
+        max(notice_wait(one, state.notices, group_us, now), 0 if is_failed(one) else full) for one in waiting
     ]
     if (first := min(waits)) > 0:
         return NoticeBatch(wait_us=first)
     due_now = [one for one, wait in zip(waiting, waits, strict=True) if not wait]
-    others = [one for one, wait in zip(waiting, waits, strict=True) if wait and may_join(one, full, now)]
+    others = [
+        one for one, wait in zip(waiting, waits, strict=True) if wait and may_join_batch(one, full, now)
+    ]
     return NoticeBatch(
-        (*due_now, *others)[:MOST]
+        (*due_now, *others)[:MAX_NOTICES]
     )  # those that are due first: nobody is passed over again and again
 
 
-def may_join(effect: OpenEffect, full_us: int, now: Moment) -> bool:
+def may_join_batch(effect: OpenEffect, full_us: int, now: Moment) -> bool:
     """Whether it goes along with a message that leaves now, though by itself it would wait.
 
     A failed one does so once half of its backoff is over: so those that fail for the same reason come together.
@@ -62,27 +64,27 @@ def may_join(effect: OpenEffect, full_us: int, now: Moment) -> bool:
     return now.since(effect.moment) * 2 >= effect.retry_us if is_failed(effect) else not full_us
 
 
-def held_back(facts: State, settings: Settings, now: Moment) -> str:
+def hold_reason(state: State, settings: Settings, now: Moment) -> str:
     """Why no new notice goes out at this moment, in words; nothing if one may."""
-    if is_away(facts, settings) and (condition := facts.conditions[NETWORK]):
-        return f"waits for the network, which is {condition.state} for {rough(now.since(condition.since))}"
-    if full := crowded(facts.notices, settings.notify.per_hour, now):
-        return f"waits for {rough(full)}: the messages of this hour are used up ([notify] per_hour)"
+    if is_network_down(state, settings) and (condition := state.conditions[NETWORK]):
+        return f"waits for the network, which is {condition.state} for {rough_duration(now.since(condition.since))}"
+    if full := rate_limit_wait(state.notices, settings.notify.per_hour, now):
+        return f"waits for {rough_duration(full)}: the messages of this hour are used up ([notify] per_hour)"
     return ""
 
 
-def is_away(facts: State, settings: Settings) -> bool:
+def is_network_down(state: State, settings: Settings) -> bool:
     """Whether the network is known to be down, and every address lies beyond it.
 
     If anything answers, so may the address; and a condition that nobody watches any more says nothing.
     """
-    condition = facts.conditions[NETWORK]
+    condition = state.conditions[NETWORK]
     watched = settings.network.dns or settings.network.http
     down = bool(watched) and condition is not None and condition.state == DOWN
-    return down and not any(_may_be_near(url) for url in settings.notify.urls)
+    return down and not any(_may_be_local(url) for url in settings.notify.urls)
 
 
-def _may_be_near(url: str) -> bool:
+def _may_be_local(url: str) -> bool:
     return is_here(url) or is_address(host_of(url))
 
 
@@ -91,17 +93,17 @@ def is_failed(effect: OpenEffect) -> bool:
     return effect.phase is Phase.RETRYING
 
 
-def patience(effect: OpenEffect, notices: Notices, group_us: int, now: Moment) -> int:
+def notice_wait(effect: OpenEffect, notices: Notices, group_us: int, now: Moment) -> int:
     """Microseconds until the notice may leave: its company comes first, then after a failure its backoff."""
     if effect.phase is Phase.PENDING:
         return max(0, group_us - now.since(effect.moment))
-    left = due(effect, now, 0, None)
+    left = begin_wait(effect, now, 0, None)
     if notices.reached is None or _is_before(notices.reached, effect.moment):
         return left
-    return min(left, max(0, SOON - now.since(effect.moment)))
+    return min(left, max(0, RETRY_SOON - now.since(effect.moment)))
 
 
-def crowded(notices: Notices, per_hour: int, now: Moment) -> int:
+def rate_limit_wait(notices: Notices, per_hour: int, now: Moment) -> int:
     """Microseconds until another new message may be sent, by the limit an hour; 0 if it may be now."""
     if not per_hour or len(notices.sent) < per_hour:
         return 0

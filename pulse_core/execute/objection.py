@@ -1,12 +1,12 @@
 """Whether a pending effect should still be done, looked at again just before it is."""
 
-from pulse_core.composition import declared
+from pulse_core.composition import declaration_of
 from pulse_core.model.moment import Moment
 from pulse_core.projections import OpenEffect, State
 from pulse_core.projections.conditions import FOR
 
 
-def objection(effect: OpenEffect, facts: State, now: Moment) -> str | None:
+def objection(effect: OpenEffect, state: State, now: Moment) -> str | None:
     """Why the effect is to be cancelled rather than begun, or None if it is still wanted. Pure."""
     if effect.cancel:
         return f"cancelled by {effect.cancel}"
@@ -15,18 +15,20 @@ def objection(effect: OpenEffect, facts: State, now: Moment) -> str | None:
         return "its time was over before it could be begun"
     if not wish.survival:
         return None
-    return _over(effect, facts) or declared(wish.action).objection(wish, facts, now) or None
+    return (
+        _condition_cleared(effect, state) or declaration_of(wish.action).objection(wish, state, now) or None
+    )
 
 
-def _over(effect: OpenEffect, facts: State) -> str | None:
+def _condition_cleared(effect: OpenEffect, state: State) -> str | None:
     """What a rule wished against a condition is not wanted any more once that is cleared."""
     condition = effect.wish.params.get(FOR)
-    if condition and facts.conditions[str(condition)] is None:
+    if condition and state.conditions[str(condition)] is None:
         return f"{condition} is over in the meantime"
     return None
 
 
-def due(effect: OpenEffect, now: Moment, cooldown_us: int, settled: Moment | None) -> int:
+def begin_wait(effect: OpenEffect, now: Moment, cooldown_us: int, settled: Moment | None) -> int:
     """Microseconds until the effect may be begun; 0 if it may be now. Pure."""
     retry = effect.retry_us - now.since(effect.moment) if effect.retry_us else 0
     cooling = cooldown_us - now.since(settled) if cooldown_us and settled else 0

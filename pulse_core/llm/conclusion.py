@@ -29,7 +29,7 @@ class LlmHistory(NamedTuple):
     successes: int = 0
 
 
-class LlmLook(NamedTuple):
+class LlmProbe(NamedTuple):
     """One answer, when it was asked for, what was known before it, what stands, and why it need not be good."""
 
     llm: LlmSettings
@@ -47,7 +47,7 @@ class LlmConclusion(NamedTuple):
     trail: LlmHistory = LlmHistory()
 
 
-def judged(answer: ProbeResult) -> ProbeResult:
+def check_status(answer: ProbeResult) -> ProbeResult:
     """The answer, in trouble too if it is not 2xx."""
     if answer.trouble is None and answer.status is not None and not 200 <= answer.status < 300:
         return answer._replace(trouble=Trouble.STATUS, detail=f"it answered {answer.status}")
@@ -61,7 +61,7 @@ def state_of(answer: ProbeResult) -> str:
     return STATES.get(answer.trouble, DOWN) if answer.trouble else ""
 
 
-def conclude(look: LlmLook) -> LlmConclusion:
+def conclude(look: LlmProbe) -> LlmConclusion:
     """What follows: a change, once enough answers in a row agree on it. An excused failure proves nothing."""
     if look.answer.trouble is Trouble.UNASKED:
         return LlmConclusion(trail=look.trail)
@@ -70,7 +70,7 @@ def conclude(look: LlmLook) -> LlmConclusion:
     return LlmConclusion() if look.excuse else _bad(look)
 
 
-def _good(look: LlmLook) -> LlmConclusion:
+def _good(look: LlmProbe) -> LlmConclusion:
     trail = LlmHistory(successes=look.trail.successes + 1)
     if look.stands is None or trail.successes < look.llm.evidence:
         return LlmConclusion(trail=trail)
@@ -78,13 +78,13 @@ def _good(look: LlmLook) -> LlmConclusion:
     return LlmConclusion((Draft(ConditionCleared(evidence=words), subject=name_of(look.llm)),), trail)
 
 
-def _bad(look: LlmLook) -> LlmConclusion:
+def _bad(look: LlmProbe) -> LlmConclusion:
     before, needed = look.trail, look.llm.evidence
     states = (*before.states, state_of(look.answer))[-needed:]
     trail = LlmHistory(before.failures + 1, before.first or look.asked, states)
     if trail.failures < needed:
         return LlmConclusion(trail=trail)
-    state = agreement(states)
+    state = agreed_state(states)
     if look.stands is not None and look.stands.state == state:
         return LlmConclusion(trail=trail)
     words = f"{look.answer.detail}, {_times(trail.failures)}"
@@ -93,7 +93,7 @@ def _bad(look: LlmLook) -> LlmConclusion:
     )
 
 
-def agreement(states: tuple[str, ...]) -> str:
+def agreed_state(states: tuple[str, ...]) -> str:
     """The state that these failures show: down only if each of them does, or else the last one that a restart
     does not mend."""
     return next((state for state in reversed(states) if state != DOWN), DOWN)

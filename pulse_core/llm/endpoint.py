@@ -1,7 +1,7 @@
 """What the sense and the rule for LLM endpoints agree on: names, states, and when silence is nobody's fault."""
 
 from pulse_core.llm.settings import LlmSettings
-from pulse_core.model.durations import rough
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.moment import Moment
 from pulse_core.projections import State
 from pulse_core.rules.survival.process_status import restart_key
@@ -25,32 +25,32 @@ def process_of(llm: LlmSettings, settings: Settings) -> ProcessSettings | None:
     return next((process for process in settings.process if process.name == llm.restart), None)
 
 
-def begun(llm: LlmSettings, facts: State, now: Moment) -> Moment | None:
+def process_started(llm: LlmSettings, state: State, now: Moment) -> Moment | None:
     """When its process was last started, as far as the log knows: found up, or a restart of it settled."""
     if llm.restart is None:
         return None
-    known = (facts.processes[llm.restart].up, facts.effects.settled_at.get(restart_key(llm.restart)))
+    known = (state.processes[llm.restart].up, state.effects.settled_at.get(restart_key(llm.restart)))
     return min((moment for moment in known if moment is not None), key=now.since, default=None)
 
 
-def excuse(llm: LlmSettings, settings: Settings, facts: State, now: Moment) -> str:
+def excuse_for(llm: LlmSettings, settings: Settings, state: State, now: Moment) -> str:
     """Why the endpoint need not answer at this moment; nothing if it must."""
     if (process := process_of(llm, settings)) is None:
         return ""
-    name, history = process.name, facts.processes[process.name]
+    name, history = process.name, state.processes[process.name]
     if history.stop and history.stop.holds(now):
         return f"{name} is stopped by {history.stop.by}"
-    if facts.effects.by_key(restart_key(name)):
+    if state.effects.by_key(restart_key(name)):
         return f"the restart of {name} is under way"
     if history.up is None:
         return f"{name} is not up"
-    start = begun(llm, facts, now)
+    start = process_started(llm, state, now)
     if start is not None and (left := llm.grace - now.since(start)) > 0:
-        return f"{name} was started, and has {rough(left)} left to answer"
+        return f"{name} was started, and has {rough_duration(left)} left to answer"
     return ""
 
 
-def is_spared(moment: Moment, llm: LlmSettings, facts: State, now: Moment) -> bool:
+def is_excused_failure(moment: Moment, llm: LlmSettings, state: State, now: Moment) -> bool:
     """Whether a failure at this moment does not count, since its process was started later, or not long before."""
-    start = begun(llm, facts, now)
+    start = process_started(llm, state, now)
     return start is not None and now.since(moment) > now.since(start) - llm.grace

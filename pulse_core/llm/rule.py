@@ -3,19 +3,19 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pulse_core.llm.endpoint import DOWN, PREFIX, begun, excuse, name_of, process_of
+from pulse_core.llm.endpoint import DOWN, PREFIX, excuse_for, name_of, process_of, process_started
 from pulse_core.llm.settings import ENDPOINTS, LlmSettings
 from pulse_core.model.actions import RESTART_PROCESS
-from pulse_core.model.durations import rough
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import FOR
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.notices import call_off, named, tell
-from pulse_core.rules.survival.outage import explained
-from pulse_core.rules.survival.process_status import exhausted, restart_key
+from pulse_core.rules.survival.notices import notify_over, notify_unless_told, topic_text
+from pulse_core.rules.survival.outage import outage_reason
+from pulse_core.rules.survival.process_status import attempts_at_exhaustion, restart_key
 from pulse_core.settings import ProcessSettings, RestartSettings
 
 KEY, PROCESSES = "llm", "process-alive"
@@ -33,22 +33,26 @@ class EndpointPlan(NamedTuple):
 
 async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Restart what serves an endpoint that gives no good answer, with patience, and tell if that does not help."""
-    verdict = (await inner(prev, curr)).plus(*over(curr))
+    verdict = (await inner(prev, curr)).plus(*over_notices(curr))
     for llm in {llm.url: llm for llm in ENDPOINTS.of(curr.settings)}.values():
         condition = curr.conditions[name_of(llm)]
         if condition is None:
             continue
-        plight = judge(llm, condition, curr)
-        verdict = verdict.plus(*answers(llm, condition, plight, curr)).noting(f"{llm.url}: {plight.why}")
+        plight = plan_endpoint(llm, condition, curr)
+        verdict = verdict.plus(*endpoint_effects(llm, condition, plight, curr)).noting(
+            f"{llm.url}: {plight.why}"
+        )
         if plight.wait_us is not None:
             verdict = verdict.within(plight.wait_us // 1000 + 1)
     return verdict
 
 
-def judge(llm: LlmSettings, condition: Condition, curr: Snapshot) -> EndpointPlan:
+def plan_endpoint(llm: LlmSettings, condition: Condition, curr: Snapshot) -> EndpointPlan:
     """What is to be done about it now."""
     process = process_of(llm, curr.settings)
-    if held := excuse(llm, curr.settings, curr.state, curr.now) or explained(llm.url, condition, curr):
+    if held := excuse_for(llm, curr.settings, curr.state, curr.now) or outage_reason(
+        llm.url, condition, curr
+    ):
         return EndpointPlan(f"held back: {held}")
     if process is None:
         return EndpointPlan("no process is named that could be restarted", tell=True)
@@ -56,35 +60,39 @@ def judge(llm: LlmSettings, condition: Condition, curr: Snapshot) -> EndpointPla
         return EndpointPlan(f"no restart of {process.name} mends that", tell=True)
     if missing := [name for name in process.depends_on if curr.process(name).up is None]:
         return EndpointPlan(f"held back: {process.name} depends on {', '.join(missing)}, which is not up")
-    tried = restarts(condition)
+    tried = restarts_tried(condition)
     if not is_proven(llm, curr):
         failed = bool(tried) and not tried[-1].worked
         return EndpointPlan("held back: not yet proven since it was last well or restarted", tell=failed)
-    return _patience(process, attempts(llm, process, condition, curr), bool(tried), curr)
+    return _restart_plan(process, charged_restarts(llm, process, condition, curr), bool(tried), curr)
 
 
-def _patience(process: ProcessSettings, charged: list[Moment], in_vain: bool, curr: Snapshot) -> EndpointPlan:
+def _restart_plan(
+    process: ProcessSettings, charged: list[Moment], in_vain: bool, curr: Snapshot
+) -> EndpointPlan:
     """A restart if its budget and backoff allow it at this moment; a word if there was one, and in vain."""
     restart, name = process.restart, process.name
     if restart.max == 0:
         return EndpointPlan(f"the budget of {name} allows no restart (max = 0)", tell=True)
-    left = delay(restart, charged) - quiet_for(name, charged, curr) if charged else 0
+    left = restart_delay(restart, charged) - since_last_restart(name, charged, curr) if charged else 0
     if left <= 0:
         return EndpointPlan(f"restarting {name}", restart=process, tell=in_vain)
-    spent = exhausted(restart, charged) is not None
+    spent = attempts_at_exhaustion(restart, charged) is not None
     why = f"held back: {'its budget is spent' if spent else 'it was restarted lately'}"
-    return EndpointPlan(f"{why}; {name} is tried again in {rough(left)}", tell=in_vain or spent, wait_us=left)
+    return EndpointPlan(
+        f"{why}; {name} is tried again in {rough_duration(left)}", tell=in_vain or spent, wait_us=left
+    )
 
 
-def quiet_for(name: str, charged: list[Moment], curr: Snapshot) -> int:
+def since_last_restart(name: str, charged: list[Moment], curr: Snapshot) -> int:
     """Microseconds since it was last restarted: of very many attempts, not each is known."""
     settled = curr.effects.settled_at.get(restart_key(name))
     return min(curr.now.since(moment) for moment in (charged[-1], settled) if moment is not None)
 
 
-def delay(restart: RestartSettings, charged: list[Moment]) -> int:
+def restart_delay(restart: RestartSettings, charged: list[Moment]) -> int:
     """Microseconds between the last of these restarts (oldest first) and the next one, as for a dead process."""
-    spent_at = exhausted(restart, charged)
+    spent_at = attempts_at_exhaustion(restart, charged)
     if spent_at is None:
         return restart.pauses.after(len(charged))
     return restart.pauses_when_spent.after(len(charged) - spent_at + 1)
@@ -95,16 +103,16 @@ def is_proven(llm: LlmSettings, curr: Snapshot) -> bool:
     newest = curr.window(KEY).last
     if newest is None or not newest.data.get(llm.url, {}).get("proven"):
         return False
-    start = begun(llm, curr.state, curr.now)
+    start = process_started(llm, curr.state, curr.now)
     return start is None or curr.now.since(newest.moment) <= curr.now.since(start) - llm.grace
 
 
-def restarts(condition: Condition) -> tuple[Measure, ...]:
+def restarts_tried(condition: Condition) -> tuple[Measure, ...]:
     """The restarts that were tried since the condition stands, oldest first."""
     return tuple(measure for measure in condition.measures if measure.action == RESTART_PROCESS)
 
 
-def attempts(
+def charged_restarts(
     llm: LlmSettings, process: ProcessSettings, condition: Condition, curr: Snapshot
 ) -> list[Moment]:
     """The restarts that its budget is charged with, oldest first: of this episode, and of those before it.
@@ -113,7 +121,7 @@ def attempts(
     `healthy_after` in between; and so is what was tried long before anything else was.
     """
     now, name = curr.now, name_of(llm)
-    charged = {measure.wished for measure in restarts(condition)}
+    charged = {measure.wished for measure in restarts_tried(condition)}
     well = curr.conditions.cleared.get(name)
     if well is None or now.since(well) - now.since(condition.since) < process.restart.healthy_after:
         charged.update(curr.process(process.name).charged, curr.conditions.tried.get(name, ()))
@@ -123,11 +131,15 @@ def attempts(
     return ordered[next(pauses, 0) :]
 
 
-def answers(llm: LlmSettings, condition: Condition, plight: EndpointPlan, curr: Snapshot) -> Iterator[Effect]:
+def endpoint_effects(
+    llm: LlmSettings, condition: Condition, plight: EndpointPlan, curr: Snapshot
+) -> Iterator[Effect]:
     """The effects that a plight calls for."""
     if plight.tell:
         title = f"{llm.url} gives no good answer"
-        yield from tell(name_of(llm), title, story(llm.restart, condition, plight, curr), curr, KEY)
+        yield from notify_unless_told(
+            name_of(llm), title, describe_endpoint(llm.restart, condition, plight, curr), curr, KEY
+        )
     if plight.restart:
         name = plight.restart.name
         yield Effect(
@@ -140,24 +152,24 @@ def answers(llm: LlmSettings, condition: Condition, plight: EndpointPlan, curr: 
         )
 
 
-def story(process: str | None, condition: Condition, plight: EndpointPlan, curr: Snapshot) -> str:
+def describe_endpoint(process: str | None, condition: Condition, plight: EndpointPlan, curr: Snapshot) -> str:
     """What is wrong, what was tried, and what comes next."""
-    parts = [f"{condition.evidence}, for {rough(curr.now.since(condition.since))}"]
-    if tried := restarts(condition):
+    parts = [f"{condition.evidence}, for {rough_duration(curr.now.since(condition.since))}"]
+    if tried := restarts_tried(condition):
         last = tried[-1]
-        how = f"last {rough(curr.now.since(last.wished))} ago"
+        how = f"last {rough_duration(curr.now.since(last.wished))} ago"
         failed = f", which failed: {last.told}" if last.settled and not last.worked else ""
         times = "once" if len(tried) == 1 else f"{len(tried)} times"
         parts.append(f"{process} was restarted {times}, {how}{failed}")
     return "; ".join([*parts, plight.why])
 
 
-def over(curr: Snapshot) -> Iterator[Effect]:
+def over_notices(curr: Snapshot) -> Iterator[Effect]:
     """The word that it is over, for every endpoint that people were told of and that is well, or not watched."""
-    wrong = {named(name) for name in curr.conditions.raised}
+    wrong = {topic_text(name) for name in curr.conditions.raised}
     for topic, notice in curr.notices.of.items():
         if topic.startswith(PREFIX) and not notice.over and topic not in wrong:
             tried = sum(one.action == RESTART_PROCESS for one in curr.conditions.last.get(topic, ()))
             after = f", after {tried} restart{'s' * (tried > 1)}" if tried else ""
             words = f"it answers, or is not watched any more{after}"
-            yield from call_off(topic, topic.removeprefix(PREFIX), words, curr, KEY)
+            yield from notify_over(topic, topic.removeprefix(PREFIX), words, curr, KEY)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from pulse_core.model.errors import hint
 from pulse_core.settings.composed import SettingsGroup
-from pulse_core.settings.cross_checks import Disagreement, again
+from pulse_core.settings.cross_checks import Disagreement, repeated_places
 from pulse_core.settings.durations import UNITS, Duration
 from pulse_core.settings.groups import Group, HttpUrl
 from pulse_core.settings.processes import ProcessSettings
@@ -34,16 +34,18 @@ class LlmSettings(Group):
     )
 
 
-def misled(endpoints: Sequence[LlmSettings], processes: Sequence[ProcessSettings]) -> list[Disagreement]:
+def endpoint_disagreements(
+    endpoints: Sequence[LlmSettings], processes: Sequence[ProcessSettings]
+) -> list[Disagreement]:
     """A fault for each endpoint that is there twice, or restarts what is no process or another one's."""
     names = {process.name for process in processes}
     urls = [endpoint.url for endpoint in endpoints]
     restarts = [endpoint.restart for endpoint in endpoints]
     return [
-        *(Disagreement("llm", place, "url", f"{urls[place]!r} is there twice; keep one") for place in again(urls)),
+        *(Disagreement("llm", place, "url", f"{urls[place]!r} is there twice; keep one") for place in repeated_places(urls)),
         *(
             Disagreement("llm", place, "restart", f"{restarts[place]!r} is restarted for another [[llm]] already; keep one")
-            for place in again(restarts)
+            for place in repeated_places(restarts)
         ),
         *(
             Disagreement("llm", place, "restart", f"there is no [[process]] {name!r}{hint(name, names)}")
@@ -54,5 +56,5 @@ def misled(endpoints: Sequence[LlmSettings], processes: Sequence[ProcessSettings
 
 
 ENDPOINTS: SettingsGroup[tuple[LlmSettings, ...]] = SettingsGroup(
-    "llm", tuple[LlmSettings, ...], (), misled, {"url": None, "restart": None}
+    "llm", tuple[LlmSettings, ...], (), endpoint_disagreements, {"url": None, "restart": None}
 )

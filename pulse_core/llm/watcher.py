@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pulse_core.llm.conclusion import LlmHistory, LlmLook, conclude, judged
-from pulse_core.llm.endpoint import PREFIX, excuse, is_spared, name_of
+from pulse_core.llm.conclusion import LlmHistory, LlmProbe, check_status, conclude
+from pulse_core.llm.endpoint import PREFIX, excuse_for, is_excused_failure, name_of
 from pulse_core.llm.settings import ENDPOINTS, LlmSettings
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
@@ -55,14 +55,14 @@ class Llm:
         prober: Prober,
         clock: Clock,
         settings: Callable[[], Settings],
-        facts: CurrentState,
+        current_state: CurrentState,
         window: Callable[[], Window],
     ) -> None:
-        self.prober, self.clock, self.settings, self.facts, self.window = (
+        self.prober, self.clock, self.settings, self.current_state, self.window = (
             prober,
             clock,
             settings,
-            facts,
+            current_state,
             window,
         )
         self.nudge = asyncio.Event()
@@ -105,7 +105,7 @@ class Llm:
 
     def _unwatched(self) -> Iterator[Draft]:
         watched = {name_of(llm) for llm in ENDPOINTS.of(self.settings())}
-        for name in self.facts().conditions.raised:
+        for name in self.current_state().conditions.raised:
             if name.startswith(PREFIX) and name not in watched:
                 yield Draft(ConditionCleared(evidence="it is not watched any more"), subject=name)
 
@@ -146,42 +146,46 @@ class Llm:
         """Take the answer that is there: what follows from it."""
         assert endpoint.coming is not None
         assert endpoint.asked is not None
-        endpoint.newest, endpoint.coming = judged(endpoint.coming.result()), None
-        stands = self.facts().conditions[name_of(endpoint.llm)]
+        endpoint.newest, endpoint.coming = check_status(endpoint.coming.result()), None
+        stands = self.current_state().conditions[name_of(endpoint.llm)]
         why = self._excuse(endpoint, endpoint.asked)
-        look = LlmLook(endpoint.llm, endpoint.newest, endpoint.asked, self._trail(endpoint), stands, why)
+        look = LlmProbe(endpoint.llm, endpoint.newest, endpoint.asked, self._trail(endpoint), stands, why)
         drafts, endpoint.trail = conclude(look)
         return drafts
 
     def _excuse(self, endpoint: EndpointState, asked: Moment) -> str:
-        facts, now = self.facts(), self.clock.now()
-        if why := excuse(endpoint.llm, self.settings(), facts, now):
+        state, now = self.current_state(), self.clock.now()
+        if why := excuse_for(endpoint.llm, self.settings(), state, now):
             return why
-        return "its process was only just started" if is_spared(asked, endpoint.llm, facts, now) else ""
+        return (
+            "its process was only just started" if is_excused_failure(asked, endpoint.llm, state, now) else ""
+        )
 
     def _trail(self, endpoint: EndpointState) -> LlmHistory:
         """What counts of its trail: nothing of before its process was last started."""
         first = endpoint.trail.first
-        if first is not None and is_spared(first, endpoint.llm, self.facts(), self.clock.now()):
+        if first is not None and is_excused_failure(
+            first, endpoint.llm, self.current_state(), self.clock.now()
+        ):
             return LlmHistory()
         return endpoint.trail
 
     def _data(self, endpoint: EndpointState) -> Mapping[str, Json]:
         answer, trail = endpoint.newest, self._trail(endpoint)
         assert answer is not None
-        why = excuse(endpoint.llm, self.settings(), self.facts(), self.clock.now())
+        why = excuse_for(endpoint.llm, self.settings(), self.current_state(), self.clock.now())
         return {
             "ok": answer.trouble is None,
             "latency_ms": answer.took_ms,
             **({"trouble": answer.trouble.value, "detail": answer.detail} if answer.trouble else {}),
             **({"status": answer.status} if answer.status is not None else {}),
-            **_spelled(trail),
+            **_history_json(trail),
             **({"proven": True} if trail.failures >= endpoint.llm.evidence and not why else {}),
             **({"excused": why} if why else {}),
         }
 
 
-def _spelled(trail: LlmHistory) -> Mapping[str, Json]:
+def _history_json(trail: LlmHistory) -> Mapping[str, Json]:
     if trail.first is None:
         return {}
     return {"failures": trail.failures, "since": list(trail.first), "states": list(trail.states)}

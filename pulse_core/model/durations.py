@@ -33,7 +33,7 @@ def format_duration(microseconds: int) -> str:
     return f"{microseconds / UNITS[unit]:.1f}{unit}"
 
 
-def rough(microseconds: int) -> str:
+def rough_duration(microseconds: int) -> str:
     """A duration for people, rounded to what they would say."""
     for unit in (3_600_000_000, 60_000_000, 1_000_000, 100_000):
         if microseconds >= unit:

@@ -82,7 +82,7 @@ def decode(kind: str, data: str) -> Payload | None:
     return model.model_validate_json(data) if model and data != REDACTED else None
 
 
-def plain(data: str) -> Mapping[str, Json]:
+def decode_plain(data: str) -> Mapping[str, Json]:
     """A stored row's data as plain JSON, for folds over many rows: what has its default value is left out.
 
     It was checked when it was recorded; data that was redacted reads as empty.
@@ -99,7 +99,7 @@ def encode(payload: Payload) -> str:
         raise TypeError(
             f"the kind {payload.kind!r} is not registered; name it in the kinds of its capability"
         )
-    text = written(payload)
+    text = encode_checked(payload)
     try:
         type(payload).model_validate_json(text)
     except ValidationError as error:
@@ -107,7 +107,7 @@ def encode(payload: Payload) -> str:
     return text
 
 
-def written(payload: Payload) -> str:
+def encode_checked(payload: Payload) -> str:
     """The payload as JSON text, of one that was checked already; raises Refused if it can't be written."""
     try:
         return payload.model_dump_json(exclude_defaults=True, warnings=False)

@@ -10,7 +10,7 @@ REDACTED = "null"
 _DAMAGED = "$damaged"
 
 
-def damaged(words: str) -> str:
+def damage_marker(words: str) -> str:
     """What a reader says instead of a payload that is lost."""
     return json.dumps({_DAMAGED: words})
 

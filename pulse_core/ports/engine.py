@@ -23,7 +23,7 @@ class CannotLoad(PulseError):
     """A revision that no host could load; the message names file and line."""
 
 
-class Broken(PulseError):
+class EngineCodeBroken(PulseError):
     """The engine's code did what it must not, whatever the world is like; the message names file and line."""
 
 
@@ -75,18 +75,18 @@ class RecordedInput(NamedTuple):
     skip: frozenset[str] = frozenset()
 
 
-class Replayed(NamedTuple):
+class ReplayBatch(NamedTuple):
     """Of recorded ticks: what came of those that were worth a word, by tick; how often each rule did what; the end of
     the host, if it did not outlive them; and how many of them were folded."""
 
-    insights: Mapping[int, FoldResult]
+    fold_results: Mapping[int, FoldResult]
     outcomes: Mapping[tuple[str, str], int]
     end: EngineFault | None = None
     done: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedRevision:
     """What a host found in a revision. sandbox: each part of its cage by name, and whether it holds (or how)."""
 
     rules: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class RuleHost(Protocol):
     """Folds snapshots through rules that are not ours. It costs a fold one deadline at most, whatever they do."""
 
     @property
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadedRevision:
         """What it has loaded."""
         ...
 
@@ -123,7 +123,7 @@ class RuleHost(Protocol):
         """Fold the newest snapshot. Never raises; without an answer in time the verdict is empty."""
         ...
 
-    async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[Replayed]:
+    async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[ReplayBatch]:
         """Fold recorded ticks, in their order, as fast as can be. Never raises.
 
         A host that dies of one has answered none of those that it was asked together with.
@@ -143,7 +143,7 @@ class RuleHost(Protocol):
         ...
 
 
-class Hosts(Protocol):
+class RuleHosts(Protocol):
     """Starts rule hosts."""
 
     async def start(

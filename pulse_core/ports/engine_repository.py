@@ -69,12 +69,12 @@ class StagingState:
         if self.dirty and not self.conflicts:
             yield f"{_few(self.dirty)} not committed; a promote does that, or: git -C {self.path} commit --all"
         if self.taken_back:
-            yield keeps_rejected(self.path, self.taken_back)
+            yield rejected_staging_advice(self.path, self.taken_back)
         elif self.behind:
             yield f"staging lacks {self.behind} of main's commits; take them in with: git -C {self.path} merge main"
 
 
-def keeps_rejected(path: Path, taken_back: str) -> str:
+def rejected_staging_advice(path: Path, taken_back: str) -> str:
     """What is said of a staging that still holds what was taken back."""
     return (
         f"staging keeps your work, with what was taken back ({taken_back[:12]}): mend it there and promote it,"

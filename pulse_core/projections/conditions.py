@@ -9,9 +9,9 @@ from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, EffectAcked
 from pulse_core.model.moment import Moment
-from pulse_core.model.payload import plain
+from pulse_core.model.payload import decode_plain
 from pulse_core.model.sizes import format_size
-from pulse_core.projections.effects import plain_wish
+from pulse_core.projections.effects import decode_plain_effect
 
 UNWRITTEN = "unwritten"
 """The name of the condition that the log can't be written."""
@@ -110,7 +110,7 @@ def _over(
 
 
 def _raised(before: Condition | None, event: Event) -> Condition:
-    data, now = plain(event.data), event.moment
+    data, now = decode_plain(event.data), event.moment
     state = str(data.get("state", ""))
     told = (state, now, str(data.get("evidence", "")), data.get("value"), data.get("bound"))
     if before is None:
@@ -120,7 +120,7 @@ def _raised(before: Condition | None, event: Event) -> Condition:
 
 
 def _wished(raised: dict[str, Condition], answering: dict[str, tuple[str, int]], event: Event) -> None:
-    wish = plain_wish(event.data)
+    wish = decode_plain_effect(event.data)
     name = str(wish.get("params", {}).get(FOR, ""))
     condition = raised.get(name)
     if condition is not None and len(condition.measures) < MEASURES:
@@ -134,7 +134,7 @@ def _settled(raised: dict[str, Condition], place: tuple[str, int], event: Event)
     condition = raised.get(name)
     if condition is None or number >= len(condition.measures):
         return
-    data, worked = plain(event.data), event.kind == EffectAcked.kind
+    data, worked = decode_plain(event.data), event.kind == EffectAcked.kind
     told = str(data.get("error") or data.get("why") or _freed(data.get("result", {})))
     done = condition.measures[number]._replace(settled=event.moment, worked=worked, told=told)
     measures = (*condition.measures[:number], done, *condition.measures[number + 1 :])

@@ -23,7 +23,7 @@ from pulse_core.model.kinds import (
     EffectUnknown,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import plain
+from pulse_core.model.payload import decode_plain
 
 REMEMBERED = 1_000
 MINUTE = 60 * US_PER_SECOND
@@ -61,18 +61,18 @@ OPEN = frozenset({Phase.PENDING, Phase.EXECUTING, Phase.RETRYING})
 
 
 @lru_cache(maxsize=256)
-def wish_in(data: str) -> Effect:
+def decode_effect(data: str) -> Effect:
     """The wish in an effect's data; several folds ask for the same one."""
     return Effect.model_validate_json(data)
 
 
 @lru_cache(maxsize=1_024)
-def plain_wish(data: str) -> Mapping[str, Json]:
+def decode_plain_effect(data: str) -> Mapping[str, Json]:
     """An effect's data as plain JSON, decoded once for all folds that ask for it; empty if it was redacted.
 
     Its text is never searched: what stands anywhere in the params would be found, too.
     """
-    return plain(data)
+    return decode_plain(data)
 
 
 class OpenEffect(NamedTuple):
@@ -97,12 +97,12 @@ class OpenEffect(NamedTuple):
     @property
     def action(self) -> str:
         """The kind of action that is wished, as `restart-process`; nothing if what it wished was redacted."""
-        return str(plain_wish(self.event.data).get("action", ""))
+        return str(decode_plain_effect(self.event.data).get("action", ""))
 
     @property
     def wish(self) -> Effect:
         """What is wished, decoded when first asked for."""
-        return wish_in(self.event.data)
+        return decode_effect(self.event.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class _EffectTable:
         self.counts = dict.fromkeys(SETTLING, 0)
 
     def opened(self, event: Event) -> None:
-        wish = plain_wish(event.data)
+        wish = decode_plain_effect(event.data)
         if not wish:
             return  # what it wished is gone, so nobody can do it any more
         id_, key = event.id, event.subject
@@ -228,7 +228,7 @@ class _EffectTable:
             asked = event.actor if event.kind == EffectCancelRequested.kind else cancel
             self.entries[id_] = (effect, step, since, attempt, retry_us, asked)
         elif then.next:
-            retry_us = plain(event.data).get("retry_us", 0)
+            retry_us = decode_plain(event.data).get("retry_us", 0)
             self.entries[id_] = (effect, then, event, attempt, retry_us, cancel)
         else:
             self.counts[event.kind] += 1

@@ -20,9 +20,9 @@ from pulse_core.model.kinds import (
     RuleQuarantined,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import plain
+from pulse_core.model.payload import decode_plain
 from pulse_core.model.stored_data import REDACTED
-from pulse_core.projections.effects import plain_wish
+from pulse_core.projections.effects import decode_plain_effect
 
 FAILURES = EARLIER = 100
 RULE, PROJECTION = "rule:", "projection:"
@@ -77,9 +77,9 @@ class Engine:
         return bool(self.previous) and not self.has_stayed(now)
 
 
-TURNS = frozenset({EnginePromoted.kind, EngineRolledBack.kind})
+COMMIT_CHANGES = frozenset({EnginePromoted.kind, EngineRolledBack.kind})
 REQUESTS = frozenset({PromoteRequested.kind, RollbackRequested.kind})
-ANSWERS = frozenset({*TURNS, PromoteRefused.kind})
+ANSWERS = frozenset({*COMMIT_CHANGES, PromoteRefused.kind})
 OWN = frozenset({*REQUESTS, *ANSWERS, RuleQuarantined.kind})
 KINDS = frozenset({Effect.kind, *SETTLING, ErrorReported.kind, *OWN})
 
@@ -93,7 +93,7 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
     for event in events:
         kind = event.kind
         if kind == Effect.kind:
-            if state.promoted is not None and plain_wish(event.data).get("survival"):
+            if state.promoted is not None and decode_plain_effect(event.data).get("survival"):
                 state = _wished(state, trying, event)
         elif kind in SETTLING:
             if trying.pop(event.subject, None):
@@ -115,7 +115,7 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
 
 
 def _wished(state: Engine, trying: dict[str, str], event: Event) -> Engine:
-    action = str(plain_wish(event.data).get("action", ""))
+    action = str(decode_plain_effect(event.data).get("action", ""))
     if action == ROLLBACK_ENGINE:
         return replace(state, asked=event.moment)
     if action not in OUTWARD:
@@ -132,7 +132,7 @@ def _settled(failures: tuple[Moment, ...], event: Event) -> tuple[Moment, ...]:
 
 
 def _erred(state: Engine, event: Event) -> Engine:
-    data = plain(event.data)
+    data = decode_plain(event.data)
     if "commit" not in data and not event.subject.startswith(RULE):
         return state  # it says nothing of an engine
     if not state.commit or data.get("commit", state.commit) != state.commit:
@@ -155,14 +155,14 @@ def _ailed(state: Engine, event: Event) -> Engine:
 
 
 def _quarantined(state: Engine, event: Event) -> Engine:
-    data = plain(event.data)
+    data = decode_plain(event.data)
     if event.data == REDACTED or data.get("commit") != state.commit:
         return state
     return replace(state, quarantined={**state.quarantined, event.subject: str(data.get("why", ""))})
 
 
 def _promoted(state: Engine, event: Event) -> Engine:
-    data = plain(event.data)
+    data = decode_plain(event.data)
     previous, watch = str(data.get("previous", "")), int(data.get("watch_us", 0))
     return replace(
         state,
@@ -189,7 +189,7 @@ def _excused(state: Engine, now: Moment) -> tuple[str, ...]:
 
 def _rolled_back(state: Engine, event: Event) -> Engine:
     """What was good is so again at once; what was never in force for long enough is watched like a promote."""
-    data = plain(event.data) if event.data != REDACTED else {}
+    data = decode_plain(event.data) if event.data != REDACTED else {}
     to = str(data.get("to", ""))
     return replace(
         state,

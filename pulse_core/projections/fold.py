@@ -40,7 +40,7 @@ class Fold:
         """
         seq = upto if upto is not None else events[-1].seq if events else state.seq
         wanted = [event for event in events if event.kind in self.kinds]
-        values = moved(state, self.projections.values(), wanted) if wanted else {}
+        values = folded_values(state, self.projections.values(), wanted) if wanted else {}
         if not state.parts.keys() >= self._parts.keys():
             values = {**self._parts, **state.parts, **values}
         return state.having(values, seq)
@@ -99,10 +99,10 @@ class CatchUp:
 
     def take(self, events: Sequence[Event]) -> None:
         """Fold events of the gap, in order, into those that lack them."""
-        self.state = self.state.having(moved(self.state, self._behind, events), self.state.seq)
+        self.state = self.state.having(folded_values(self.state, self._behind, events), self.state.seq)
 
 
-def moved(state: State, some: Iterable[Projection[Any]], events: Sequence[Event]) -> dict[str, Any]:
+def folded_values(state: State, some: Iterable[Projection[Any]], events: Sequence[Event]) -> dict[str, Any]:
     """The values of those of these projections of whose kinds there are events, once they have folded them."""
     kinds = {event.kind for event in events}
     return {one.name: one.after(state.of(one), events) for one in some if not one.kinds.isdisjoint(kinds)}

@@ -9,7 +9,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import LogMatched
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import plain
+from pulse_core.model.payload import decode_plain
 from pulse_core.model.stored_data import REDACTED
 
 SOURCES = 1_000
@@ -86,7 +86,7 @@ def after(state: Logs, events: Iterable[Event]) -> Logs:
 
 
 def _said(before: LogSource, event: Event) -> LogSource:
-    data, now = plain(event.data), event.moment
+    data, now = decode_plain(event.data), event.moment
     if before.last is None or now.since(before.last) >= QUIET:
         before = LogSource(before.place, before.seen, since=now)
     severity, number = str(data["severity"]), int(data["count"])

@@ -9,7 +9,7 @@ from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectAcked, EffectAttemptFailed, EffectExecuting
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.projections.effects import plain_wish
+from pulse_core.projections.effects import decode_plain_effect
 
 PREFIX = "notify:"
 TOPICS = 1_000
@@ -75,7 +75,7 @@ def _concerns(state: Notices, events: Sequence[Event]) -> bool:
     open_, effect = state.open, Effect.kind
     for event in events:
         if event.kind == effect:
-            if plain_wish(event.data).get("action") == NOTIFY:
+            if decode_plain_effect(event.data).get("action") == NOTIFY:
                 return True
         elif open_ and event.subject in open_:
             return True
@@ -84,7 +84,7 @@ def _concerns(state: Notices, events: Sequence[Event]) -> bool:
 
 def _is_wish(event: Event) -> bool:
     """Whether it wishes for a notice."""
-    return event.kind == Effect.kind and plain_wish(event.data).get("action") == NOTIFY
+    return event.kind == Effect.kind and decode_plain_effect(event.data).get("action") == NOTIFY
 
 
 def _wished(of: dict[str, Notice], open_: dict[str, str], event: Event) -> None:
@@ -97,7 +97,7 @@ def _wished(of: dict[str, Notice], open_: dict[str, str], event: Event) -> None:
 
 
 def _told(before: Notice | None, event: Event) -> Notice:
-    over = bool(plain_wish(event.data).get("params", {}).get("over", False))
+    over = bool(decode_plain_effect(event.data).get("params", {}).get("over", False))
     if before is None or before.over:
         return Notice(event.moment, event.moment, over=over)
     return before._replace(last=event.moment, times=before.times + 1, over=over)

@@ -21,8 +21,8 @@ from pulse_core.model.kinds import (
     ProcessUp,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import plain
-from pulse_core.projections.effects import plain_wish
+from pulse_core.model.payload import decode_plain
+from pulse_core.projections.effects import decode_plain_effect
 
 ATTEMPTS = 1_000
 SYSTEMD = "systemd"
@@ -90,7 +90,7 @@ class ProcessHistory(NamedTuple):
         return self.attempts[1:] if self.free else self.attempts
 
 
-NOBODY_KNOWS = ProcessHistory()
+UNKNOWN_HISTORY = ProcessHistory()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Processes:
     stopping: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> ProcessHistory:
-        return self.of.get(name, NOBODY_KNOWS)
+        return self.of.get(name, UNKNOWN_HISTORY)
 
 
 _History = SimpleNamespace
@@ -129,7 +129,7 @@ class _ProcessTable:
         return Processes({**self.before.of, **changed}, self.restarting, self.stopping)
 
     def wished(self, event: Event) -> None:
-        wish = plain_wish(event.data)
+        wish = decode_plain_effect(event.data)
         action = wish.get("action")
         if action != RESTART_PROCESS and action != STOP_PROCESS:
             return  # most effects are about something else
@@ -159,7 +159,7 @@ def after(state: Processes, events: Iterable[Event]) -> Processes:
         elif kind in SETTLING:
             table.settled(event)
         elif notice := NEWS.get(kind):
-            notice(table[event.subject], event, plain(event.data))
+            notice(table[event.subject], event, decode_plain(event.data))
     return table.state()
 
 
@@ -175,10 +175,10 @@ def _restart_wished(history: _History, event: Event) -> None:
 def _settled(history: _History, event: Event) -> None:
     """What a restart has come to."""
     if event.kind == EffectFailed.kind:
-        history.error = plain(event.data).get("error", "")
+        history.error = decode_plain(event.data).get("error", "")
     if event.kind != EffectAcked.kind:
         return
-    result = plain(event.data).get("result", {})
+    result = decode_plain(event.data).get("result", {})
     history.restarts += event.subject != history.first and "already" not in result
     history.error, history.stage = "", max(history.stage, Stage.STARTED)
     # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
@@ -195,7 +195,7 @@ def _stop_settled(history: _History, event: Event) -> None:
     if event.kind == EffectAcked.kind:
         history.stop, history.starting = stop._replace(tried=event.moment, error=""), None
         return
-    data = plain(event.data)
+    data = decode_plain(event.data)
     error = data.get("error") or data.get("why") or ""
     history.stop = stop._replace(tried=event.moment, error=error)
 

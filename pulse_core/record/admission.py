@@ -14,35 +14,35 @@ from pulse_core.projections import State
 from pulse_core.settings import Settings
 
 
-def guarded_process(draft: Draft, state: State, settings: Settings) -> None:
+def require_guarded_process(draft: Draft, state: State, settings: Settings) -> None:
     """Refuse a subject that is no guarded process."""
     names = [process.name for process in settings.process]
     if draft.subject not in names:
         raise UnknownName("guarded process", draft.subject, names)
 
 
-def open_effect(draft: Draft, state: State, settings: Settings) -> None:
+def require_open_effect(draft: Draft, state: State, settings: Settings) -> None:
     """Refuse a subject that is no open effect."""
     if draft.subject not in state.effects.open:
         raise Refused(f"no open effect {draft.subject!r}; see: upulse effect list")
 
 
 CHECKS: Mapping[str, Check] = {
-    ProcessStopRequested.kind: guarded_process,
-    ProcessStartRequested.kind: guarded_process,
-    EffectCancelRequested.kind: open_effect,
+    ProcessStopRequested.kind: require_guarded_process,
+    ProcessStartRequested.kind: require_guarded_process,
+    EffectCancelRequested.kind: require_open_effect,
     **ADMITS,
 }
 """By kind, what a draft from outside must pass; a kind that is not here needs the caller's role alone."""
 
 
-def with_its_key(draft: Draft, settings: Settings) -> Draft:
+def fill_key(draft: Draft, settings: Settings) -> Draft:
     """The effect with its key as the subject."""
     assert isinstance(draft.payload, Effect)
     return Draft(draft.payload, draft.payload.key, draft.cause, draft.id)
 
 
-def with_its_expiry(draft: Draft, settings: Settings) -> Draft:
+def fill_expiry(draft: Draft, settings: Settings) -> Draft:
     """The stop with the settings' expiry if it names none."""
     assert isinstance(draft.payload, ProcessStopRequested)
     if draft.payload.expires_us is not None:
@@ -51,8 +51,8 @@ def with_its_expiry(draft: Draft, settings: Settings) -> Draft:
     return Draft(payload, draft.subject, draft.cause, draft.id)
 
 
-COMPLETES: Mapping[str, Callable[[Draft, Settings], Draft]] = {
-    Effect.kind: with_its_key,
-    ProcessStopRequested.kind: with_its_expiry,
+FILLED_BY_WRITER: Mapping[str, Callable[[Draft, Settings], Draft]] = {
+    Effect.kind: fill_key,
+    ProcessStopRequested.kind: fill_expiry,
 }
 """By kind, what only the writer can add to a draft from outside."""

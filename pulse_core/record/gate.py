@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pulse_core.actions.declaration import parsed_params
-from pulse_core.composition import declared
+from pulse_core.composition import declaration_of
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Role
 from pulse_core.ports import EventLog, Executor
 from pulse_core.projections import CurrentState, OpenEffect
-from pulse_core.record.admission import CHECKS, COMPLETES
+from pulse_core.record.admission import CHECKS, FILLED_BY_WRITER
 from pulse_core.settings import Settings
 
-ONLY_RULES = ("rule", "tick", "samples", "survival")
+RULE_FIELDS = ("rule", "tick", "samples", "survival")
 
 
 class RecordedDraft(NamedTuple):
@@ -39,11 +39,11 @@ class Claim(NamedTuple):
 
 def claims_of(effect: Effect) -> Sequence[Claim]:
     """What this effect claims."""
-    key, name = Claim(effect.key), declared(effect.action).exclusive_by
+    key, name = Claim(effect.key), declaration_of(effect.action).exclusive_by
     return (key, Claim(str(effect.params.get(name, "")), effect.action, name)) if name else (key,)
 
 
-def claims(drafts: Iterable[Draft]) -> Sequence[Claim]:
+def all_claims(drafts: Iterable[Draft]) -> Sequence[Claim]:
     """What all effects among these claim."""
     return [one for draft in drafts if isinstance(draft.payload, Effect) for one in claims_of(draft.payload)]
 
@@ -58,11 +58,11 @@ class Gate:
     def __init__(
         self,
         log: EventLog,
-        facts: CurrentState,
+        current_state: CurrentState,
         settings: Callable[[], Settings],
         executors: Mapping[str, Executor],
     ) -> None:
-        self.log, self.facts, self.settings, self.executors = log, facts, settings, executors
+        self.log, self.current_state, self.settings, self.executors = log, current_state, settings, executors
         self._under_way: dict[Claim, asyncio.Event] = {}
         self._commits: set[asyncio.Future[Sequence[Event]]] = set()
 
@@ -84,7 +84,7 @@ class Gate:
         """Of a rule's effects, those that claim nothing which another one has: an open one, or one before it here."""
         fresh, claimed = [], set(self._under_way)
         for draft in drafts:
-            mine = claims((draft,))
+            mine = all_claims((draft,))
             if claimed.isdisjoint(mine) and not any(map(self._holder, mine)):
                 claimed.update(mine)
                 fresh.append(draft)
@@ -92,7 +92,7 @@ class Gate:
 
     def _holder(self, claim: Claim) -> OpenEffect | None:
         """The open effect that has it."""
-        effects = self.facts().effects
+        effects = self.current_state().effects
         if not claim.exclusive_by:
             return effects.by_key(claim.value)
         others = (one for one in effects.open.values() if one.action == claim.action)
@@ -100,7 +100,7 @@ class Gate:
 
     def _check_alone(self, drafts: Sequence[Draft]) -> None:
         """Refuse what is claimed twice at once, or by an effect that is open."""
-        wanted = claims(drafts)
+        wanted = all_claims(drafts)
         for claim in wanted:
             if wanted.count(claim) > 1:
                 raise Refused(f"{claim} is wished twice at once; one effect may have it at a time")
@@ -110,7 +110,7 @@ class Gate:
     async def record(self, drafts: Sequence[Draft]) -> Sequence[Event]:
         """Record together what the daemon itself has to say, keeping its claims meanwhile."""
         done = asyncio.Event()
-        claimed = claims(drafts)
+        claimed = all_claims(drafts)
         self._under_way.update(dict.fromkeys(claimed, done))
         # A caller that hangs up does not undo its commit, so what it claims is held until that has ended.
         commit = asyncio.ensure_future(self.log.append(*drafts))
@@ -129,37 +129,39 @@ class Gate:
 
     async def _others(self, drafts: Sequence[Draft]) -> None:
         """Wait until nobody else is having recorded what these claim, too, so that what is open can be told."""
-        wanted = claims(drafts)
+        wanted = all_claims(drafts)
         while under_way := [self._under_way[claim] for claim in wanted if claim in self._under_way]:
             await under_way[0].wait()
 
     def _signed(self, draft: Draft, actor: str) -> Draft:
         """The draft with what only the writer can say: who asks, and what was left to the settings."""
-        complete = COMPLETES.get(draft.payload.kind)
+        complete = FILLED_BY_WRITER.get(draft.payload.kind)
         whole = complete(draft, self.settings()) if complete else draft
         return replace(whole, actor=actor, moment=None)
 
     def _check(self, role: Role, draft: Draft) -> None:
         payload = draft.payload
         if payload.by > role:
-            raise Refused(f"{payload.kind!r} may be recorded by {_who(payload.by)} only, not by {_who(role)}")
+            raise Refused(
+                f"{payload.kind!r} may be recorded by {_role_name(payload.by)} only, not by {_role_name(role)}"
+            )
         if isinstance(payload, Effect):
             self._check_effect(payload)
         elif check := CHECKS.get(payload.kind):
-            check(draft, self.facts(), self.settings())
+            check(draft, self.current_state(), self.settings())
 
     def _check_effect(self, effect: Effect) -> None:
-        if forged := [name for name in ONLY_RULES if getattr(effect, name)]:
+        if forged := [name for name in RULE_FIELDS if getattr(effect, name)]:
             raise Refused(f"{', '.join(forged)}: only a rule's effect says that; leave it out")
         executor = self.executors.get(effect.action)
         if executor is None:
             raise UnknownName("executor", effect.action, self.executors)
-        executor.check(parsed(executor, effect))
+        executor.check(parse_params(executor, effect))
 
     def _open(self, draft: Draft) -> Event | None:
         if not isinstance(draft.payload, Effect):
             return None
-        effect = self.facts().effects.by_key(draft.payload.key)
+        effect = self.current_state().effects.by_key(draft.payload.key)
         if effect and effect.event.seq > self.log.head.seq:
             raise LogUnavailable(
                 f"the effect with the key {draft.payload.key!r} is not on disk yet; ask again"
@@ -167,24 +169,24 @@ class Gate:
         return effect.event if effect and effect.id != draft.id else None
 
 
-def parsed(executor: Executor, effect: Effect) -> Any:
+def parse_params(executor: Executor, effect: Effect) -> Any:
     """The effect's params as its executor's model; raises Refused with what is wrong in them."""
     return parsed_params(executor.params, effect)
 
 
-def sound(executors: Mapping[str, Executor], effect: Effect) -> str | None:
+def why_unexecutable(executors: Mapping[str, Executor], effect: Effect) -> str | None:
     """Why a rule's effect can't be carried out by anybody, or None if it can."""
     executor = executors.get(effect.action)
     if executor is None:
         return str(UnknownName("executor", effect.action, executors))
     try:
-        executor.check(parsed(executor, effect))
+        executor.check(parse_params(executor, effect))
     except PulseError as error:
         return str(error)
     return None
 
 
-def _who(role: Role) -> str:
+def _role_name(role: Role) -> str:
     words = {
         Role.DAEMON: "the daemon",
         Role.PERSON: "the owner or root",

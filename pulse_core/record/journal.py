@@ -33,9 +33,9 @@ from pulse_core.model.payload import encode
 from pulse_core.ports import Clock, EventLog, Listener
 from pulse_core.projections.conditions import UNWRITTEN
 
-MOST = 1_000
+MAX_HELD = 1_000
 RETRY = 0.5
-PATIENCE = 5 * US_PER_SECOND
+UNWRITTEN_AFTER = 5 * US_PER_SECOND
 """How long nothing can be written before that is a condition; until then it may be a hiccup."""
 
 
@@ -115,7 +115,7 @@ class Journal:
         return events[len(held) :]
 
     def _raise(self, why: str, since: Moment) -> None:
-        if not self.is_standing and self.clock.now().since(since) >= PATIENCE:
+        if not self.is_standing and self.clock.now().since(since) >= UNWRITTEN_AFTER:
             self.is_standing = True
             evidence = f"nothing can be recorded since {iso(since.at)}: {why}"
             self.hold(Draft(ConditionRaised(evidence=evidence), UNWRITTEN))
@@ -125,7 +125,7 @@ class Journal:
         try:
             await self.append(*drafts)
         except LogUnavailable:
-            if len(self._held) + len(drafts) > MOST:
+            if len(self._held) + len(drafts) > MAX_HELD:
                 raise
             self.hold(*drafts)
 

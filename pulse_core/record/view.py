@@ -59,14 +59,14 @@ class View:
         self._stale = True
 
 
-async def advanced(log: EventLog, state: State, target: int) -> State:
+async def advance_state(log: EventLog, state: State, target: int) -> State:
     """The projections moved on to row `target`."""
     async for events in log.since(state.seq, FOLD.kinds, target):
         state = FOLD(state, events)
     return FOLD(state, (), upto=target)
 
 
-async def restored(log: EventLog, found: Mapping[str, Checkpoint]) -> State:
+async def restore_from_checkpoints(log: EventLog, found: Mapping[str, Checkpoint]) -> State:
     """The state at the furthest of these checkpoints.
 
     A projection whose checkpoint is missing, old, unreadable or of another log is folded anew up to there, alone.
@@ -79,7 +79,7 @@ async def restored(log: EventLog, found: Mapping[str, Checkpoint]) -> State:
     return catch_up.state
 
 
-async def checkpoint(log: EventLog, checkpoints: Checkpoints, state: State) -> None:
+async def save_checkpoints(log: EventLog, checkpoints: Checkpoints, state: State) -> None:
     """Keep the projections as they stand at their row, unless they include what is provisional."""
     if state.provisional:
         return

@@ -47,18 +47,18 @@ def run_synchronously(answer: Awaitable[Verdict]) -> Verdict | None:
     return None
 
 
-def not_survivals(verdict: Verdict, curr: Snapshot) -> Verdict:
+def without_survival_marks(verdict: Verdict, curr: Snapshot) -> Verdict:
     """The verdict of rules that are not survival's: none of its effects is, or is of another tick."""
     news = {"survival": False, "tick": curr.tick}
-    is_sound = all(not effect.survival and effect.tick == curr.tick for effect in verdict.effects)
+    is_valid = all(not effect.survival and effect.tick == curr.tick for effect in verdict.effects)
     return (
         verdict
-        if is_sound
+        if is_valid
         else replace(verdict, effects=tuple(effect.model_copy(update=news) for effect in verdict.effects))
     )
 
 
-def name_of(rule: Rule) -> str:
+def rule_name(rule: Rule) -> str:
     """A rule's name for people: the function's own."""
     return getattr(rule, "__name__", type(rule).__name__)
 
@@ -68,7 +68,7 @@ class Layer:
 
     def __init__(self, rule: Rule, inner: Inner, trace: Trace, clock: Stopwatch) -> None:
         self.rule, self.inner, self.trace, self.clock = rule, inner, trace, clock
-        self.name = name_of(rule)
+        self.name = rule_name(rule)
 
     async def __call__(self, prev: Snapshot, curr: Snapshot) -> Verdict:
         asked = InnerCall(self.inner, prev, curr, self.clock)
@@ -79,7 +79,7 @@ class Layer:
             stands = await asked.verdict()
             self._trace("error", (f"{type(error).__name__}: {error}",), began, asked)
             return stands
-        self._trace(outcome(asked, verdict), verdict.notes[len(asked.last.notes) :], began, asked)
+        self._trace(layer_outcome(asked, verdict), verdict.notes[len(asked.last.notes) :], began, asked)
         return verdict
 
     def _signed(self, verdict: Verdict, owners: Collection[str], curr: Snapshot) -> Verdict:
@@ -131,12 +131,12 @@ def as_verdict(answer: Answer) -> Verdict:
     """A rule's answer as a Verdict; a plain pair is welcome. Raises TypeError for anything else."""
     if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Sequence):
         answer = Verdict(tuple(answer[0]), answer[1])
-    if isinstance(answer, Verdict) and is_sound(answer):
+    if isinstance(answer, Verdict) and is_valid(answer):
         return answer
     raise TypeError(f"a rule answers a Verdict or (effects, tick_ms), not {type(answer).__name__}")
 
 
-def is_sound(verdict: Verdict) -> bool:
+def is_valid(verdict: Verdict) -> bool:
     """Whether it holds what its types promise; a rule may have put anything into it."""
     if verdict.effects == () and verdict.notes == ():
         return isinstance(verdict.tick_ms, int)
@@ -147,7 +147,7 @@ def is_sound(verdict: Verdict) -> bool:
     )
 
 
-def outcome(asked: InnerCall, answer: Verdict) -> str:
+def layer_outcome(asked: InnerCall, answer: Verdict) -> str:
     """What a layer did with its inner verdict, in one word."""
     if not asked.times:
         return "bypassed"

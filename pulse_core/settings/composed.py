@@ -12,7 +12,7 @@ from pulse_core.settings.processes import ProcessSettings
 T = TypeVar("T")
 
 
-def always(values: Sequence[Any], processes: Sequence[ProcessSettings]) -> Iterable[Disagreement]:
+def no_disagreement(values: Sequence[Any], processes: Sequence[ProcessSettings]) -> Iterable[Disagreement]:
     """No fault."""
     return ()
 
@@ -28,7 +28,7 @@ class SettingsGroup(Generic[T]):
     name: str
     type: Any
     default: T
-    agree: Callable[[Sequence[Any], Sequence[ProcessSettings]], Iterable[Disagreement]] = always
+    agree: Callable[[Sequence[Any], Sequence[ProcessSettings]], Iterable[Disagreement]] = no_disagreement
     outline: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, settings: BaseModel) -> T:

@@ -19,19 +19,19 @@ class Disagreement(NamedTuple):
 
 def disagreements(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
     """Every such fault between the processes; needs only `name` and `depends_on` of each."""
-    return [*doubled(processes), *strangers(processes), *circles(processes)]
+    return [*repeated_names(processes), *unknown_dependencies(processes), *dependency_cycles(processes)]
 
 
-def doubled(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
+def repeated_names(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
     """A fault for each process whose name an earlier one bears."""
     names = [process.name for process in processes]
     return [
         Disagreement("process", place, "name", f"process {names[place]!r} is there twice; names must differ")
-        for place in again(names)
+        for place in repeated_places(names)
     ]
 
 
-def strangers(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
+def unknown_dependencies(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
     """A fault for each `depends_on` that names no process."""
     names = {process.name for process in processes}
     return [
@@ -47,12 +47,12 @@ def strangers(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
     ]
 
 
-def circles(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
+def dependency_cycles(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
     """A fault for each circle of processes that wait for each other, with the way round."""
     places = {process.name: place for place, process in reversed(list(enumerate(processes)))}
     needs = {process.name: set(process.depends_on) for process in processes}
     faults = []
-    while way := _circle(needs):
+    while way := _find_cycle(needs):
         first = min(range(len(way)), key=lambda step: places[way[step]])
         way = way[first:] + way[:first]
         text = f"depends_on goes in a circle: {' -> '.join((*way, way[0]))}"
@@ -61,12 +61,12 @@ def circles(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
     return faults
 
 
-def again(values: Sequence[str | None]) -> Iterable[int]:
+def repeated_places(values: Sequence[str | None]) -> Iterable[int]:
     """The places of values that are there before."""
     return (place for place, value in enumerate(values) if value is not None and value in values[:place])
 
 
-def _circle(needs: dict[str, set[str]]) -> list[str]:
+def _find_cycle(needs: dict[str, set[str]]) -> list[str]:
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:

@@ -15,7 +15,7 @@ SHARED = {
 }
 """Directories of the root, and a user's home, which hold far more than the files of one program."""
 
-STRANGERS = (
+UNRELATED_COMMANDS = (
     ("/usr/lib/systemd/systemd --user", "/usr/sbin/sshd -D", "/usr/bin/dbus-daemon --system"),
     ("python3 worker.py", "-bash", "sshd: root"),
 )
@@ -37,10 +37,10 @@ def _tree(text: str, info: ValidationInfo) -> str:
     return text
 
 
-def _choosy(text: str, info: ValidationInfo) -> str:
+def _selective(text: str, info: ValidationInfo) -> str:
     checked = (info.context or {}).get(PATTERN_CHECK, search_pattern) is None
     pattern = None if checked else search_pattern(text)
-    for strangers in STRANGERS:
+    for strangers in UNRELATED_COMMANDS:
         if pattern and all(pattern.finds(line.encode()) for line in strangers):
             found = ", ".join(repr(line) for line in strangers)
             raise ValueError(f"{text!r} is found in {found}: that is no choice; name what may be stopped")
@@ -111,7 +111,7 @@ class ResourcesSettings(Group):
         description="old sessions that may be archived",
         examples=[{"root": "~/.openclaw/sessions", "keep": "7d"}],
     )
-    stop: tuple[Annotated[Regex, AfterValidator(_choosy)], ...] = Field(
+    stop: tuple[Annotated[Regex, AfterValidator(_selective)], ...] = Field(
         (),
         description="patterns of command lines, the worst of which may be stopped when memory is short",
         examples=[["batch-worker"]],

@@ -18,7 +18,7 @@ IN_CLEAR: Mapping[str, Any] = {"in_clear": True}
 """Serialisation context for what never leaves the process: there secrets stand as they are."""
 
 
-def hidden(text: str) -> str:
+def mask_secret(text: str) -> str:
     """What may be shown of a secret: the variable that holds it, or the scheme of the URL."""
     return text if text.startswith("env:") else f"{text.partition('://')[0]}://{HIDDEN}"
 
@@ -33,7 +33,7 @@ def _mentions_it(annotation: Any) -> bool:
 
 
 def _written(text: str, info: SerializationInfo) -> str:
-    return text if (info.context or {}).get("in_clear") else hidden(text)
+    return text if (info.context or {}).get("in_clear") else mask_secret(text)
 
 
 def _known(text: str) -> str:

@@ -3,7 +3,7 @@
 from pulse_core.capability import Capability, SurvivalRule
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
 from pulse_core.silences.projection import SILENCES
-from pulse_core.silences.rule import in_force, silence
+from pulse_core.silences.rule import silence, silences_in_force
 from pulse_core.silences.settings import WINDOWS
 
 CAPABILITY = Capability(
@@ -12,6 +12,6 @@ CAPABILITY = Capability(
     projections=(SILENCES,),
     # Outside of everything that acts or tells, and inside of the budget: what is held back costs none of it.
     survival_rules=(SurvivalRule(silence, inside_of="blast_radius"),),
-    holds=in_force,
+    holds=silences_in_force,
     settings=(WINDOWS,),
 )

@@ -20,15 +20,15 @@ SHORTEST = 6
 OF_A_PROCESS = ("restart-process:{}", "stop-process:{}", "notify:flapping:{}", "notify:stop:{}")
 
 
-def listing(state: State, settings: Settings, now: Moment) -> Mapping[str, Any]:
+def list_silences(state: State, settings: Settings, now: Moment) -> Mapping[str, Any]:
     """`silences`: those that a person added and that hold, oldest first; `recurring`: those of the settings."""
     return {
-        "silences": [spelled(id_, one, now) for id_, one in state.of(SILENCES).holding(now).items()],
-        "recurring": [recurring(window, now.at) for window in WINDOWS.of(settings)],
+        "silences": [silence_json(id_, one, now) for id_, one in state.of(SILENCES).holding(now).items()],
+        "recurring": [recurring_json(window, now.at) for window in WINDOWS.of(settings)],
     }
 
 
-def spelled(id_: str, silence: Silence, now: Moment) -> Mapping[str, Any]:
+def silence_json(id_: str, silence: Silence, now: Moment) -> Mapping[str, Any]:
     """A silence as JSON values; `ends` is when it will by the present clock."""
     left = silence.left(now)
     return {
@@ -42,7 +42,7 @@ def spelled(id_: str, silence: Silence, now: Moment) -> Mapping[str, Any]:
     }
 
 
-def recurring(window: SilenceSettings, at: int) -> Mapping[str, Any]:
+def recurring_json(window: SilenceSettings, at: int) -> Mapping[str, Any]:
     """A recurring silence as JSON values; `next` is when it begins the next time."""
     left = remaining(window, at)
     return {
@@ -57,7 +57,7 @@ def recurring(window: SilenceSettings, at: int) -> Mapping[str, Any]:
     }
 
 
-def the_one(silences: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
+def find_silence(silences: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
     """The silence of this id, or the only one whose id begins or ends so; raises UnknownName or Ambiguous."""
     found = [one for one in silences if one["id"].startswith(name) or _ends(one["id"], name)] if name else []
     if len(found) > 1:

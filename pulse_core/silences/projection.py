@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
-from pulse_core.model.payload import plain
+from pulse_core.model.payload import decode_plain
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.projections import Projection
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
@@ -56,7 +56,7 @@ def after(state: Silences, events: Iterable[Event]) -> Silences:
 
 
 def _added(event: Event) -> Silence:
-    data = plain(event.data)
+    data = decode_plain(event.data)
     return Silence(
         event.subject, event.moment, int(data["expires_us"]), event.actor, str(data.get("why", ""))
     )

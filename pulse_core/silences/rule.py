@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pulse_core.model.durations import rough
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
@@ -22,17 +22,17 @@ LOOK_BACK = 7
 async def silence(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Hold back every effect whose key matches a silence that holds, and look again when that ends."""
     verdict = await inner(prev, curr)
-    if not verdict.effects or not (quiet := tuple(in_force(curr))):
+    if not verdict.effects or not (quiet := tuple(silences_in_force(curr))):
         return verdict
     held = {effect.key: by for effect in verdict.effects if (by := longest_hold(effect.key, quiet))}
     kept = tuple(effect for effect in verdict.effects if effect.key not in held)
     for key, by in held.items():
-        note = f"{key} is held back by {by.whose}, for another {rough(by.left_us)}"
+        note = f"{key} is held back by {by.whose}, for another {rough_duration(by.left_us)}"
         verdict = verdict.noting(note).within(by.left_us // 1000 + 1)
     return replace(verdict, effects=kept) if held else verdict
 
 
-def in_force(curr: Snapshot) -> Iterator[Hold]:
+def silences_in_force(curr: Snapshot) -> Iterator[Hold]:
     """The silences that hold now: those that a person has added, then the recurring ones of the settings."""
     for one in curr.of(SILENCES).holding(curr.now).values():
         whose = f"the silence {one.match!r} of {one.by}{f' ({one.why})' if one.why else ''}"

@@ -90,7 +90,7 @@ class Story:
         )
         self.events.append(told)
         self._state = FOLD(self._state, [told])
-        self.own = {name: _stepped(one, self.own[name], told) for name, one in self.projections.items()}
+        self.own = {name: _next_value(one, self.own[name], told) for name, one in self.projections.items()}
         return told
 
     def happened(self, kind: str, subject: str = "", **data: Json) -> Event:
@@ -224,7 +224,7 @@ class Story:
         return f"the tick emitted: {effects}. It noted: {notes}"
 
 
-def _stepped(projection: Projection, value: Any, event: Event) -> Any:
+def _next_value(projection: Projection, value: Any, event: Event) -> Any:
     """The value after one more event, as JSON has it: what can't be written down can't be remembered."""
     is_wanted = projection.kinds is None or event.kind in projection.kinds
     return from_json(to_json(projection.step(value, event))) if is_wanted else value

@@ -13,7 +13,7 @@ fold is busy, reflexes go on, and the newest snapshot waits; those in between ar
 of a whole fold is the last snapshot that *it* saw, and not the one of the tick before: a change is never skipped.
 
 An effect of the whole fold may be recorded and settled while a later snapshot, taken before that, is still to be folded.
-To its rules the key looks free, and they wish it again. `is_news` tells the two apart: the key counts as free only when
+To its rules the key looks free, and they wish it again. `is_unseen` tells the two apart: the key counts as free only when
 the snapshot knows of a settlement later than the one known when the effect was emitted.
 """
 
@@ -28,13 +28,13 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.ports import EngineFault, FoldResult
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Rule, compose
-from pulse_core.rules.onion import Stopwatch, Trace, not_survivals
+from pulse_core.rules.onion import Stopwatch, Trace, without_survival_marks
 
 Submit = Callable[[Sequence[Effect]], Awaitable[Collection[str]]]
 """Gets effects recorded; returns the keys of those that were, when they are on disk. Raises LogUnavailable if they are
 not. Left out are those that nobody could carry out, or whose key is on its way already."""
 
-Inside = Callable[[Snapshot, Snapshot], Awaitable[FoldResult]]
+InnerFold = Callable[[Snapshot, Snapshot], Awaitable[FoldResult]]
 """Folds what is inside the survival rules: plugins' rules and the engine's. Never raises; reports its own faults."""
 
 
@@ -62,7 +62,7 @@ class RuleFolds:
     def __init__(
         self,
         survival: Sequence[Rule],
-        inside: Inside | None,
+        inside: InnerFold | None,
         submit: Submit,
         stopwatch: Stopwatch,
         rules: Sequence[Rule] = (),
@@ -95,17 +95,19 @@ class RuleFolds:
 
         async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
             nonlocal whose
-            insight = await self.inside(prev, curr) if self.inside else FoldResult()
-            whose = insight.commit or NOBODY
-            inner[:] = insight.layers
-            return insight.verdict
+            fold_result = await self.inside(prev, curr) if self.inside else FoldResult()
+            whose = fold_result.commit or NOBODY
+            inner[:] = fold_result.layers
+            return fold_result.verdict
 
         async def all_but_survival(prev: Snapshot, curr: Snapshot) -> Verdict:
-            return not_survivals(await compose(self.rules, heart, trace, self.stopwatch)(prev, curr), curr)
+            return without_survival_marks(
+                await compose(self.rules, heart, trace, self.stopwatch)(prev, curr), curr
+            )
 
         verdict = await compose(self.survival, all_but_survival, trace, self.stopwatch)(prev, curr)
         passed = [effect for effect in verdict.effects if not effect.survival or effect.key in ABOUT_RULES]
-        self._emitted = {key: at for key, at in self._emitted.items() if is_news(key, at, curr)}
+        self._emitted = {key: at for key, at in self._emitted.items() if is_unseen(key, at, curr)}
         emitted = await self._submitted([one for one in passed if one.key not in self._emitted], curr)
         self._emitted.update((one.key, curr.effects.settled_at.get(one.key)) for one in emitted)
         return FoldOutcome(verdict, emitted, (*inner, *trace), faults_in(trace), whose)
@@ -118,7 +120,7 @@ class RuleFolds:
         return tuple(effect for effect in news if effect.key in recorded)
 
 
-def is_news(key: str, settled: Moment | None, curr: Snapshot) -> bool:
+def is_unseen(key: str, settled: Moment | None, curr: Snapshot) -> bool:
     """Whether an effect that was emitted is not in the snapshot yet, which was taken while it was on its way.
 
     It may be settled by now, so that it would be done twice. settled: when its key had last been settled.
@@ -131,7 +133,9 @@ def faults_in(trace: Sequence[LayerOutcome]) -> tuple[EngineFault, ...]:
     return tuple(EngineFault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error")
 
 
-def in_process(rules: Sequence[Rule], stopwatch: Stopwatch, failed: Callable[[str, str], None]) -> Inside:
+def in_process_fold(
+    rules: Sequence[Rule], stopwatch: Stopwatch, failed: Callable[[str, str], None]
+) -> InnerFold:
     """These rules, trusted and folded right here: for tests and benchmarks, since the engine's have a process."""
 
     async def inside(prev: Snapshot, curr: Snapshot) -> FoldResult:
@@ -139,6 +143,6 @@ def in_process(rules: Sequence[Rule], stopwatch: Stopwatch, failed: Callable[[st
         verdict = await compose(rules, trace=trace, clock=stopwatch)(prev, curr)
         for fault in faults_in(trace):
             failed(*fault)
-        return FoldResult(not_survivals(verdict, curr), tuple(trace))
+        return FoldResult(without_survival_marks(verdict, curr), tuple(trace))
 
     return inside

@@ -25,7 +25,7 @@ FoldSnapshot = Callable[[Snapshot, Snapshot], Awaitable[FoldOutcome]]
 class Sources:
     """Where a snapshot comes from: what the log says, what the senses say, what is decided, what time it is."""
 
-    facts: CurrentState
+    current_state: CurrentState
     windows: Callable[[], Mapping[str, Window]]
     settings: Callable[[], Settings]
     clock: Clock
@@ -129,10 +129,10 @@ class Ticker:
             self._news.set()
 
     def _snapshot(self) -> Snapshot:
-        facts = self.sources.facts()
-        self.number = max(self.number, facts.effects.last_tick) + 1
+        state = self.sources.current_state()
+        self.number = max(self.number, state.effects.last_tick) + 1
         windows = self.sources.windows()
-        return Snapshot(self.number, self.sources.clock.now(), self.sources.settings(), windows, facts)
+        return Snapshot(self.number, self.sources.clock.now(), self.sources.settings(), windows, state)
 
     async def _fold_wholes(self) -> None:
         """Fold the newest snapshot whenever there is one that the whole onion has not seen."""

@@ -26,7 +26,7 @@ def is_local(address: str) -> bool:
     return any(_read(address) in net for net in LOCAL)
 
 
-def lie(name: str, addresses: Iterable[str], was_public: bool) -> str:
+def implausibility(name: str, addresses: Iterable[str], was_public: bool) -> str:
     """Why this answer cannot be true, in words; nothing if it may be.
 
     was_public: it had a public address before. Only then is a private one a lie: many names have private ones

@@ -21,7 +21,7 @@ MOVED_EVERY, ANYWAY_EVERY = 15 * US_PER_SECOND, 3_600 * US_PER_SECOND
 """How often places go into a sample: not more often if they moved, and so often if they did not."""
 LINES, CHARACTERS = 100, 24_000
 """What one event holds at most: more would be kept in a file of its own, and that takes time."""
-DRAFTS = 300
+MAX_DRAFTS = 300
 """After so many events that are announced at once the rest waits for the next time."""
 
 Newest = Callable[[str, str], Awaitable[Sample | None]]
@@ -51,14 +51,14 @@ class ErrorLog:
         reader: LogFollower,
         clock: Clock,
         settings: Callable[[], Settings],
-        facts: CurrentState,
+        current_state: CurrentState,
         newest: Newest,
     ) -> None:
-        self.reader, self.clock, self.settings, self.facts, self.newest = (
+        self.reader, self.clock, self.settings, self.current_state, self.newest = (
             reader,
             clock,
             settings,
-            facts,
+            current_state,
             newest,
         )
         self.nudge = asyncio.Event()
@@ -74,7 +74,7 @@ class ErrorLog:
     @property
     def interval(self) -> float:
         """Seconds until the next sample."""
-        storms = any(name.startswith(PREFIX) for name in self.facts().conditions.raised)
+        storms = any(name.startswith(PREFIX) for name in self.current_state().conditions.raised)
         return STORMY if storms else USUAL
 
     def should_wake(self, window: Window) -> bool:
@@ -96,11 +96,11 @@ class ErrorLog:
 
     async def _follow(self, now: int) -> None:
         """Have the reader follow what the settings say now, each source from the latest place that is known."""
-        known = {where(log) for log in self._logs}
+        known = {source_text(log) for log in self._logs}
         if self._began is None:
             sampled, known = places_in(await self.newest(self.key, "places"))
-            logged = {name: source.place for name, source in self.facts().logs.of.items()}
-            self._places, self._began = SourcePositions(later(logged, sampled)), now
+            logged = {name: source.place for name, source in self.current_state().logs.of.items()}
+            self._places, self._began = SourcePositions(latest_places(logged, sampled)), now
         self._logs = self.settings().log
         self.reader.follow(self._logs, self._places.latest, known)
 
@@ -117,7 +117,7 @@ class ErrorLog:
     def _drafts(self, heard: LogBatch, hits: MatchedLines) -> Iterator[Draft]:
         """The events: the lines in handfuls, and the number of those that are only counted with the last."""
         severity, untold = self._logs[hits.log].severity, hits.number - len(hits.lines)
-        handfuls = list(in_handfuls(hits.lines)) or [()]
+        handfuls = list(split_lines(hits.lines)) or [()]
         for place, lines in enumerate(handfuls, 1):
             count = len(lines) + (untold if place == len(handfuls) else 0)
             matched = LogMatched(severity=severity, lines=lines, count=count, place=dict(heard.place))
@@ -140,26 +140,26 @@ class ErrorLog:
 
     def _settle(self) -> None:
         """Let go of what the log has by now; what it is only supposed to have may still be lost with this daemon."""
-        facts = self.facts()
-        known = facts.logs.of
+        state = self.current_state()
+        known = state.logs.of
         self._unsaid = [
             said
             for said in self._unsaid
-            if said.source not in known or reached(known[said.source].place) < reached(said.place)
+            if said.source not in known or bytes_read(known[said.source].place) < bytes_read(said.place)
         ]
-        if not facts.provisional:
+        if not state.provisional:
             self._places.confirm({said.source for said in self._unsaid})
 
     def _due(self) -> Sequence[Draft]:
         drafts: list[Draft] = []
         for said in self._unsaid:
-            if len(drafts) >= DRAFTS:
+            if len(drafts) >= MAX_DRAFTS:
                 break
             drafts += said.drafts
         return drafts
 
     def _storms(self, now: int) -> Iterator[Draft]:
-        raised = self.facts().conditions.raised
+        raised = self.current_state().conditions.raised
         standing = {
             name.removeprefix(PREFIX): condition
             for name, condition in raised.items()
@@ -178,7 +178,7 @@ class ErrorLog:
         data |= {"polled": True} if progress.polled else {}
         data |= {"dropped": dict(progress.dropped)} if progress.dropped else {}
         if (places := self._places.kept(now)) is not None:
-            known = [where(log) for log in self._logs]
+            known = [source_text(log) for log in self._logs]
             # As text: of numbers in samples the minutes are kept, and nobody asks how an inode went.
             data["places"] = json.dumps({"of": places, "known": known}, separators=(",", ":"))
         return data
@@ -230,28 +230,28 @@ def places_in(sample: Sample | None) -> tuple[Mapping[str, Place], set[str]]:
         return {}, set()
 
 
-def where(log: LogSettings) -> str:
+def source_text(log: LogSettings) -> str:
     """What a `[[log]]` follows, as one text."""
     return log.path or f"{'user:' if log.user else 'unit:'}{log.unit}"
 
 
-def reached(place: Place) -> int:
+def bytes_read(place: Place) -> int:
     """How far a place is; nowhere is before everything."""
     total = place.get("total", 0)
     return total if isinstance(total, int) else 0
 
 
-def later(*several: Mapping[str, Place]) -> dict[str, Place]:
+def latest_places(*several: Mapping[str, Place]) -> dict[str, Place]:
     """Of each source the latest of its places."""
     latest: dict[str, Place] = {}
     for places in several:
         for name, place in places.items():
-            if name not in latest or reached(place) > reached(latest[name]):
+            if name not in latest or bytes_read(place) > bytes_read(latest[name]):
                 latest[name] = place
     return latest
 
 
-def in_handfuls(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def split_lines(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """The lines in as few parts as events may hold."""
     handful: list[str] = []
     size = 0

@@ -9,15 +9,15 @@ from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections import Condition
 from pulse_core.settings import NetworkSettings, format_duration
-from pulse_core.watch.dns_plausibility import lie
+from pulse_core.watch.dns_plausibility import implausibility
 
-REACHED = frozenset({Trouble.TLS_EXPIRED, Trouble.TLS_UNTRUSTED, Trouble.STATUS})
+HOST_REACHED = frozenset({Trouble.TLS_EXPIRED, Trouble.TLS_UNTRUSTED, Trouble.STATUS})
 """Troubles of a page that show that the network reaches it."""
 
-TOLD = frozenset({Trouble.NXDOMAIN, Trouble.NO_ADDRESS})
+DNS_ANSWERED = frozenset({Trouble.NXDOMAIN, Trouble.NO_ADDRESS})
 """Troubles of a name that show that a DNS server answers."""
 
-NAMED = 5
+MAX_NAMED = 5
 """Targets that are named in the evidence; more are counted."""
 
 
@@ -37,9 +37,9 @@ class NetworkRound(NamedTuple):
     settings: NetworkSettings
 
 
-def judged(question: ProbeRequest, answer: ProbeResult, was_public: bool) -> ProbeResult:
+def check_answer(question: ProbeRequest, answer: ProbeResult, was_public: bool) -> ProbeResult:
     """The answer, in trouble too where what it says is wrong: a lie, or a page that is an error of its server's."""
-    if answer.trouble is None and (words := lie(question.target, answer.addresses, was_public)):
+    if answer.trouble is None and (words := implausibility(question.target, answer.addresses, was_public)):
         return answer._replace(trouble=Trouble.LIE, detail=words)
     if answer.trouble is None and answer.status is not None and answer.status >= 500:
         return answer._replace(trouble=Trouble.STATUS, detail=f"it answered {answer.status}")
@@ -54,10 +54,10 @@ def state_of(seen: Sequence[TargetAnswer], slow_us: int) -> str | None:
     kinds = [[one.answer for one in asked if one.question.about == about] for about in ("dns", "http")]
     names, pages = kinds
     no_names = bool(names) and all(answer.trouble for answer in names)
-    no_pages = bool(pages) and all(answer.trouble not in {None, *REACHED} for answer in pages)
+    no_pages = bool(pages) and all(answer.trouble not in {None, *HOST_REACHED} for answer in pages)
     if (no_names or no_pages) and (no_names or not names) and (no_pages or not pages):
-        told = not pages and any(answer.trouble in TOLD for answer in names)
-        return DNS_ONLY if told else DOWN
+        describe_answer = not pages and any(answer.trouble in DNS_ANSWERED for answer in names)
+        return DNS_ONLY if describe_answer else DOWN
     if no_names or no_pages:
         return DNS_ONLY if no_names else HTTP_ONLY
     if any(_is_slow(kind, slow_us) for kind in kinds):
@@ -73,7 +73,7 @@ def _is_slow(answers: Sequence[ProbeResult], slow_us: int) -> bool:
 def conclude(look: NetworkRound) -> tuple[Draft, ...]:
     """What follows: a change, once enough rounds in a row agree on it."""
     stands = look.stands.state if look.stands else WELL
-    agreed = agreement(look.rounds, look.settings.evidence, stands)
+    agreed = agreed_state(look.rounds, look.settings.evidence, stands)
     if agreed is None or agreed == stands:
         return ()
     rounds = look.settings.evidence
@@ -84,7 +84,7 @@ def conclude(look: NetworkRound) -> tuple[Draft, ...]:
     return (Draft(ConditionRaised(evidence=words, state=agreed), subject=NETWORK),)
 
 
-def agreement(rounds: Sequence[str], needed: int, stands: str) -> str | None:
+def agreed_state(rounds: Sequence[str], needed: int, stands: str) -> str | None:
     """The state on which the last rounds agree; None if they don't, or are too few.
 
     When nothing stands and each of them was bad in its own way, they agree that not everything answers.
@@ -113,11 +113,11 @@ def _head(state: str, settings: NetworkSettings) -> str:
 def evidence(seen: Sequence[TargetAnswer]) -> str:
     """The targets in trouble, or else all, each with what it did; not more than a few by name."""
     troubled = [one for one in seen if one.answer.trouble] or list(seen)
-    words = [f"{one.question.target}: {told(one.answer)}" for one in troubled[:NAMED]]
-    more = len(troubled) - NAMED
+    words = [f"{one.question.target}: {describe_answer(one.answer)}" for one in troubled[:MAX_NAMED]]
+    more = len(troubled) - MAX_NAMED
     return "; ".join([*words, f"and {more} more"] if more > 0 else words)
 
 
-def told(answer: ProbeResult) -> str:
+def describe_answer(answer: ProbeResult) -> str:
     """An answer in words."""
     return answer.detail if answer.trouble else f"answered in {answer.took_ms:.0f} ms"

@@ -12,7 +12,7 @@ from pulse_core.projections.processes import SYSTEMD
 from pulse_core.settings import ProcessSettings
 
 
-class ProcessLook(NamedTuple):
+class ProcessProbe(NamedTuple):
     """One look: at what, what was seen, what the log knew, failed probes in a row before it, and when.
 
     proven: the process last known to be it was seen dying through its pidfd; before: the one that was known at the
@@ -36,7 +36,7 @@ class ProcessConclusion(NamedTuple):
     streak: int = 0
 
 
-def conclude(look: ProcessLook) -> ProcessConclusion:
+def conclude(look: ProcessProbe) -> ProcessConclusion:
     """What follows from the look."""
     sight, history = look.sight, look.history
     if sight.busy:
@@ -50,7 +50,7 @@ def conclude(look: ProcessLook) -> ProcessConclusion:
     return ProcessConclusion(_still_down(look))
 
 
-def _busy(look: ProcessLook) -> ProcessConclusion:
+def _busy(look: ProcessProbe) -> ProcessConclusion:
     """Its manager is at work on it, or it could not be looked at: only a proven death is news, and has its grace."""
     gone = (
         look.history.pid is not None and not look.sight.known and bool(look.sight.ended or look.sight.found)
@@ -75,7 +75,7 @@ def identity(sight: ProcessObservation, history: ProcessHistory) -> ProcessId | 
     return sight.found[0] if sight.found else None
 
 
-def _seen_up(look: ProcessLook) -> tuple[Draft, ...]:
+def _seen_up(look: ProcessProbe) -> tuple[Draft, ...]:
     found, history = identity(look.sight, look.history), look.history
     if history.up is None:
         return (_up(look, found),)
@@ -88,7 +88,7 @@ def _seen_up(look: ProcessLook) -> tuple[Draft, ...]:
     return (_died(look, f"replaced by process {found.pid}"), _up(look, found))
 
 
-def _missed(look: ProcessLook) -> ProcessConclusion:
+def _missed(look: ProcessProbe) -> ProcessConclusion:
     """It was up and does not look so now: proof counts at once, a failed probe only in a row."""
     if look.proven:
         ended = look.sight.ended or "died"
@@ -108,7 +108,7 @@ def _missed(look: ProcessLook) -> ProcessConclusion:
     return ProcessConclusion((_died(look, f"{look.sight.detail or 'no answer'}, {streak} probes in a row"),))
 
 
-def _still_down(look: ProcessLook) -> tuple[Draft, ...]:
+def _still_down(look: ProcessProbe) -> tuple[Draft, ...]:
     """It was not up before either: news only at the first look of all, or if it died while starting."""
     history = look.history
     if history.down is None and history.starting is None:
@@ -123,7 +123,7 @@ def _still_down(look: ProcessLook) -> tuple[Draft, ...]:
     return ()
 
 
-def _stopped(look: ProcessLook) -> tuple[Draft, ...]:
+def _stopped(look: ProcessProbe) -> tuple[Draft, ...]:
     """Its own manager was told to stop it: a death, but a wanted one, said once until it is up again."""
     evidence = look.sight.detail or "stopped by its manager"
     death = () if look.history.down is not None else (_died(look, evidence),)
@@ -134,13 +134,13 @@ def _stopped(look: ProcessLook) -> tuple[Draft, ...]:
     return (*death, _about(look, ProcessStopped(evidence=evidence, expires_us=look.expires_us)))
 
 
-def _up(look: ProcessLook, found: ProcessId | None) -> Draft:
+def _up(look: ProcessProbe, found: ProcessId | None) -> Draft:
     evidence = look.sight.detail or (f"process {found.pid}" if found else "it answers")
     pid, started = found if found else (None, None)
     return _about(look, ProcessUp(pid=pid, started=started, evidence=evidence))
 
 
-def _died(look: ProcessLook, evidence: str, recovering: bool = False, pid: int | None = None) -> Draft:
+def _died(look: ProcessProbe, evidence: str, recovering: bool = False, pid: int | None = None) -> Draft:
     up = look.history.up
     first = up is None and look.history.down is None and look.history.starting is None
     healthy = first or (up is not None and look.now.since(up) >= look.process.restart.healthy_after)
@@ -148,5 +148,5 @@ def _died(look: ProcessLook, evidence: str, recovering: bool = False, pid: int |
     return _about(look, ProcessDied(pid=pid, evidence=evidence, healthy=healthy, recovering=recovering))
 
 
-def _about(look: ProcessLook, payload: Payload) -> Draft:
+def _about(look: ProcessProbe, payload: Payload) -> Draft:
     return Draft(payload, subject=look.process.name)

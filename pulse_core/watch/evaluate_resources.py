@@ -14,7 +14,7 @@ from pulse_core.settings import Bound, ResourcesSettings, format_duration
 KINDS = ("memory", "swap", "pressure:", "disk:", "inodes:", "unmeasured:")
 """What the names of these conditions begin with."""
 
-OVER = "over"
+STREAKS_FIELD = "over"
 """The field of a sample that holds the streaks, so that they outlive the daemon."""
 
 UNMEASURED = Bound(**{"raise": 1.0, "clear": 0.5, "for": 60 * US_PER_SECOND})
@@ -37,7 +37,7 @@ class Streak(NamedTuple):
     seen: Moment
 
 
-class Outlook(NamedTuple):
+class ResourceConclusion(NamedTuple):
     """Events that follow from a sample, and the streaks from now on, by condition."""
 
     drafts: tuple[Draft, ...] = ()
@@ -53,7 +53,9 @@ class History(NamedTuple):
     patience_us: int
 
 
-def conclude(data: Mapping[str, Json], settings: ResourcesSettings, history: History, now: Moment) -> Outlook:
+def conclude(
+    data: Mapping[str, Json], settings: ResourcesSettings, history: History, now: Moment
+) -> ResourceConclusion:
     """What follows: a condition is raised once it was over for long enough, and cleared when it is under `clear`.
 
     A file system that does not answer changes nothing, but for long that is a condition of its own. What is not
@@ -63,10 +65,10 @@ def conclude(data: Mapping[str, Json], settings: ResourcesSettings, history: His
     over: dict[str, Streak] = {}
     measured = {gauge.name: gauge for gauge in gauges(data, settings)}
     for name, gauge in measured.items():
-        streak = _onward(gauge, history, now)
+        streak = _next_streak(gauge, history, now)
         if streak is not None:
             over[name] = streak
-        drafts += _news(gauge, history.conditions[name], streak, now)
+        drafts += _changes(gauge, history.conditions[name], streak, now)
     for name in history.conditions.raised:
         if name.startswith(KINDS) and name not in measured:
             kept = history.over.get(name)
@@ -74,10 +76,10 @@ def conclude(data: Mapping[str, Json], settings: ResourcesSettings, history: His
                 over[name] = kept
             else:
                 drafts.append(Draft(ConditionCleared(evidence="it is not measured any more"), subject=name))
-    return Outlook(tuple(drafts), over)
+    return ResourceConclusion(tuple(drafts), over)
 
 
-def _onward(gauge: Gauge, history: History, now: Moment) -> Streak | None:
+def _next_streak(gauge: Gauge, history: History, now: Moment) -> Streak | None:
     """The streak after this measurement: what could not be told neither ends one nor makes it longer."""
     before = history.over.get(gauge.name)
     if gauge.value is None:
@@ -89,7 +91,7 @@ def _onward(gauge: Gauge, history: History, now: Moment) -> Streak | None:
     return Streak(before.since if holds and before else now, now)
 
 
-def _news(gauge: Gauge, stands: Condition | None, streak: Streak | None, now: Moment) -> Iterator[Draft]:
+def _changes(gauge: Gauge, stands: Condition | None, streak: Streak | None, now: Moment) -> Iterator[Draft]:
     if gauge.value is None:
         return
     if stands is not None:
@@ -135,9 +137,12 @@ def _of_disk(path: str, bound: Bound, disk: Mapping[str, Json]) -> Iterator[Gaug
 
 def streaks(data: Mapping[str, Json]) -> Mapping[str, Streak]:
     """The streaks that a sample holds."""
-    return {name: Streak(Moment(*since), Moment(*seen)) for name, (since, seen) in data.get(OVER, {}).items()}
+    return {
+        name: Streak(Moment(*since), Moment(*seen))
+        for name, (since, seen) in data.get(STREAKS_FIELD, {}).items()
+    }
 
 
-def spelled(over: Mapping[str, Streak]) -> dict[str, Json]:
+def streaks_to_json(over: Mapping[str, Streak]) -> dict[str, Json]:
     """Streaks as JSON, the way `streaks` reads them."""
     return {name: [list(streak.since), list(streak.seen)] for name, streak in over.items()}

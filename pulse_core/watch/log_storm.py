@@ -12,9 +12,9 @@ PREFIX = "log:"
 """What the names of these conditions begin with; the source follows."""
 STORM = "storm"
 MINUTE = 60 * US_PER_SECOND
-WORSE = 10
+WORSE_FACTOR = 10
 """How many times as many lines as were last told are news."""
-CALM = 0.5
+CALM_SHARE = 0.5
 """The share of the limit under which a storm is over."""
 
 
@@ -33,13 +33,13 @@ class LineCounts(NamedTuple):
 def conclude(source: str, minute: LineCounts, standing: Condition | None) -> tuple[Draft, ...]:
     """What follows: a storm begins with the first line that is only counted, and ends in a calm minute."""
     name = PREFIX + source
-    if minute.untold and (standing is None or minute.lines >= WORSE * (standing.value or 0)):
+    if minute.untold and (standing is None or minute.lines >= WORSE_FACTOR * (standing.value or 0)):
         words = f"{minute.lines} lines within a minute, of which {minute.untold} are only counted"
         raised = ConditionRaised(
             evidence=words, state=STORM, value=float(minute.lines), bound=float(minute.limit)
         )
         return (Draft(raised, subject=name),)
-    calm = not minute.untold and minute.lines <= minute.limit * CALM and minute.watched >= MINUTE
+    calm = not minute.untold and minute.lines <= minute.limit * CALM_SHARE and minute.watched >= MINUTE
     if standing is not None and calm:
         words = f"{minute.lines} lines within a minute"
         return (Draft(ConditionCleared(evidence=words, value=float(minute.lines)), subject=name),)

@@ -7,7 +7,7 @@ from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.vitals import Reading, Sample, Window
-from pulse_core.ports import Broken, Clock, Vitals, Watcher
+from pulse_core.ports import Clock, EngineCodeBroken, Vitals, Watcher
 from pulse_core.record import Journal
 from pulse_core.watch.watcher_costs import Costs
 
@@ -129,11 +129,11 @@ class WatchLoop:
         except TimeoutError:
             self.failed(f"watcher:{watcher.name}", f"did not answer within {watcher.timeout:g} s")
             return False
-        except Broken as error:
+        except EngineCodeBroken as error:
             self.broke(f"watcher:{watcher.name}", str(error))
             return False
         except Exception as error:  # noqa: BLE001 - a broken watcher must not disturb the others
-            self.failed(f"watcher:{watcher.name}", told(error))
+            self.failed(f"watcher:{watcher.name}", describe_error(error))
             return False
         return await self._keep(watcher, reading)
 
@@ -155,6 +155,6 @@ class WatchLoop:
         return True
 
 
-def told(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """An error in words: its own if it speaks to people, with its type if it is a bug."""
     return str(error) if isinstance(error, PulseError) else f"{type(error).__name__}: {error}"

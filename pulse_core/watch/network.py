@@ -14,7 +14,7 @@ from pulse_core.ports import Prober, ProbeRequest, Trouble
 from pulse_core.projections import CurrentState
 from pulse_core.settings import NetworkSettings, Settings
 from pulse_core.watch.dns_plausibility import is_local
-from pulse_core.watch.evaluate_network import NetworkRound, TargetAnswer, conclude, judged, state_of
+from pulse_core.watch.evaluate_network import NetworkRound, TargetAnswer, check_answer, conclude, state_of
 
 UNWATCHED_S = 3_600.0
 ANSWERING_S = 15.0
@@ -36,10 +36,10 @@ class Network:
         self,
         prober: Prober,
         settings: Callable[[], Settings],
-        facts: CurrentState,
+        current_state: CurrentState,
         window: Callable[[], Window],
     ) -> None:
-        self.prober, self.settings, self.facts, self.window = prober, settings, facts, window
+        self.prober, self.settings, self.current_state, self.window = prober, settings, current_state, window
         self.nudge = asyncio.Event()
         self._asked: Sequence[ProbeRequest] | None = None
         self._rounds: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Network:
     def interval(self) -> float:
         """Seconds until the next round."""
         network = self.settings().network
-        return network.interval / US_PER_SECOND if questions(network) else UNWATCHED_S
+        return network.interval / US_PER_SECOND if probe_requests(network) else UNWATCHED_S
 
     @property
     def timeout(self) -> float:
@@ -64,7 +64,7 @@ class Network:
     async def collect(self) -> Reading:
         """Ask every target once, all at the same time; raises PulseError if nothing could be asked."""
         network = self.settings().network
-        asked = questions(network)
+        asked = probe_requests(network)
         self._go_on_with(asked)
         if not asked:
             return Reading({}, self._unwatched())
@@ -72,7 +72,7 @@ class Network:
         if all(answer.trouble is Trouble.UNASKED for answer in answers):
             raise PulseError(f"nothing could be asked: {answers[0].detail}")
         seen = [
-            TargetAnswer(question, judged(question, answer, question.target in self._public))
+            TargetAnswer(question, check_answer(question, answer, question.target in self._public))
             for question, answer in zip(asked, answers, strict=True)
         ]
         return self._reading(seen, network)
@@ -94,7 +94,9 @@ class Network:
         drafts: tuple[Draft, ...] = ()
         if state is not None:
             self._rounds = (*self._rounds[-max(network.evidence, 60) :], state)
-            drafts = conclude(NetworkRound(seen, self._rounds, self.facts().conditions[NETWORK], network))
+            drafts = conclude(
+                NetworkRound(seen, self._rounds, self.current_state().conditions[NETWORK], network)
+            )
         return Reading(self._data(seen), drafts)
 
     def _remember(self, seen: Sequence[TargetAnswer]) -> None:
@@ -128,12 +130,12 @@ class Network:
         }
 
     def _unwatched(self) -> tuple[Draft, ...]:
-        if self.facts().conditions[NETWORK] is None:
+        if self.current_state().conditions[NETWORK] is None:
             return ()
         return (Draft(ConditionCleared(evidence="the network is not watched any more"), subject=NETWORK),)
 
 
-def questions(network: NetworkSettings) -> Sequence[ProbeRequest]:
+def probe_requests(network: NetworkSettings) -> Sequence[ProbeRequest]:
     """What is asked in a round."""
     return (
         *(ProbeRequest("dns", name, network.timeout, network.resolvers) for name in network.dns),

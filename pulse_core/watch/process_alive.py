@@ -11,11 +11,11 @@ from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Clock, ProcessId, ProcessObservation, ProcessTable
 from pulse_core.projections import CurrentState, ProcessHistory
 from pulse_core.settings import ProcessSettings, Settings
-from pulse_core.watch.evaluate_process import ProcessLook, conclude, identity, is_up
+from pulse_core.watch.evaluate_process import ProcessProbe, conclude, identity, is_up
 
-CLOSER_LOOK = 0.5
-STARTING_LOOK = 0.1
-STIRRING = frozenset({EffectAcked.kind, ProcessDied.kind})
+DOUBT_INTERVAL = 0.5
+STARTING_INTERVAL = 0.1
+NUDGING_KINDS = frozenset({EffectAcked.kind, ProcessDied.kind})
 
 
 class ProcessAlive:
@@ -28,9 +28,9 @@ class ProcessAlive:
     timeout = 10.0
 
     def __init__(
-        self, table: ProcessTable, clock: Clock, settings: Callable[[], Settings], facts: CurrentState
+        self, table: ProcessTable, clock: Clock, settings: Callable[[], Settings], current_state: CurrentState
     ) -> None:
-        self.table, self.clock, self.settings, self.facts = table, clock, settings, facts
+        self.table, self.clock, self.settings, self.current_state = table, clock, settings, current_state
         self.nudge = asyncio.Event()
         self._streaks: dict[str, int] = {}
         self._proofs: set[ProcessId] = set()
@@ -42,13 +42,13 @@ class ProcessAlive:
         """Seconds until the next look."""
         usual = self.settings().watch.process_interval / US_PER_SECOND
         if self._starting:
-            return min(usual, STARTING_LOOK)
-        return min(usual, CLOSER_LOOK) if any(self._streaks.values()) else usual
+            return min(usual, STARTING_INTERVAL)
+        return min(usual, DOUBT_INTERVAL) if any(self._streaks.values()) else usual
 
     def hear(self, events: Sequence[Event]) -> None:
         """Look at once after a restart, or when the death of what was replaced is known; a listener of the log."""
-        if any(event.kind in STIRRING for event in events):
-            histories = self.facts().processes.of.values()
+        if any(event.kind in NUDGING_KINDS for event in events):
+            histories = self.current_state().processes.of.values()
             if any(history.starting for history in histories):
                 self.nudge.set()
 
@@ -59,7 +59,7 @@ class ProcessAlive:
     async def collect(self) -> Reading:
         """Look at every guarded process once."""
         processes = self.settings().process
-        histories = {process.name: self.facts().processes[process.name] for process in processes}
+        histories = {process.name: self.current_state().processes[process.name] for process in processes}
         proofs, self._proofs = self._proofs, set()
         stood, self._stood = self._stood, self._known(histories)
         sights = await self.table.look(processes, self._stood)
@@ -93,10 +93,10 @@ class ProcessAlive:
         sight: ProcessObservation,
         history: ProcessHistory,
         proofs: set[ProcessId],
-    ) -> ProcessLook:
+    ) -> ProcessProbe:
         proven = history.pid is not None and ProcessId(history.pid, history.started or 0) in proofs
         streak, expires = self._streaks.get(process.name, 0), self.settings().intent.expires
-        return ProcessLook(process, sight, history, streak, self.clock.now(), expires, proven)
+        return ProcessProbe(process, sight, history, streak, self.clock.now(), expires, proven)
 
     def _hold(self, sights: Mapping[str, ProcessObservation]) -> None:
         self.table.hold([found for sight in sights.values() for found in sight.found], self._died)

@@ -14,10 +14,10 @@ from pulse_core.model.vitals import Reading
 from pulse_core.ports import Watcher
 
 T = TypeVar("T")
-KEPT = 200
+MAX_TIMINGS = 200
 """Looks of each watcher that are remembered, the newest ones."""
 
-_WHOSE: "ContextVar[Cost | None]" = ContextVar("whose", default=None)
+_CURRENT_COST: "ContextVar[Cost | None]" = ContextVar("whose", default=None)
 """On whose account the tasks are that somebody begins now."""
 
 
@@ -36,7 +36,7 @@ class Cost:
     looks: int = 0
     failures: int = 0
     spent: float = 0.0
-    recent: deque[WatchTiming] = field(default_factory=lambda: deque(maxlen=KEPT))
+    recent: deque[WatchTiming] = field(default_factory=lambda: deque(maxlen=MAX_TIMINGS))
 
 
 class Costs:
@@ -59,13 +59,13 @@ class Costs:
         cost = self._of.setdefault(watcher.name, Cost())
         now = asyncio.get_running_loop().time
         began, spent, failed = now(), cost.spent, 1
-        mine = _WHOSE.set(cost)
+        mine = _CURRENT_COST.set(cost)
         try:
             reading = await Metered(watcher.collect(), cost, self._cpu)
             failed = 0
             return reading
         finally:
-            _WHOSE.reset(mine)
+            _CURRENT_COST.reset(mine)
             cost.looks += 1
             cost.failures += failed
             cost.recent.append(WatchTiming(began, now() - began, spent))
@@ -84,7 +84,7 @@ class Costs:
     def _task(
         self, loop: asyncio.AbstractEventLoop, work: Any, **how: Any
     ) -> "asyncio.Task[Any]":  # the types of a task factory differ between versions of Python
-        cost = _WHOSE.get()
+        cost = _CURRENT_COST.get()
         return asyncio.Task(Metered(work, cost, self._cpu) if cost else work, loop=loop, **how)
 
 

@@ -90,11 +90,15 @@ class House:
         senses = {sample.key: prev.windows[sample.key].plus(sample) for sample in fresh}
         self.curr = Snapshot(prev.tick + 1, now, prev.settings, senses, self.state)
         began = time.perf_counter()
-        insight = await host.fold(prev, self.curr)
+        fold_result = await host.fold(prev, self.curr)
         took = (time.perf_counter() - began) * 1000
         expected = self.curr.tick % EVERY == 0
-        if insight.faults or bool(insight.verdict.effects) != expected or len(insight.layers) != RULES:
-            raise RuntimeError(f"the host answered {insight}")
+        if (
+            fold_result.faults
+            or bool(fold_result.verdict.effects) != expected
+            or len(fold_result.layers) != RULES
+        ):
+            raise RuntimeError(f"the host answered {fold_result}")
         return took
 
 

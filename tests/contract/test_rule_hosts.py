@@ -23,10 +23,10 @@ from pulse_core.model.payload import encode
 from pulse_core.ports import (
     CannotLoad,
     FoldResult,
-    Hosts,
     RecordedInput,
     Revision,
     RuleHost,
+    RuleHosts,
     UserProjectionState,
 )
 from pulse_core.projections import Snapshot
@@ -61,7 +61,7 @@ async def raises(prev, curr, inner):
 class House:
     """Starts hosts of engines that are written down as rules and projections."""
 
-    hosts: Hosts
+    hosts: RuleHosts
     root: Path
     memory: MemoryRevisions | None
     begun: list[RuleHost] = field(default_factory=list)
@@ -155,10 +155,10 @@ def cancelled(seq: int, id_: str) -> Event:
     return Event(seq, f"id-{seq}", *moment, payload.kind, id_, "pulse", "host", None, encode(payload))
 
 
-def shown(insight: FoldResult) -> tuple[Any, Any]:
+def shown(fold_result: FoldResult) -> tuple[Any, Any]:
     """The own value and the number of open effects that a rule saw."""
-    assert not insight.faults
-    params = insight.verdict.effects[0].params
+    assert not fold_result.faults
+    params = fold_result.verdict.effects[0].params
     return params["own"], params["open"]
 
 
@@ -166,13 +166,13 @@ async def test_rules_are_loaded_and_folded_in_their_order(house: House) -> None:
     host = await house.start(WISHES + WISHES.replace("wishes", "inside"))
     assert host.loaded.rules == ("wishes", "inside")
     assert host.alive
-    insight = await folded(host, 2)
-    assert [layer.rule for layer in insight.layers] == ["inside", "wishes"]
-    assert [(one.key, one.rule) for one in insight.verdict.effects] == [
+    fold_result = await folded(host, 2)
+    assert [layer.rule for layer in fold_result.layers] == ["inside", "wishes"]
+    assert [(one.key, one.rule) for one in fold_result.verdict.effects] == [
         ("tick-2", "inside"),
         ("tick-2", "wishes"),
     ]
-    assert not insight.faults
+    assert not fold_result.faults
 
 
 async def test_what_cannot_be_loaded_is_said(house: House) -> None:
@@ -184,13 +184,13 @@ async def test_what_cannot_be_loaded_is_said(house: House) -> None:
 async def test_a_rule_that_raises_is_named_and_its_inner_verdict_stands(house: House, what: str) -> None:
     host = await house.start(RAISES % what + WISHES)
     for tick in (2, 3):
-        insight = await folded(host, tick)
-        assert [one.key for one in insight.verdict.effects] == [f"tick-{tick}"]
-        assert [(layer.rule, layer.outcome) for layer in insight.layers] == [
+        fold_result = await folded(host, tick)
+        assert [one.key for one in fold_result.verdict.effects] == [f"tick-{tick}"]
+        assert [(layer.rule, layer.outcome) for layer in fold_result.layers] == [
             ("wishes", "added"),
             ("raises", "error"),
         ]
-        ((whose, message),) = insight.faults
+        ((whose, message),) = fold_result.faults
         assert whose == "rule:raises"
         assert what.split()[1].partition("(")[0] in message
 
@@ -198,16 +198,16 @@ async def test_a_rule_that_raises_is_named_and_its_inner_verdict_stands(house: H
 async def test_a_rule_that_waits_for_what_never_comes_holds_nothing_up(house: House) -> None:
     waits = "import asyncio\n" + RAISES % "await asyncio.Event().wait()"
     host = await house.start(waits + WISHES)
-    insight = await folded(host, 2)
-    assert [one.key for one in insight.verdict.effects] == ["tick-2"]
-    assert [fault.whose for fault in insight.faults] == ["rule:raises"]
+    fold_result = await folded(host, 2)
+    assert [one.key for one in fold_result.verdict.effects] == ["tick-2"]
+    assert [fault.whose for fault in fold_result.faults] == ["rule:raises"]
 
 
 async def test_an_answer_that_is_no_verdict_is_a_fault(house: House) -> None:
     host = await house.start(RAISES % "return 7")
-    insight = await folded(host, 2)
-    assert insight.verdict.effects == ()
-    assert [fault.whose for fault in insight.faults] == ["rule:raises"]
+    fold_result = await folded(host, 2)
+    assert fold_result.verdict.effects == ()
+    assert [fault.whose for fault in fold_result.faults] == ["rule:raises"]
 
 
 FORGES = """
@@ -220,8 +220,8 @@ async def forges(prev, curr, inner):
 
 async def test_each_effect_bears_whose_it_is_and_the_tick_and_none_is_survivals(house: House) -> None:
     host = await house.start(FORGES + WISHES + "RULES = [forges, wishes]\n")
-    insight = await host.fold(at(1), at(2))
-    told = [(one.key, one.rule, one.tick, one.survival) for one in insight.verdict.effects]
+    fold_result = await host.fold(at(1), at(2))
+    told = [(one.key, one.rule, one.tick, one.survival) for one in fold_result.verdict.effects]
     assert told == [("tick-2", "wishes", 2, False), ("f", "forges", 2, False)]
 
 
@@ -247,11 +247,11 @@ async def test_a_host_stands_where_it_was_started(house: House) -> None:
 async def test_quarantined_rules_are_passed_over_until_they_are_named_no_more(house: House) -> None:
     host = await house.start(WISHES + RAISES % "raise ValueError('no')")
     host.quarantine(["raises"])
-    insight = await folded(host, 2)
-    assert ([layer.rule for layer in insight.layers], insight.faults) == (["wishes"], ())
+    fold_result = await folded(host, 2)
+    assert ([layer.rule for layer in fold_result.layers], fold_result.faults) == (["wishes"], ())
     host.quarantine(["wishes", "unknown"])
-    insight = await folded(host, 3)
-    assert [layer.rule for layer in insight.layers] == ["raises"]
+    fold_result = await folded(host, 3)
+    assert [layer.rule for layer in fold_result.layers] == ["raises"]
     host.quarantine([])
     assert len((await folded(host, 4)).layers) == 2
 
@@ -296,11 +296,11 @@ async def test_an_event_at_which_a_projection_fails_is_passed_over(house: House)
     events = wished(3, subject="bad")
     host = await house.start(COUNTS + SEEN % 1)
     host.feed(events)
-    insight = await folded(host, 2, events)
-    assert [fault.whose for fault in insight.faults] == ["projection:seen"]
-    assert "ValueError: no" in insight.faults[0].message
-    assert "id-3" in insight.faults[0].message
-    assert insight.verdict.effects[0].params == {"own": 2, "open": 3}
+    fold_result = await folded(host, 2, events)
+    assert [fault.whose for fault in fold_result.faults] == ["projection:seen"]
+    assert "ValueError: no" in fold_result.faults[0].message
+    assert "id-3" in fold_result.faults[0].message
+    assert fold_result.verdict.effects[0].params == {"own": 2, "open": 3}
     assert json.loads((await host.keep())["seen"].state) == {"n": 2}
 
 
@@ -308,9 +308,9 @@ async def test_a_value_that_is_no_json_stands_still_and_is_not_kept(house: House
     events = wished(3, subject="odd")
     host = await house.start(COUNTS + SEEN % 1, events[:2])
     host.feed(events[2:])
-    insight = await folded(host, 2, events)
-    assert [fault.whose for fault in insight.faults] == ["projection:seen"]
-    assert insight.verdict.effects[0].params["own"] == 2
+    fold_result = await folded(host, 2, events)
+    assert [fault.whose for fault in fold_result.faults] == ["projection:seen"]
+    assert fold_result.verdict.effects[0].params["own"] == 2
     assert not (await folded(host, 3, events)).faults
     assert await host.keep() == {}
 
@@ -318,9 +318,9 @@ async def test_a_value_that_is_no_json_stands_still_and_is_not_kept(house: House
 async def test_a_host_that_was_killed_says_so_and_raises_nothing(house: House) -> None:
     host = await house.start(WISHES + COUNTS + SEEN % 1)
     kill(host)
-    insight = await folded(host, 2)
-    assert (insight.verdict.effects, insight.layers) == ((), ())
-    assert [fault.whose for fault in insight.faults] == ["engine"]
+    fold_result = await folded(host, 2)
+    assert (fold_result.verdict.effects, fold_result.layers) == ((), ())
+    assert [fault.whose for fault in fold_result.faults] == ["engine"]
     assert not host.alive
     host.feed(wished(1))
     host.quarantine(["wishes"])
@@ -332,9 +332,9 @@ async def test_a_host_that_was_closed_is_no_more_and_may_be_closed_again(house: 
     await host.close()
     assert not host.alive
     await host.close()
-    insight = await folded(host, 2)
-    assert not insight.verdict.effects
-    assert insight.faults
+    fold_result = await folded(host, 2)
+    assert not fold_result.verdict.effects
+    assert fold_result.faults
 
 
 async def test_recorded_ticks_are_folded_like_the_daemons_own(house: House) -> None:
@@ -346,13 +346,13 @@ async def test_recorded_ticks_are_folded_like_the_daemons_own(house: House) -> N
     found = await host.replay(ticks)
     assert sum(one.done for one in found) == 3
     assert not any(one.end for one in found)
-    insights = {tick: result for one in found for tick, result in one.insights.items()}
-    assert [result.verdict.effects[-1].key for _, result in sorted(insights.items())] == [
+    fold_results = {tick: result for one in found for tick, result in one.fold_results.items()}
+    assert [result.verdict.effects[-1].key for _, result in sorted(fold_results.items())] == [
         "tick-2",
         "tick-3",
         "tick-4",
     ]
-    assert [len(result.faults) for _, result in sorted(insights.items())] == [1, 1, 0]
+    assert [len(result.faults) for _, result in sorted(fold_results.items())] == [1, 1, 0]
     outcomes = Counter[tuple[str, str]]()
     for one in found:
         outcomes.update(one.outcomes)
@@ -365,4 +365,4 @@ async def test_a_host_that_was_killed_replays_nothing_and_says_why(house: House)
     kill(host)
     (one,) = await host.replay([RecordedInput((), at(2))])
     assert one.end is not None
-    assert (one.insights, one.done) == ({}, 0)
+    assert (one.fold_results, one.done) == ({}, 0)

@@ -15,7 +15,7 @@ from docs.generate import DOCS, PARTS, pages, renewed
 from pulse_adapters.config.catalogue import groups, settings_of
 from pulse_adapters.config.file import load
 from pulse_core.composition import SURVIVAL
-from pulse_core.rules.onion import name_of
+from pulse_core.rules.onion import rule_name
 from pulse_core.rules.survival.process_state import ProcessState
 from tests.docs.docs_console import PAGES, ROOT, blocks
 from upulse_cli.app import app
@@ -74,7 +74,7 @@ def test_every_state_of_a_process_is_explained() -> None:
 
 def test_every_survival_rule_is_named() -> None:
     page = (DOCS / "architecture.md").read_text()
-    assert not [rule for rule in SURVIVAL if f"`{name_of(rule)}`" not in page]
+    assert not [rule for rule in SURVIVAL if f"`{rule_name(rule)}`" not in page]
 
 
 def test_the_glossary_is_in_order_and_says_each_word_once() -> None:

@@ -11,7 +11,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Policy, Safety
-from pulse_core.watch.evaluate_resources import OVER, History, conclude, spelled, streaks
+from pulse_core.watch.evaluate_resources import STREAKS_FIELD, History, conclude, streaks, streaks_to_json
 from tests.simulation.world import World, simulate
 
 GIB = 1 << 30
@@ -58,7 +58,7 @@ class Machine:
         patience = max(60_000_000, round(3e6 * self.interval))
         history = History(facts.conditions, streaks(last.data) if last else {}, patience)
         outlook = conclude(data, self.world.settings.resources, history, self.world.clock.now())
-        return Reading(data | {OVER: spelled(outlook.over)}, outlook.drafts)
+        return Reading(data | {STREAKS_FIELD: streaks_to_json(outlook.over)}, outlook.drafts)
 
     def measured(self) -> dict[str, Any]:
         disk = {"error": self.error} if self.error else {"used": self.disk, "free": 1, "inodes": self.inodes}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.projections.effects import plain_wish, wish_in
+from pulse_core.projections.effects import decode_effect, decode_plain_effect
 from tests.simulation.day import SETTINGS, Day, lived
 
 HOURS = 3
@@ -22,8 +22,8 @@ BLOCK = 80
 
 def held() -> int:
     """How many small objects there are, without those that a cache of fixed size holds."""
-    wish_in.cache_clear()
-    plain_wish.cache_clear()
+    decode_effect.cache_clear()
+    decode_plain_effect.cache_clear()
     gc.collect()
     return sys.getallocatedblocks()
 

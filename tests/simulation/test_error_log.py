@@ -10,7 +10,7 @@ from pulse_adapters.memory import MemoryCheckpoints, MemoryLogs, MemoryVitals
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import ReloadRequested
 from pulse_core.settings import Settings
-from pulse_core.watch.error_log import ErrorLog, in_handfuls, later
+from pulse_core.watch.error_log import ErrorLog, latest_places, split_lines
 from tests.simulation.senses import of_logs
 from tests.simulation.world import World, simulate
 
@@ -172,7 +172,7 @@ def test_what_no_disk_took_before_a_crash_is_said_again() -> None:
 
 
 def test_more_is_held_than_the_journal_holds_and_none_of_it_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pulse_core.record.journal.MOST", 100)
+    monkeypatch.setattr("pulse_core.record.journal.MAX_HELD", 100)
     logs = MemoryLogs()
 
     async def story(world: World) -> None:
@@ -303,10 +303,10 @@ def test_a_sample_tells_how_much_is_followed_and_places_are_kept_at_least_every_
     ("sizes", "parts"), [([], []), ([5], [1]), ([5] * 250, [100, 100, 50]), ([2_000] * 30, [12, 12, 6])]
 )
 def test_an_event_holds_a_handful_of_lines(sizes: list[int], parts: list[int]) -> None:
-    handfuls = list(in_handfuls(["x" * size for size in sizes]))
+    handfuls = list(split_lines(["x" * size for size in sizes]))
     assert [len(one) for one in handfuls] == parts
 
 
 def test_of_two_places_the_one_that_was_read_further_is_the_later() -> None:
     logged, sampled = {"/a": {"total": 5}, "/b": {"total": 1}}, {"/a": {"total": 4}, "/c": {}}
-    assert later(logged, sampled) == {"/a": {"total": 5}, "/b": {"total": 1}, "/c": {}}
+    assert latest_places(logged, sampled) == {"/a": {"total": 5}, "/b": {"total": 1}, "/c": {}}

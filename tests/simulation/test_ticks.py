@@ -12,7 +12,7 @@ from pulse_core.model.kinds import Effect, Paused
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Inner, Rule
-from pulse_core.rules.onion import name_of
+from pulse_core.rules.onion import rule_name
 from pulse_core.rules.survival.process_watchdog import process_watchdog
 from tests.simulation.world import World, simulate
 
@@ -225,7 +225,8 @@ def test_a_tick_record_says_what_was_seen_and_done() -> None:
         assert emitting.effects == ("restart-process:gateway",)
         assert emitting.settings == world.settings.digest
         assert [(layer.rule, layer.outcome) for layer in emitting.layers] == [
-            (name_of(rule), "added" if rule is process_watchdog else "passed") for rule in reversed(SURVIVAL)
+            (rule_name(rule), "added" if rule is process_watchdog else "passed")
+            for rule in reversed(SURVIVAL)
         ]
         assert emitting.snapshot is not None
         kept = await world.objects.get(emitting.snapshot)

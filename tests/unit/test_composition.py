@@ -7,12 +7,12 @@ import pytest
 from pulse_core import composition
 from pulse_core.capabilities import CAPABILITIES
 from pulse_core.capability import SurvivalRule
-from pulse_core.composition import FOLD, KINDS, LOADED, SURVIVAL, WHOLE, in_order, loaded
+from pulse_core.composition import ALL_RULES, FOLD, KINDS, LOADED, SURVIVAL, load_capabilities, order_rules
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.projections.core import CORE
 from pulse_core.rules import Inner
-from pulse_core.rules.onion import name_of
+from pulse_core.rules.onion import rule_name
 from pulse_core.settings import Settings
 from pulse_core.settings.composed import SettingsGroup
 
@@ -37,25 +37,25 @@ async def second(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
 
 def test_the_rules_of_the_reflex_stand_in_their_fixed_order() -> None:
     """Manners outermost, then what takes back harm, then what heals, causes before their symptoms."""
-    assert [name_of(rule) for rule in SURVIVAL] == [
+    assert [rule_name(rule) for rule in SURVIVAL] == [
         "kill_switch", "blast_radius", "silence", "panic_rollback", "auto_rollback",
         "process_watchdog", "resource_guard", "llm_watchdog", "network_watchdog", "error_escalate",
     ]  # fmt: skip
 
 
 def test_rules_of_capabilities_are_inside_of_all_survival_rules() -> None:
-    assert WHOLE[: len(SURVIVAL)] == SURVIVAL
-    assert WHOLE[len(SURVIVAL) :] == composition.RULES
+    assert ALL_RULES[: len(SURVIVAL)] == SURVIVAL
+    assert ALL_RULES[len(SURVIVAL) :] == composition.RULES
 
 
 def test_survival_rules_of_capabilities_stand_where_they_say_the_earlier_one_outside() -> None:
     more = [SurvivalRule(first, "outer"), SurvivalRule(second, "outer")]
-    assert in_order([outer, middle], more) == (outer, first, second, middle)
+    assert order_rules([outer, middle], more) == (outer, first, second, middle)
 
 
 def test_a_place_that_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match="not in list"):
-        in_order([outer], [SurvivalRule(first, "nowhere")])
+        order_rules([outer], [SurvivalRule(first, "nowhere")])
 
 
 def test_every_projection_kind_and_group_is_there_once() -> None:
@@ -84,7 +84,7 @@ def test_a_folder_whose_capability_has_another_name_is_refused(monkeypatch: pyte
 
     monkeypatch.setattr(composition, "import_module", lambda name: Module)
     with pytest.raises(TypeError, match=f"pulse_core/other/ calls itself '{LOADED[0].name}'"):
-        loaded(["other"])
+        load_capabilities(["other"])
 
 
 def test_capabilities_are_strangers_to_each_other_by_contract() -> None:

@@ -11,7 +11,7 @@ from pulse_core.app.engine.replay import replay_ticks
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.text import count
-from pulse_core.ports import Loaded, ReservedNames, Revision
+from pulse_core.ports import LoadedRevision, ReservedNames, Revision
 from pulse_core.ports.code_checks import GateFailed, GateSkipped
 from pulse_core.projections import Snapshot
 
@@ -56,7 +56,7 @@ def loads(engine: WorkflowContext, candidate: Candidate) -> str:
     return count(len(loaded.rules), "rule") + projections
 
 
-async def _loaded(engine: WorkflowContext, revision: Revision) -> Loaded:
+async def _loaded(engine: WorkflowContext, revision: Revision) -> LoadedRevision:
     """What the hosts find in it. Raises CannotLoad; GateFailed for what the action host would leave out."""
     host = await engine.rule_hosts.start(revision, Snapshot(0, engine.home.clock.now()), no_history, {})
     try:

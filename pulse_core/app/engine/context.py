@@ -6,7 +6,7 @@ from typing import Protocol
 
 from pulse_core.app.context import HomeContext
 from pulse_core.model.vitals import Window
-from pulse_core.ports import ActionHosts, Hosts, Revision
+from pulse_core.ports import ActionHosts, Revision, RuleHosts
 from pulse_core.ports.code_checks import CodeChecks
 from pulse_core.ports.engine_repository import EngineRepository
 
@@ -15,7 +15,7 @@ Windows = Callable[[], Mapping[str, Window]]
 """The windows of every sense, as they are now."""
 
 
-class StandbyHosts(Hosts, Protocol):
+class StandbyHosts(RuleHosts, Protocol):
     """Hosts that begin at once: a process that has loaded all but the author's code stands by for the next one."""
 
     def warm_soon(self) -> None:
@@ -39,7 +39,7 @@ class WorkflowContext:
     author: str
     repository: EngineRepository
     checks: Callable[[], CodeChecks]
-    rule_hosts: Hosts
+    rule_hosts: RuleHosts
     action_hosts: Callable[[Windows], ActionHosts]
     standby_hosts: Callable[[], StandbyHosts]
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from pulse_core.app.engine.effect_diff import through_survival
-from pulse_core.composition import complaint
+from pulse_core.composition import effect_fault
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.vitals import Sample
-from pulse_core.ports import EngineFault, FoldResult, Loaded
+from pulse_core.ports import EngineFault, FoldResult, LoadedRevision
 from pulse_core.projections import Snapshot
 
 DETERMINISM = "determinism"
@@ -21,7 +21,7 @@ DETERMINISM = "determinism"
 class RulesLoaded(NamedTuple):
     """Rules are live. took: seconds since the save was noticed."""
 
-    loaded: Loaded
+    loaded: LoadedRevision
     files: Collection[str]
     took: float
 
@@ -82,7 +82,7 @@ Tell = Callable[[DevReport], None]
 
 
 def seen_by(
-    insight: FoldResult,
+    fold_result: FoldResult,
     prev: Snapshot,
     curr: Snapshot,
     took: float,
@@ -90,11 +90,11 @@ def seen_by(
     own: Mapping[str, type[BaseModel]] = MappingProxyType({}),
 ) -> TickSeen:
     """What rules said, as it is told. own: params of the tree's own executors."""
-    effects, open_ = insight.verdict.effects, curr.effects.keys
-    passed = {effect.key for effect in through_survival(prev, curr, insight.verdict)} if effects else ()
+    effects, open_ = fold_result.verdict.effects, curr.effects.keys
+    passed = {effect.key for effect in through_survival(prev, curr, fold_result.verdict)} if effects else ()
 
     def wish(effect: Effect) -> TriedEffect:
-        if why := complaint(effect, own):
+        if why := effect_fault(effect, own):
             return TriedEffect(effect, "refused", why)
         return TriedEffect(
             effect, "held" if effect.key not in passed else "open" if effect.key in open_ else "new"
@@ -102,10 +102,10 @@ def seen_by(
 
     return TickSeen(
         curr,
-        insight.layers[::-1],
+        fold_result.layers[::-1],
         [wish(effect) for effect in effects],
-        [fault for fault in insight.faults if fault.whose != DETERMINISM],
-        [fault.message for fault in insight.faults if fault.whose == DETERMINISM],
+        [fault for fault in fold_result.faults if fault.whose != DETERMINISM],
+        [fault.message for fault in fold_result.faults if fault.whose == DETERMINISM],
         took,
         is_again,
     )

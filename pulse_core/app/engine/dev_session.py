@@ -30,7 +30,7 @@ from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import CannotLoad, Hosts, Loaded, Revision, RuleHost, Watcher
+from pulse_core.ports import CannotLoad, LoadedRevision, Revision, RuleHost, RuleHosts, Watcher
 from pulse_core.projections import Snapshot
 
 Execute = Callable[[Sequence[Effect]], Awaitable[Sequence[str]]]
@@ -83,7 +83,7 @@ class DevSession:
 
     def __init__(
         self,
-        hosts: Hosts,
+        hosts: RuleHosts,
         tools: DevTools,
         path: str,
         tell: Tell,
@@ -130,7 +130,7 @@ class DevSession:
                     await old.close()
                 await self._sense(host.loaded)
 
-    async def _sense(self, loaded: Loaded) -> None:
+    async def _sense(self, loaded: LoadedRevision) -> None:
         """Have the watchers of what was loaded asked from now on."""
         if self.actions is None:
             if loaded.watchers:
@@ -193,9 +193,9 @@ class DevSession:
         if self._host is None:
             return
         began, curr = time.monotonic(), course.curr
-        insight = filter_effects(await self._host.fold(course.prev, curr), curr)
+        fold_result = filter_effects(await self._host.fold(course.prev, curr), curr)
         own = self.actions.params if self.actions else {}
-        seen = seen_by(insight, course.prev, curr, time.monotonic() - began, is_again, own)
+        seen = seen_by(fold_result, course.prev, curr, time.monotonic() - began, is_again, own)
         self.tell(seen)
         await self._execute(seen)
 

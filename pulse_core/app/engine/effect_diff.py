@@ -8,7 +8,7 @@ from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.recorded_ticks import RecordedTick
 from pulse_core.app.explain import run_at_once
 from pulse_core.app.status import DAEMON
-from pulse_core.composition import WHOLE
+from pulse_core.composition import ALL_RULES
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import iso
 from pulse_core.model.verdict import Verdict
@@ -49,7 +49,7 @@ def through_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequen
     async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
         return verdict
 
-    whole = run_at_once(compose(WHOLE, heart)(prev, curr))
+    whole = run_at_once(compose(ALL_RULES, heart)(prev, curr))
     return tuple(effect for effect in whole.effects if not effect.survival)
 
 

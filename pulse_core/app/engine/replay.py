@@ -34,11 +34,11 @@ from pulse_core.ports import (
     EngineFault,
     FoldResult,
     History,
-    Hosts,
     RecordedInput,
-    Replayed,
+    ReplayBatch,
     Revision,
     RuleHost,
+    RuleHosts,
 )
 from pulse_core.projections import Snapshot
 
@@ -64,25 +64,25 @@ class Replay:
     defined: Mapping[str, str] = field(default_factory=dict)
     _going_on: Mapping[str, Moment | None] = field(default_factory=dict)
 
-    def take(self, prev: Snapshot, ticks: Sequence[RecordedTick], found: Sequence[Replayed]) -> None:
+    def take(self, prev: Snapshot, ticks: Sequence[RecordedTick], found: Sequence[ReplayBatch]) -> None:
         """Some more ticks; prev: what was seen before them."""
         self.ticks += len(ticks)
-        insights: dict[int, FoldResult] = {}
+        fold_results: dict[int, FoldResult] = {}
         for part in found:
-            insights.update(part.insights)
+            fold_results.update(part.fold_results)
             for (rule, outcome), times in part.outcomes.items():
                 self.rules.setdefault(rule, Counter())[outcome] += times
             if part.end:
                 self.faults[f"{part.end.whose}: {part.end.message}"] += 1
         for tick in ticks:
-            self._take(prev, tick, insights.get(tick.snapshot.tick, NOTHING))
+            self._take(prev, tick, fold_results.get(tick.snapshot.tick, NOTHING))
             prev = tick.snapshot
 
-    def _take(self, prev: Snapshot, tick: RecordedTick, insight: FoldResult) -> None:
+    def _take(self, prev: Snapshot, tick: RecordedTick, fold_result: FoldResult) -> None:
         curr = tick.snapshot
-        insight = filter_effects(insight, curr)
-        self.faults.update(f"{fault.whose}: {fault.message}" for fault in insight.faults)
-        passed = through_survival(prev, curr, insight.verdict) if insight.verdict.effects else ()
+        fold_result = filter_effects(fold_result, curr)
+        self.faults.update(f"{fault.whose}: {fault.message}" for fault in fold_result.faults)
+        passed = through_survival(prev, curr, fold_result.verdict) if fold_result.verdict.effects else ()
         fresh = {effect.key: effect for effect in reversed(passed) if effect.key not in curr.effects.keys}
         # What was settled meanwhile and is wished all the same is another wish.
         settled = {key: curr.effects.settled_at.get(key) for key in fresh}
@@ -192,7 +192,7 @@ class Course(Protocol):
 
     defined: Mapping[str, str]
 
-    async def fold(self, prev: Snapshot, ticks: Sequence[RecordedTick]) -> Sequence[Replayed]:
+    async def fold(self, prev: Snapshot, ticks: Sequence[RecordedTick]) -> Sequence[ReplayBatch]:
         """What is said of these ticks; prev: what was seen before them."""
         ...
 
@@ -207,7 +207,7 @@ class Throughout:
     def __init__(self, revision: Revision, host: RuleHost) -> None:
         self.revision, self._host, self.defined = revision, host, host.defined
 
-    async def fold(self, prev: Snapshot, ticks: Sequence[RecordedTick]) -> Sequence[Replayed]:
+    async def fold(self, prev: Snapshot, ticks: Sequence[RecordedTick]) -> Sequence[ReplayBatch]:
         """What it says; rules of its own that were quarantined then are passed over here, too."""
         return await self._host.replay(
             [RecordedInput(tick.news, tick.snapshot, self._quarantined(tick)) for tick in ticks]
@@ -228,16 +228,16 @@ class InForce:
     ensure: a commit, laid out.
     """
 
-    def __init__(self, hosts: Hosts, history: History, ensure: Callable[[str], Revision]) -> None:
+    def __init__(self, hosts: RuleHosts, history: History, ensure: Callable[[str], Revision]) -> None:
         self._hosts, self._history, self._ensure = hosts, history, ensure
         self._commit = self._last = ""
         self._host: RuleHost | None = None
         self._loaded: frozenset[str] = frozenset()
         self.defined: Mapping[str, str] = {}
 
-    async def fold(self, prev: Snapshot, ticks: Sequence[RecordedTick]) -> Sequence[Replayed]:
+    async def fold(self, prev: Snapshot, ticks: Sequence[RecordedTick]) -> Sequence[ReplayBatch]:
         """What was said then. A revision that can't be loaded any more is a fault, and says nothing."""
-        found: list[Replayed] = []
+        found: list[ReplayBatch] = []
         for commit, group in groupby(ticks, self._asked):
             batch = list(group)
             if commit and commit != self._commit:
@@ -253,14 +253,14 @@ class InForce:
             self._last = tick.engine
         return self._last
 
-    async def _turn(self, commit: str, prev: Snapshot, ticks: int) -> Sequence[Replayed]:
+    async def _turn(self, commit: str, prev: Snapshot, ticks: int) -> Sequence[ReplayBatch]:
         """Ask another revision from here on."""
         await self.close()
         self._commit = commit
         try:
             host = await self._hosts.start(self._ensure(commit), prev, self._history, {})
         except PulseError as error:
-            return [Replayed({}, {}, EngineFault(f"engine {commit[:12]}", str(error)), ticks)]
+            return [ReplayBatch({}, {}, EngineFault(f"engine {commit[:12]}", str(error)), ticks)]
         self._host, self._loaded = host, frozenset(host.loaded.rules)
         return ()
 

@@ -118,15 +118,15 @@ class Shadow:
         assert self._host is not None
         self._host.feed(tick.news)
         curr = tick.snapshot
-        insight = filter_effects(await self._host.fold(self._prev, curr), curr)
+        fold_result = filter_effects(await self._host.fold(self._prev, curr), curr)
         self._ticks += 1
-        self._write_wishes(tick, insight)
-        self._write_faults(insight.faults, curr)
+        self._write_wishes(tick, fold_result)
+        self._write_faults(fold_result.faults, curr)
 
-    def _write_wishes(self, tick: RecordedTick, insight: FoldResult) -> None:
+    def _write_wishes(self, tick: RecordedTick, fold_result: FoldResult) -> None:
         """Those that would be recorded if it were not a shadow; what is wished tick after tick is one wish."""
         curr: Snapshot = tick.snapshot
-        verdict = insight.verdict
+        verdict = fold_result.verdict
         passed = through_survival(self._prev, curr, verdict) if verdict.effects else ()
         fresh = [effect for effect in passed if effect.key not in curr.effects.keys]
         for effect in fresh:

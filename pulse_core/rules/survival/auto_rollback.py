@@ -4,21 +4,21 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.rollback import escalated, is_asked, rollback
+from pulse_core.rules.survival.rollback import is_rollback_requested, rollback_effect, rollback_notices
 
 
 async def auto_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Roll the engine back, and let nothing inside speak in this tick, when its code errs too often."""
-    why = harm(curr)
-    if why and not is_asked(curr.engine):
-        return Verdict((rollback(why, curr),), notes=(why,))
+    why = rollback_reason(curr)
+    if why and not is_rollback_requested(curr.engine):
+        return Verdict((rollback_effect(why, curr),), notes=(why,))
     verdict = await inner(prev, curr)
-    noted = verdict.noting(why or watched(curr)) if why or watched(curr) else verdict
-    later = curr.settings.rollback.patience // 1000 if is_asked(curr.engine) else verdict.tick_ms
-    return noted.plus(*escalated(curr)).within(later)
+    noted = verdict.noting(why or probation_summary(curr)) if why or probation_summary(curr) else verdict
+    later = curr.settings.rollback.patience // 1000 if is_rollback_requested(curr.engine) else verdict.tick_ms
+    return noted.plus(*rollback_notices(curr)).within(later)
 
 
-def harm(curr: Snapshot) -> str:
+def rollback_reason(curr: Snapshot) -> str:
     """Why the commit in force is to be taken back, or nothing: enough went wrong while it was watched."""
     engine, bounds = curr.engine, curr.settings.rollback
     if engine.promoted is None or not engine.previous:
@@ -31,7 +31,7 @@ def harm(curr: Snapshot) -> str:
     return ""
 
 
-def watched(curr: Snapshot) -> str:
+def probation_summary(curr: Snapshot) -> str:
     """How the commit that is being watched does, or nothing if none is."""
     engine, bounds = curr.engine, curr.settings.rollback
     if engine.promoted is None or curr.now.since(engine.promoted) > engine.watch_us:

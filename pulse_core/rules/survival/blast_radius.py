@@ -12,11 +12,11 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner, Rule
 from pulse_core.rules.survival.holds import Holds, longest_hold
-from pulse_core.rules.survival.notices import call_off, is_told, tell
+from pulse_core.rules.survival.notices import is_told, notify_over, notify_unless_told
 
 MINUTE = 60 * US_PER_SECOND
 TITLES = {BUDGET: "Pulse holds back actions", RULES_BUDGET: "Pulse holds back what your rules wish for"}
-CALM = 10 * MINUTE
+QUIET_AFTER = 10 * MINUTE
 """How long after it was last told of, at least, a spell of held-back actions is over: one may come in bursts."""
 
 
@@ -38,44 +38,46 @@ def blast_radius_with(holds: Holds) -> Rule:
         """
         verdict = await inner(prev, curr)
         both = (
-            share(BUDGET, recent(curr.effects.acted, curr), verdict, curr),
-            share(RULES_BUDGET, recent(curr.effects.wished, curr), verdict, curr),
+            action_budget(BUDGET, in_last_minute(curr.effects.acted, curr), verdict, curr),
+            action_budget(RULES_BUDGET, in_last_minute(curr.effects.wished, curr), verdict, curr),
         )
         held = frozenset().union(*(one.held for one in both))
         if held:
             kept = tuple(effect for effect in verdict.effects if effect.key not in held)
             verdict = replace(verdict, effects=kept)
         for one in both:
-            verdict = told_of(one, verdict, curr, holds)
+            verdict = with_budget_notice(one, verdict, curr, holds)
         return verdict
 
     return blast_radius
 
 
-def share(topic: str, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot) -> ActionBudget:
+def action_budget(topic: str, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot) -> ActionBudget:
     """How one of the budgets stands."""
     limit = curr.settings.budget.actions_per_minute
-    return ActionBudget(topic, spent, frozenset(over(limit, spent, verdict, curr, topic == BUDGET)))
+    return ActionBudget(
+        topic, spent, frozenset(keys_over_limit(limit, spent, verdict, curr, topic == BUDGET))
+    )
 
 
-def told_of(one: ActionBudget, verdict: Verdict, curr: Snapshot, holds: Holds) -> Verdict:
+def with_budget_notice(one: ActionBudget, verdict: Verdict, curr: Snapshot, holds: Holds) -> Verdict:
     """The verdict with what people are to be told of a budget."""
     if not one.held:
-        return calmed(verdict, one, curr, holds) if is_told(one.topic, curr) else verdict
+        return with_all_clear(verdict, one, curr, holds) if is_told(one.topic, curr) else verdict
     limit = curr.settings.budget.actions_per_minute
     frees = MINUTE - curr.now.since(one.spent[0]) if one.spent else MINUTE
     whose = "actions" if one.topic == BUDGET else "effects of your rules"
     note = f"{len(one.held)} {whose} held back: {limit} a minute over all targets are spent"
-    notices = tell(one.topic, TITLES[one.topic], note, curr)
-    return verdict.plus(*audible(notices, curr, holds)).noting(note).within(frees // 1000 + 1)
+    notices = notify_unless_told(one.topic, TITLES[one.topic], note, curr)
+    return verdict.plus(*without_held(notices, curr, holds)).noting(note).within(frees // 1000 + 1)
 
 
-def recent(moments: Sequence[Moment], curr: Snapshot) -> Sequence[Moment]:
+def in_last_minute(moments: Sequence[Moment], curr: Snapshot) -> Sequence[Moment]:
     """Those of the last minute, oldest first."""
     return [then for then in moments if curr.now.since(then) < MINUTE]
 
 
-def over(
+def keys_over_limit(
     limit: int, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot, survival: bool
 ) -> Sequence[str]:
     """The keys of those effects of survival's, or of the others, that are too many."""
@@ -90,18 +92,18 @@ def is_new_action(effect: Effect, curr: Snapshot) -> bool:
     return not is_free and curr.effects.by_key(effect.key) is None
 
 
-def calmed(verdict: Verdict, one: ActionBudget, curr: Snapshot, holds: Holds) -> Verdict:
+def with_all_clear(verdict: Verdict, one: ActionBudget, curr: Snapshot, holds: Holds) -> Verdict:
     """The verdict with the word that nothing is held back any more, once that has lasted and there is room again."""
     told, limit = curr.notices[one.topic], curr.settings.budget.actions_per_minute
-    left = CALM - curr.now.since(told.last) if told else 0
+    left = QUIET_AFTER - curr.now.since(told.last) if told else 0
     if left > 0:
         return verdict.within(left // 1000 + 1)
     if limit and len(one.spent) >= limit:
         return verdict.within(MINUTE // 1000)
     text = f"no action is held back; {len(one.spent)} were taken within the last minute"
-    return verdict.plus(*audible(call_off(one.topic, TITLES[one.topic], text, curr), curr, holds))
+    return verdict.plus(*without_held(notify_over(one.topic, TITLES[one.topic], text, curr), curr, holds))
 
 
-def audible(notices: Sequence[Effect], curr: Snapshot, holds: Holds) -> list[Effect]:
+def without_held(notices: Sequence[Effect], curr: Snapshot, holds: Holds) -> list[Effect]:
     """Those that nobody holds back; the rules that do so are inside of this one."""
     return [notice for notice in notices if longest_hold(notice.key, holds(curr)) is None]

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from pulse_core.model.durations import rough
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.verdict import Verdict
@@ -11,12 +11,12 @@ from pulse_core.projections import Snapshot
 from pulse_core.projections.logs import NOWHERE, QUIET, LogSource, SimilarLines, rank
 from pulse_core.rules.onion import Inner, Rule
 from pulse_core.rules.survival.log_causes import EXPLAINS, Explains, cause_of
-from pulse_core.rules.survival.notices import call_off, is_told, named, tell
+from pulse_core.rules.survival.notices import is_told, notify_over, notify_unless_told, topic_text
 
 TOPIC = STORM = "log:"
 """What topics, and the conditions of storms, begin with; the source follows."""
-SENSE = "error-log"
-AGAIN = {"warning": 3_600 * US_PER_SECOND, "error": 300 * US_PER_SECOND, "critical": 60 * US_PER_SECOND}
+WATCHER = "error-log"
+NOTICE_GAPS = {"warning": 3_600 * US_PER_SECOND, "error": 300 * US_PER_SECOND, "critical": 60 * US_PER_SECOND}
 """How long after a notice other lines of the same source wait for theirs, by how bad they are."""
 CLOSER_FOR, CLOSER_MS = 60 * US_PER_SECOND, 1_000
 """For how long after a line that is worse than a warning ticks come faster, and how fast."""
@@ -39,7 +39,7 @@ def error_escalate_with(explains: Explains) -> Rule:
         """Tell of lines that say something new, of storms, and when it is quiet again; tick faster after errors."""
         verdict = await inner(prev, curr)
         for name in sources(curr):
-            answer = judge(name, curr, explains)
+            answer = evaluate_source(name, curr, explains)
             verdict = verdict.plus(*answer.effects).noting(*(f"{name}: {note}" for note in answer.notes))
             if answer.wait_us is not None:
                 verdict = verdict.within(answer.wait_us // 1000 + 1)
@@ -63,34 +63,43 @@ def sources(curr: Snapshot) -> Sequence[str]:
     return list(dict.fromkeys([*storms, *told, *lately]))
 
 
-def judge(name: str, curr: Snapshot, explains: Explains) -> Escalation:
+def evaluate_source(name: str, curr: Snapshot, explains: Explains) -> Escalation:
     """What this source calls for now."""
     source, storm = curr.logs.of.get(name, NOWHERE), curr.conditions[STORM + name]
     quiet_in = _quiet_in(source, curr)
     if quiet_in <= 0 and storm is None:
-        words = f"nothing more of it for {rough(QUIET)}; {_lines(source.lines)} in all"
-        return Escalation(call_off(TOPIC + name, _title(name, source.alike.values()), words, curr, SENSE))
+        words = f"nothing more of it for {rough_duration(QUIET)}; {_lines(source.lines)} in all"
+        return Escalation(
+            notify_over(TOPIC + name, _title(name, source.alike.values()), words, curr, WATCHER)
+        )
     news = [lines for lines in source.alike.values() if _is_news(lines.first, name, curr)]
     causes = [(lines, cause_of(name, lines, curr, explains)) for lines in news]
     held = {cause.why: cause for _, cause in causes if cause is not None}
-    answer = _told(name, [lines for lines, cause in causes if cause is None], curr)
-    waits = [_closer(source, curr), quiet_in, answer.wait_us, *(cause.wait_us for cause in held.values())]
+    answer = _notice_of_lines(name, [lines for lines, cause in causes if cause is None], curr)
+    waits = [
+        _faster_tick(source, curr),
+        quiet_in,
+        answer.wait_us,
+        *(cause.wait_us for cause in held.values()),
+    ]
     wait = min((wait for wait in waits if wait is not None and wait > 0), default=None)
     return Escalation(answer.effects, wait, (*(f"not told: {why}" for why in held), *answer.notes))
 
 
-def _told(name: str, news: Sequence[SimilarLines], curr: Snapshot) -> Escalation:
+def _notice_of_lines(name: str, news: Sequence[SimilarLines], curr: Snapshot) -> Escalation:
     """The notice of what is new, once it is time for it; or the reminder of what lasts."""
     source, storm = curr.logs.of.get(name, NOWHERE), curr.conditions[STORM + name]
-    told = curr.notices[named(TOPIC + name)]
+    told = curr.notices[topic_text(TOPIC + name)]
     begun = [lines.first for lines in news]
     if storm is not None and _is_news(storm.since, name, curr):
         begun.append(storm.since)
     elif news and told is not None and not told.over:
-        gap = AGAIN.get(max((lines.severity for lines in news), key=rank), 0)
+        gap = NOTICE_GAPS.get(max((lines.severity for lines in news), key=rank), 0)
         if (left := gap - curr.now.since(told.last)) > 0:
             return Escalation(
-                (), left, (f"told {rough(curr.now.since(told.last))} ago; again in {rough(left)}",)
+                (),
+                left,
+                (f"told {rough_duration(curr.now.since(told.last))} ago; again in {rough_duration(left)}",),
             )
     if not begun and not is_told(TOPIC + name, curr):
         return Escalation()
@@ -98,13 +107,15 @@ def _told(name: str, news: Sequence[SimilarLines], curr: Snapshot) -> Escalation
     title = f"storm in {name}" if storm else _title(name, shown)
     text = "\n".join([*([f"{storm.evidence}."] if storm else []), *_shown(shown)])
     return Escalation(
-        tell(TOPIC + name, title, text, curr, SENSE, news=min(begun, key=curr.now.since, default=None))
+        notify_unless_told(
+            TOPIC + name, title, text, curr, WATCHER, news=min(begun, key=curr.now.since, default=None)
+        )
     )
 
 
 def _is_news(moment: Moment, name: str, curr: Snapshot) -> bool:
     """Whether what began then was not there when people were last told of this source."""
-    told = curr.notices[named(TOPIC + name)]
+    told = curr.notices[topic_text(TOPIC + name)]
     return told is None or told.over or curr.now.since(moment) < curr.now.since(told.last)
 
 
@@ -113,7 +124,7 @@ def _quiet_in(source: LogSource, curr: Snapshot) -> int:
     return QUIET - curr.now.since(source.last) if source.last is not None else 0
 
 
-def _closer(source: LogSource, curr: Snapshot) -> int | None:
+def _faster_tick(source: LogSource, curr: Snapshot) -> int | None:
     """After what is worse than a warning: the microseconds after which to look again."""
     if source.last is None or rank(source.seen[-1].severity) == 0:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pulse_core.model.condition_names import DEGRADED, NETWORK, SLOW
-from pulse_core.model.durations import rough
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.projections import ProcessHistory, Snapshot
 from pulse_core.projections.logs import SimilarLines
@@ -48,22 +48,22 @@ def cause_of(source: str, lines: SimilarLines, curr: Snapshot, explains: Explain
     """What explains these lines of this source, if something does."""
     if lines.severity == "critical":
         return None
-    process = writer(source, curr.settings.process)
+    process = writing_process(source, curr.settings.process)
     return (_of_process(process, lines, curr) if process else None) or _of_condition(lines, curr, explains)
 
 
-def writer(source: str, processes: Sequence[ProcessSettings]) -> ProcessSettings | None:
+def writing_process(source: str, processes: Sequence[ProcessSettings]) -> ProcessSettings | None:
     """The guarded process whose log this is: its unit's journal, or `logs/NETWORK.log` as Pulse itself has it written."""
     for process in processes:
-        unit = process.systemd_unit and _whole(
+        unit = process.systemd_unit and _full_unit_name(
             f"{'user:' if process.systemd_user else ''}{process.systemd_unit}"
         )
-        if unit == _whole(source) or source.endswith(f"/logs/{process.name}.log"):
+        if unit == _full_unit_name(source) or source.endswith(f"/logs/{process.name}.log"):
             return process
     return None
 
 
-def _whole(unit: str) -> str:
+def _full_unit_name(unit: str) -> str:
     return unit if "." in unit or "/" in unit else f"{unit}.service"
 
 
@@ -93,9 +93,11 @@ def _of_condition(lines: SimilarLines, curr: Snapshot, explains: Explains) -> Ca
             continue
         for name, condition in curr.conditions.raised.items():
             if name.startswith(names) and condition.state not in _NO_CAUSE:
-                return Cause(f"explained by {name}, wrong for {rough(curr.now.since(condition.since))}")
+                return Cause(
+                    f"explained by {name}, wrong for {rough_duration(curr.now.since(condition.since))}"
+                )
         for name, cleared in curr.conditions.cleared.items():
             since = curr.now.since(cleared)
             if name.startswith(names) and curr.now.since(lines.last) >= since - AFTERMATH:
-                return Cause(f"explained by {name}, which was wrong until {rough(since)} ago")
+                return Cause(f"explained by {name}, which was wrong until {rough_duration(since)} ago")
     return None

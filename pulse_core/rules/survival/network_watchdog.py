@@ -1,11 +1,11 @@
 """The network is not what it should be: tell a person, since nothing else can be done about it from here."""
 
 from pulse_core.model.condition_names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW
-from pulse_core.model.durations import rough
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.notices import call_off, tell
+from pulse_core.rules.survival.notices import notify_over, notify_unless_told
 
 OUTAGE, QUALITY = "network", "network:quality"
 """Topics: something does not work at all; or it works, but not for every target, or not as fast as it should."""
@@ -26,13 +26,13 @@ async def network_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     condition = curr.conditions[NETWORK]
     if condition is None:
         over = "every target answers, or is not watched any more"
-        ends = (call_off(topic, "the network", over, curr, NETWORK) for topic in (OUTAGE, QUALITY))
+        ends = (notify_over(topic, "the network", over, curr, NETWORK) for topic in (OUTAGE, QUALITY))
         return verdict.plus(*(effect for end in ends for effect in end))
     topic, title = TITLES.get(condition.state, UNKNOWN)
-    lasts = f"{condition.state} for {rough(curr.now.since(condition.changed))}"
-    verdict = verdict.plus(*tell(topic, title, condition.evidence, curr, NETWORK))
+    lasts = f"{condition.state} for {rough_duration(curr.now.since(condition.changed))}"
+    verdict = verdict.plus(*notify_unless_told(topic, title, condition.evidence, curr, NETWORK))
     if topic == QUALITY:
         verdict = verdict.plus(
-            *call_off(OUTAGE, "the network", f"it works again, but {title}", curr, NETWORK)
+            *notify_over(OUTAGE, "the network", f"it works again, but {title}", curr, NETWORK)
         )
     return verdict.noting(f"network: {lasts}: {condition.evidence}")

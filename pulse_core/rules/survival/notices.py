@@ -11,7 +11,7 @@ TOPIC, TITLE, TEXT = 400, 450, 10_000
 """Characters; what is longer is cut, since a notice that is refused tells nobody anything."""
 
 
-def tell(
+def notify_unless_told(
     topic: str, title: str, text: str, curr: Snapshot, *keys: str, news: Moment | None = None
 ) -> tuple[Effect, ...]:
     """A notice, unless people know: they were told of this topic, and a reminder is not due yet.
@@ -19,16 +19,16 @@ def tell(
     keys: the senses whose newest samples the notice stands on; news: since when there is more to say than
     before, so that who was told earlier is told again.
     """
-    told = curr.notices[named(topic)]
+    told = curr.notices[topic_text(topic)]
     later = told is not None and news is not None and curr.now.since(told.last) > curr.now.since(news)
     if told is not None and not told.over and not later:
-        if is_known(named(topic), curr):
+        if is_known(topic_text(topic), curr):
             return ()
         title = f"still: {title}"
     return (_notice(topic, title, text, curr, keys),)
 
 
-def call_off(topic: str, title: str, text: str, curr: Snapshot, *keys: str) -> tuple[Effect, ...]:
+def notify_over(topic: str, title: str, text: str, curr: Snapshot, *keys: str) -> tuple[Effect, ...]:
     """The word that it is over, if people were told that it had begun."""
     if not is_told(topic, curr):
         return ()
@@ -37,11 +37,11 @@ def call_off(topic: str, title: str, text: str, curr: Snapshot, *keys: str) -> t
 
 def is_told(topic: str, curr: Snapshot) -> bool:
     """Whether people were told of it, and not yet that it is over."""
-    told = curr.notices[named(topic)]
+    told = curr.notices[topic_text(topic)]
     return told is not None and not told.over
 
 
-def named(topic: str) -> str:
+def topic_text(topic: str) -> str:
     """The topic as it stands in a key: on one line, and not too long; it may hold the name of a file."""
     return "".join(char if char.isprintable() else "?" for char in topic)[:TOPIC]
 
@@ -49,10 +49,14 @@ def named(topic: str) -> str:
 def _notice(
     topic: str, title: str, text: str, curr: Snapshot, keys: tuple[str, ...], *, over: bool = False
 ) -> Effect:
-    params = {"title": _whole(title)[:TITLE], "text": _whole(text)[:TEXT], **({"over": True} if over else {})}
+    params = {
+        "title": _encodable(title)[:TITLE],
+        "text": _encodable(text)[:TEXT],
+        **({"over": True} if over else {}),
+    }
     return Effect(
         action=NOTIFY,
-        key=PREFIX + named(topic),
+        key=PREFIX + topic_text(topic),
         params=params,
         reason=text,
         survival=True,
@@ -60,6 +64,6 @@ def _notice(
     )
 
 
-def _whole(text: str) -> str:
+def _encodable(text: str) -> str:
     """The text without half characters, as an odd file name may bring them: no row of the log could hold them."""
     return text.encode("utf-8", "replace").decode()

@@ -1,12 +1,12 @@
 """What an outage of the network explains: then nothing is restarted for it, and nobody told of it twice."""
 
 from pulse_core.model.condition_names import DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, WELL
-from pulse_core.model.durations import rough
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.urls import host_of, is_address, is_here
 from pulse_core.projections import Condition, Snapshot
 
 
-def explained(url: str, wrong: Condition, curr: Snapshot) -> str:
+def outage_reason(url: str, wrong: Condition, curr: Snapshot) -> str:
     """How the network explains what is wrong with this URL, in words; nothing if it does not.
 
     What is on this machine's loopback no outage explains. If the network looks bad but nothing is proven yet, or
@@ -16,19 +16,21 @@ def explained(url: str, wrong: Condition, curr: Snapshot) -> str:
     if is_here(url) or not (network.dns or network.http):
         return ""
     if condition := curr.conditions[NETWORK]:
-        outage = covers(condition.state, url)
+        outage = explains_url(condition.state, url)
         return (
-            f"the network is {condition.state} for {rough(curr.now.since(condition.since))}" if outage else ""
+            f"the network is {condition.state} for {rough_duration(curr.now.since(condition.since))}"
+            if outage
+            else ""
         )
     newest = curr.window(NETWORK).last
     age = curr.now.since(newest.moment) if newest else 0
     if newest is None or age > 2 * (network.interval + network.timeout):
         return ""  # nobody looks at it
-    if covers(newest.data.get("state", WELL), url):
+    if explains_url(newest.data.get("state", WELL), url):
         return "the network may be the reason: it looks bad, which another look will prove or not"
     return "the network may be the reason: it is looked at first" if age > curr.now.since(wrong.since) else ""
 
 
-def covers(state: str, url: str) -> bool:
+def explains_url(state: str, url: str) -> bool:
     """Whether a network in this state explains that this URL does not answer."""
     return state in {DOWN, HTTP_ONLY} or (state == DNS_ONLY and not is_address(host_of(url)))

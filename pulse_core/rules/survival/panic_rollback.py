@@ -3,18 +3,18 @@
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.rollback import is_asked, rollback
+from pulse_core.rules.survival.rollback import is_rollback_requested, rollback_effect
 
 
 async def panic_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Roll the engine back, and let nothing inside speak in this tick, when survival fails again and again."""
-    if (why := panic(curr)) and not is_asked(curr.engine):
-        return Verdict((rollback(why, curr),), notes=(why,))
+    if (why := panic_reason(curr)) and not is_rollback_requested(curr.engine):
+        return Verdict((rollback_effect(why, curr),), notes=(why,))
     verdict = await inner(prev, curr)
     return verdict.noting(why) if why else verdict
 
 
-def panic(curr: Snapshot) -> str:
+def panic_reason(curr: Snapshot) -> str:
     """Why it is time to panic, or nothing: enough failures in a row, all of them since the promote."""
     engine, bounds = curr.engine, curr.settings.rollback
     if engine.promoted is None or not engine.previous:

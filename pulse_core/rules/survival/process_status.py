@@ -3,48 +3,50 @@
 from collections.abc import Sequence
 
 from pulse_core.model.actions import RESTART_PROCESS
-from pulse_core.model.durations import rough
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.moment import Moment
 from pulse_core.projections import ProcessHistory, Snapshot, Stage
 from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus
-from pulse_core.rules.survival.process_stop import unwanted
+from pulse_core.rules.survival.process_stop import stop_status
 from pulse_core.settings import ProcessSettings, RestartSettings
 
-LOOK_US = 250_000
+START_GRACE_US = 250_000
 """How long a start is given at least: the look that follows it must have had its turn."""
 
 
-def judge(process: ProcessSettings, curr: Snapshot) -> ProcessStatus:
+def evaluate_status(process: ProcessSettings, curr: Snapshot) -> ProcessStatus:
     """How the process stands at this moment."""
     history = curr.process(process.name)
     if history.stop and history.stop.holds(curr.now):
-        return unwanted(process, history.stop, curr)
+        return stop_status(process, history.stop, curr)
     if history.up is not None:
         return ProcessStatus(ProcessState.UP, why=history.evidence)
     if history.down is None:
         return ProcessStatus(ProcessState.UNKNOWN, why="not looked at yet")
-    return _dead(process, history, curr)
+    return _dead_status(process, history, curr)
 
 
-def _dead(process: ProcessSettings, history: ProcessHistory, curr: Snapshot) -> ProcessStatus:
+def _dead_status(process: ProcessSettings, history: ProcessHistory, curr: Snapshot) -> ProcessStatus:
     if paused := curr.control.paused:
-        dead_for = rough(curr.now.since(history.down or paused))
+        dead_for = rough_duration(curr.now.since(history.down or paused))
         return ProcessStatus(
             ProcessState.WAITING, why=f"dead for {dead_for}, and Pulse is paused by {curr.control.by}"
         )
     if process.name in curr.state.processes.restarting.values():
         return ProcessStatus(ProcessState.RESTARTING, why="its restart is under way")
-    grace = max(process.restart.grace, LOOK_US)
+    grace = max(process.restart.grace, START_GRACE_US)
     if history.starting and (left := grace - curr.now.since(history.starting)) > 0:
-        return ProcessStatus(ProcessState.STARTING, left, f"started, has {rough(left)} left to come up")
+        return ProcessStatus(
+            ProcessState.STARTING, left, f"started, has {rough_duration(left)} left to come up"
+        )
     if missing := [name for name in process.depends_on if curr.process(name).up is None]:
         return ProcessStatus(ProcessState.WAITING, why=f"waits for {', '.join(missing)}")
-    return _patience(process.restart, history, curr.now)
+    return _backoff_status(process.restart, history, curr.now)
 
 
-def _patience(restart: RestartSettings, history: ProcessHistory, now: Moment) -> ProcessStatus:
+def _backoff_status(restart: RestartSettings, history: ProcessHistory, now: Moment) -> ProcessStatus:
     charged, failed = len(history.charged), _failed(history)
-    spent_at = exhausted(restart, history.charged)
+    spent_at = attempts_at_exhaustion(restart, history.charged)
     if restart.max == 0:
         return ProcessStatus(
             ProcessState.FLAPPING, why="dead, and its budget allows no restart (max = 0)", tell=True
@@ -56,9 +58,11 @@ def _patience(restart: RestartSettings, history: ProcessHistory, now: Moment) ->
     tell = charged >= restart.max  # within its window or not: they did not help
     left = delay - _quiet_for(history, now)
     if left <= 0:
-        return ProcessStatus(ProcessState.DUE, why=_story(history), tell=tell)
+        return ProcessStatus(ProcessState.DUE, why=_describe_history(history), tell=tell)
     state = ProcessState.BACKING_OFF if spent_at is None else ProcessState.FLAPPING
-    return ProcessStatus(state, left, f"{_story(history)}; next try in {rough(left)}", tell)
+    return ProcessStatus(
+        state, left, f"{_describe_history(history)}; next try in {rough_duration(left)}", tell
+    )
 
 
 def _failed(history: ProcessHistory) -> int:
@@ -72,7 +76,7 @@ def _quiet_for(history: ProcessHistory, now: Moment) -> int:
     return min(now.since(moment) for moment in moments if moment is not None)
 
 
-def exhausted(restart: RestartSettings, attempts: Sequence[Moment]) -> int | None:
+def attempts_at_exhaustion(restart: RestartSettings, attempts: Sequence[Moment]) -> int | None:
     """After how many attempts since it was last healthy the budget was first spent, or None if it is not."""
     span = restart.max
     if span == 0:
@@ -86,7 +90,7 @@ def restart_key(name: str) -> str:
     return f"{RESTART_PROCESS}:{name}"
 
 
-def _story(history: ProcessHistory) -> str:
+def _describe_history(history: ProcessHistory) -> str:
     charged = len(history.charged)
     after = "its first start" if not charged else "1 restart" if charged == 1 else f"{charged} restarts"
     times = f"dead again after {after}" if _failed(history) else "dead"

@@ -1,7 +1,7 @@
 """How a process stands that somebody wants down: stopped, looked at again, stopped once more, told of."""
 
 from pulse_core.model.backoff import Backoff
-from pulse_core.model.durations import rough
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.projections import Intent, ProcessHistory, Snapshot
 from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus
@@ -12,21 +12,23 @@ STOP_PAUSE = 5 * US_PER_SECOND
 """How long a stop may take to show, beyond the time between two looks; doubled with each further try."""
 
 
-def unwanted(process: ProcessSettings, stop: Intent, curr: Snapshot) -> ProcessStatus:
+def stop_status(process: ProcessSettings, stop: Intent, curr: Snapshot) -> ProcessStatus:
     """How a process stands while `stop`, which has not expired, wants it down."""
     history = curr.process(process.name)
     if history.up is not None and stop.worked:
         return _back(history, stop, curr)
     if (history.up is None and history.starting is None) or stop.worked:
         left = _left(stop, curr)
-        return ProcessStatus(ProcessState.STOPPED, left, f"stopped by {stop.by}, for another {rough(left)}")
+        return ProcessStatus(
+            ProcessState.STOPPED, left, f"stopped by {stop.by}, for another {rough_duration(left)}"
+        )
     return _still_up(process, stop, curr)
 
 
 def _back(history: ProcessHistory, stop: Intent, curr: Snapshot) -> ProcessStatus:
     """It went down, stayed so, and is up again: somebody brought it up, who is not to be fought but to be known."""
     left = _left(stop, curr)
-    why = f"{history.evidence}, though {stop.by} wants it down for another {rough(left)}: somebody started it"
+    why = f"{history.evidence}, though {stop.by} wants it down for another {rough_duration(left)}: somebody started it"
     return ProcessStatus(ProcessState.UP, left, why, tell=True)
 
 
@@ -43,7 +45,9 @@ def _still_up(process: ProcessSettings, stop: Intent, curr: Snapshot) -> Process
     )
     first = STOP_PAUSE + curr.settings.watch.process_interval
     if (wait := Backoff(first, first << STOP_TRIES).after(stop.tries) - curr.now.since(stop.tried)) > 0:
-        return ProcessStatus(ProcessState.STOPPING, wait, f"{story}; looked at again in {rough(wait)}")
+        return ProcessStatus(
+            ProcessState.STOPPING, wait, f"{story}; looked at again in {rough_duration(wait)}"
+        )
     if stop.tries < STOP_TRIES:
         return ProcessStatus(ProcessState.STOPPING, why=story, stop=True)
     return ProcessStatus(ProcessState.STOPPING, _left(stop, curr), f"{story}; not tried again", tell=True)

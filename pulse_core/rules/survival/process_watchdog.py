@@ -5,9 +5,9 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import ProcessHistory, Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.process_notices import stays_down, stays_up
+from pulse_core.rules.survival.process_notices import still_down_notices, still_up_notices
 from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus
-from pulse_core.rules.survival.process_status import judge, restart_key
+from pulse_core.rules.survival.process_status import evaluate_status, restart_key
 from pulse_core.settings import ProcessSettings
 
 FRESH_US = 1_000_000
@@ -18,9 +18,11 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     """Restart a critical process that has died; stop one that a person wants down, until it is."""
     verdict = await inner(prev, curr)
     for process in curr.settings.process:
-        condition = judge(process, curr)
-        news = (stays_down(process, condition, curr), stays_up(process, condition, curr))
-        verdict = verdict.plus(*answers(process, condition, curr), *(n for new in news for n in new.notices))
+        condition = evaluate_status(process, curr)
+        news = (still_down_notices(process, condition, curr), still_up_notices(process, condition, curr))
+        verdict = verdict.plus(
+            *process_effects(process, condition, curr), *(n for new in news for n in new.notices)
+        )
         for wait in (condition.wait_us, *(new.wait_us for new in news)):
             if wait is not None:
                 verdict = verdict.within(wait // 1000 + 1)
@@ -29,17 +31,17 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     return verdict
 
 
-def answers(process: ProcessSettings, condition: ProcessStatus, curr: Snapshot) -> list[Effect]:
+def process_effects(process: ProcessSettings, condition: ProcessStatus, curr: Snapshot) -> list[Effect]:
     """The actions that this condition calls for."""
     effects = []
     if condition.state is ProcessState.DUE:
-        effects.append(restart(process, condition.why, curr))
+        effects.append(restart_effect(process, condition.why, curr))
     if condition.stop:
-        effects.append(stop(process, curr))
+        effects.append(stop_effect(process, curr))
     return effects
 
 
-def restart(process: ProcessSettings, why: str, curr: Snapshot) -> Effect:
+def restart_effect(process: ProcessSettings, why: str, curr: Snapshot) -> Effect:
     """The wish to restart it, naming the dead one so that nothing alive is taken for it."""
     history = curr.process(process.name)
     dead = {"pid": history.pid, "started": history.started} if history.pid is not None else None
@@ -63,7 +65,7 @@ def is_fresh(curr: Snapshot, history: ProcessHistory) -> bool:
     return history.down is not None and curr.now.since(history.down) < FRESH_US
 
 
-def stop(process: ProcessSettings, curr: Snapshot) -> Effect:
+def stop_effect(process: ProcessSettings, curr: Snapshot) -> Effect:
     """The wish to end it because a person said so."""
     intent = curr.process(process.name).stop
     return Effect(

@@ -4,18 +4,18 @@ from collections.abc import Iterable, Mapping
 
 from pulse_core.model.actions import ARCHIVE_SESSIONS, CLEAN_PATHS
 from pulse_core.model.condition_names import OF_MEMORY, SYSTEM_RESOURCE
-from pulse_core.model.durations import rough
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import UNWRITTEN
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.notices import call_off, is_told, named, tell
+from pulse_core.rules.survival.notices import is_told, notify_over, notify_unless_told, topic_text
 from pulse_core.rules.survival.shortage import (
     ShortageStep,
-    plan,
-    step,
+    allowed_actions,
+    next_step,
     tried_against,
 )
 
@@ -47,8 +47,8 @@ async def resource_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
     verdict = await inner(prev, curr)
     for name, condition in curr.conditions.raised.items():
         if title_of(name):
-            verdict = _answered(name, condition, curr, verdict)
-    return verdict.plus(*_called_off(curr))
+            verdict = _with_answer(name, condition, curr, verdict)
+    return verdict.plus(*_over_notices(curr))
 
 
 def title_of(name: str) -> str:
@@ -57,50 +57,54 @@ def title_of(name: str) -> str:
     return TITLES.get(name) or (OF_PATHS[kind].format(path) if kind in OF_PATHS and path else "")
 
 
-def _answered(name: str, condition: Condition, curr: Snapshot, verdict: Verdict) -> Verdict:
+def _with_answer(name: str, condition: Condition, curr: Snapshot, verdict: Verdict) -> Verdict:
     if cause := next((one for one in EXPLAINS.get(name, ()) if curr.conditions[one]), None):
         return verdict.noting(f"{name}: explained by {cause}")
-    due = step(name, condition, curr)
+    due = next_step(name, condition, curr)
     if due.wish:
         verdict = verdict.plus(due.wish)
     if due.wait_us is not None:
         verdict = verdict.within(due.wait_us // 1000 + 1)
-    return verdict.plus(*_told(name, condition, due, curr)).noting(f"{name}: {due.why}")
+    return verdict.plus(*_shortage_notices(name, condition, due, curr)).noting(f"{name}: {due.why}")
 
 
-def _told(name: str, condition: Condition, due: ShortageStep, curr: Snapshot) -> tuple[Effect, ...]:
+def _shortage_notices(
+    name: str, condition: Condition, due: ShortageStep, curr: Snapshot
+) -> tuple[Effect, ...]:
     """The warning, and later, once, that nothing has helped."""
     title = title_of(name)
     if due.vain is None:
-        return tell(
-            TOPIC + name, title, f"{condition.evidence}. {intentions(name, curr)}", curr, SYSTEM_RESOURCE
+        return notify_unless_told(
+            TOPIC + name, title, f"{condition.evidence}. {describe_plan(name, curr)}", curr, SYSTEM_RESOURCE
         )
     tried = tried_against(name, curr)
-    what = f"Tried: {story(tried)}" if tried else f"Nothing could be tried: {due.why}"
-    text = f"{what}. It lasts for {rough(curr.now.since(condition.since))}{course(name, condition, curr)}."
+    what = f"Tried: {describe_measures(tried)}" if tried else f"Nothing could be tried: {due.why}"
+    text = f"{what}. It lasts for {rough_duration(curr.now.since(condition.since))}{describe_trend(name, condition, curr)}."
     vain = "what was tried did not help enough" if is_better(name, condition, curr) else "nothing helped"
-    return tell(TOPIC + name, f"{title}, and {vain}", text, curr, SYSTEM_RESOURCE, news=due.vain)
+    return notify_unless_told(
+        TOPIC + name, f"{title}, and {vain}", text, curr, SYSTEM_RESOURCE, news=due.vain
+    )
 
 
-def intentions(name: str, curr: Snapshot) -> str:
+def describe_plan(name: str, curr: Snapshot) -> str:
     """What is going to be done, or what a person could allow."""
     if name == UNWRITTEN:
         return "Pulse acts from memory, and writes it down when there is room: make some."
     resources = curr.settings.resources
-    planned = plan(name, curr)
+    planned = allowed_actions(name, curr)
     steps = []
     if CLEAN_PATHS in planned:
         steps.append(
-            f"deletes what nobody touched for {rough(resources.clean_age)} in {', '.join(resources.clean)}"
+            f"deletes what nobody touched for {rough_duration(resources.clean_age)} in {', '.join(resources.clean)}"
         )
     if ARCHIVE_SESSIONS in planned and resources.sessions:
         steps.append(
-            f"archives what nobody touched for {rough(resources.sessions.keep)} in {resources.sessions.root}"
+            f"archives what nobody touched for {rough_duration(resources.sessions.keep)} in {resources.sessions.root}"
         )
     if steps:
         return f"Pulse {', and if that does not help '.join(steps)}."
     if planned:
-        return f"If it lasts for {rough(resources.patience)}, Pulse stops the worst of {', '.join(resources.stop)}."
+        return f"If it lasts for {rough_duration(resources.patience)}, Pulse stops the worst of {', '.join(resources.stop)}."
     if name in OF_MEMORY:
         return "Pulse does nothing about it: [resources] allows to stop nobody."
     if name.startswith(("disk:", "inodes:")):
@@ -108,22 +112,22 @@ def intentions(name: str, curr: Snapshot) -> str:
     return "Pulse does nothing about it."
 
 
-def story(tried: Iterable[Measure]) -> str:
+def describe_measures(tried: Iterable[Measure]) -> str:
     """What was tried, and how it went."""
-    return ", ".join(f"{one.action} ({outcome(one)})" for one in tried)
+    return ", ".join(f"{one.action} ({describe_measure(one)})" for one in tried)
 
 
-def outcome(measure: Measure) -> str:
+def describe_measure(measure: Measure) -> str:
     """How a measure went, in words."""
     if measure.settled is None:
         return "under way"
     return measure.told or ("done" if measure.worked else "not done")
 
 
-def course(name: str, condition: Condition, curr: Snapshot) -> str:
+def describe_trend(name: str, condition: Condition, curr: Snapshot) -> str:
     """How it went on since it was raised, where that can be measured."""
     sample = curr.window(SYSTEM_RESOURCE).last
-    now = share(name, sample.data) if sample else None
+    now = measured_share(name, sample.data) if sample else None
     if now is None or condition.value is None:
         return ""
     return f"; it was {condition.value:.1%}, and is {now:.1%} now"
@@ -132,11 +136,11 @@ def course(name: str, condition: Condition, curr: Snapshot) -> str:
 def is_better(name: str, condition: Condition, curr: Snapshot) -> bool:
     """Whether it is clearly better than when it was raised, though not well."""
     sample = curr.window(SYSTEM_RESOURCE).last
-    now = share(name, sample.data) if sample else None
+    now = measured_share(name, sample.data) if sample else None
     return now is not None and condition.value is not None and condition.value - now >= BETTER
 
 
-def share(name: str, data: Mapping[str, Json]) -> float | None:
+def measured_share(name: str, data: Mapping[str, Json]) -> float | None:
     """What a sample says of the resource that a condition is about."""
     kind, _, what = name.partition(":")
     value = data.get(kind)
@@ -147,17 +151,17 @@ def share(name: str, data: Mapping[str, Json]) -> float | None:
     return value
 
 
-def _called_off(curr: Snapshot) -> Iterable[Effect]:
+def _over_notices(curr: Snapshot) -> Iterable[Effect]:
     """The word that it is over, for each resource of which people were told."""
-    standing = {named(TOPIC + name) for name in curr.conditions.raised}
+    standing = {topic_text(TOPIC + name) for name in curr.conditions.raised}
     for topic in curr.notices.of:
         if topic.startswith(TOPIC) and topic not in standing and is_told(topic, curr):
             name = topic.removeprefix(TOPIC)
             measures = curr.conditions.last.get(name, ())
-            done = f" after {story(measures)}" if measures else ""
+            done = f" after {describe_measures(measures)}" if measures else ""
             sample = curr.window(SYSTEM_RESOURCE).last
-            now = share(name, sample.data) if sample else None
+            now = measured_share(name, sample.data) if sample else None
             stands = f"; it is {now:.1%} now" if now is not None else ""
-            yield from call_off(
+            yield from notify_over(
                 topic, title_of(name) or name, f"It is over{done}{stands}.", curr, SYSTEM_RESOURCE
             )

@@ -3,17 +3,17 @@
 from pulse_core.model.actions import ROLLBACK_ENGINE
 from pulse_core.model.kinds import Effect
 from pulse_core.projections import Engine, Snapshot
-from pulse_core.rules.survival.notices import call_off, tell
+from pulse_core.rules.survival.notices import notify_over, notify_unless_told
 
 TOPIC = "engine:rollback"
 
 
-def is_asked(engine: Engine) -> bool:
+def is_rollback_requested(engine: Engine) -> bool:
     """Whether taking back the commit in force was wished already."""
     return engine.asked is not None
 
 
-def rollback(why: str, curr: Snapshot) -> Effect:
+def rollback_effect(why: str, curr: Snapshot) -> Effect:
     """The wish for the commit before the one in force."""
     engine = curr.engine
     return Effect(
@@ -25,15 +25,15 @@ def rollback(why: str, curr: Snapshot) -> Effect:
     )
 
 
-def escalated(curr: Snapshot) -> tuple[Effect, ...]:
+def rollback_notices(curr: Snapshot) -> tuple[Effect, ...]:
     """Tell a person of a rollback that was wished and is not done; or, if they were told, that it is."""
     engine = curr.engine
     if engine.asked is None:
-        return call_off(TOPIC, "the engine's rollback", f"{engine.commit[:12]} is in force", curr)
+        return notify_over(TOPIC, "the engine's rollback", f"{engine.commit[:12]} is in force", curr)
     if curr.now.since(engine.asked) < curr.settings.rollback.patience:
         return ()
     text = (
         f"{engine.commit[:12]} does harm and was to be replaced by {engine.previous[:12]}, but still is in force;"
         " look at it with: upulse effect list, and stop the engine's rules with: upulse pause"
     )
-    return tell(TOPIC, "the engine could not be rolled back", text, curr)
+    return notify_unless_told(TOPIC, "the engine could not be rolled back", text, curr)

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 from pulse_core.model.actions import ARCHIVE_SESSIONS, CLEAN_PATHS, STOP_PROCESS
 from pulse_core.model.condition_names import OF_MEMORY, SYSTEM_RESOURCE
-from pulse_core.model.durations import rough
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.sizes import format_size
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import FOR
-from pulse_core.rules.survival.notices import named
+from pulse_core.rules.survival.notices import topic_text
 
 MINUTE = 60 * US_PER_SECOND
 REST, LONGEST, NEVER = 10 * MINUTE, 360 * MINUTE, 1 << 62
@@ -40,7 +40,7 @@ class ShortageStep(NamedTuple):
     vain: Moment | None = None
 
 
-def plan(name: str, curr: Snapshot) -> tuple[str, ...]:
+def allowed_actions(name: str, curr: Snapshot) -> tuple[str, ...]:
     """The actions that may be taken against a condition, in their order; a round of them, that is."""
     resources = curr.settings.resources
     if name in OF_MEMORY:
@@ -50,25 +50,25 @@ def plan(name: str, curr: Snapshot) -> tuple[str, ...]:
     return ()
 
 
-def step(name: str, condition: Condition, curr: Snapshot) -> ShortageStep:
+def next_step(name: str, condition: Condition, curr: Snapshot) -> ShortageStep:
     """The next step against this condition, which stands."""
-    actions = plan(name, curr)
+    actions = allowed_actions(name, curr)
     if not actions:
         return ShortageStep(why="nothing may be done about it")
     tried, patience = tried_against(name, curr), curr.settings.resources.patience
     action = actions[len(tried) % len(actions)]
-    keys = tuple(keys_of(action, name))
+    keys = tuple(effect_keys(action, name))
     if tried and tried[-1].settled is None:
         return ShortageStep(why=f"{tried[-1].action} is under way")
     if any(curr.effects.by_key(key) for key in keys):
         return ShortageStep(why=f"{action} is under way")
-    vain = _in_vain(tried, len(actions), patience, curr.now)
+    vain = _round_ended(tried, len(actions), patience, curr.now)
     if (wait := _pause(tried, len(actions), patience) - _idle(tried, keys, condition, curr)) > 0:
         last = f"{tried[-1].action} is given" if tried else f"{action} is due in"
-        return ShortageStep(None, wait, f"{last} {rough(wait)}{' to help' if tried else ''}", vain)
+        return ShortageStep(None, wait, f"{last} {rough_duration(wait)}{' to help' if tried else ''}", vain)
     if action == STOP_PROCESS:
-        return _stop(name, condition, tried, vain, curr)
-    return ShortageStep(_mild(action, name, condition, curr), why=f"{action} is due", vain=vain)
+        return _stop_step(name, condition, tried, vain, curr)
+    return ShortageStep(_space_effect(action, name, condition, curr), why=f"{action} is due", vain=vain)
 
 
 def tried_against(name: str, curr: Snapshot) -> list[Measure]:
@@ -86,12 +86,16 @@ def tried_against(name: str, curr: Snapshot) -> list[Measure]:
     return sorted(measures, key=lambda measure: curr.now.since(measure.wished), reverse=True)
 
 
-def keys_of(action: str, name: str) -> Iterator[str]:
+def effect_keys(action: str, name: str) -> Iterator[str]:
     """The keys that this action may have: whoever cleans one file system, archives, or stops, is alone with that."""
     if action == STOP_PROCESS:
         yield from (f"{STOP_PROCESS}:worst:{slot}" for slot in range(1, STOPS + 1))
     else:
-        yield named(f"{CLEAN_PATHS}:{name.partition(':')[2]}") if action == CLEAN_PATHS else ARCHIVE_SESSIONS
+        yield (
+            topic_text(f"{CLEAN_PATHS}:{name.partition(':')[2]}")
+            if action == CLEAN_PATHS
+            else ARCHIVE_SESSIONS
+        )
 
 
 def _pause(tried: Sequence[Measure], length: int, patience: int) -> int:
@@ -111,7 +115,7 @@ def _idle(tried: Sequence[Measure], keys: Sequence[str], condition: Condition, c
     return min((curr.now.since(moment) for moment in moments if moment), default=NEVER)
 
 
-def _in_vain(tried: Sequence[Measure], length: int, patience: int, now: Moment) -> Moment | None:
+def _round_ended(tried: Sequence[Measure], length: int, patience: int, now: Moment) -> Moment | None:
     """When the first round was over and its last measure had had its time."""
     if len(tried) < length or (last := tried[length - 1]).settled is None:
         return None
@@ -119,23 +123,23 @@ def _in_vain(tried: Sequence[Measure], length: int, patience: int, now: Moment) 
     return over if now.since(last.settled) >= patience or not last.worked else None
 
 
-def _mild(action: str, name: str, condition: Condition, curr: Snapshot) -> Effect:
+def _space_effect(action: str, name: str, condition: Condition, curr: Snapshot) -> Effect:
     """Cleaning, or archiving, on the file system that is short of room."""
     resources = curr.settings.resources
     params: dict[str, Json] = {"near": name.partition(":")[2], FOR: name}
     if action == CLEAN_PATHS:
         params |= {"roots": list(resources.clean), "older_than_us": resources.clean_age}
-    return _effect(action, next(keys_of(action, name)), params, condition.evidence, curr)
+    return _effect(action, next(effect_keys(action, name)), params, condition.evidence, curr)
 
 
-def _stop(
+def _stop_step(
     name: str, condition: Condition, tried: Sequence[Measure], vain: Moment | None, curr: Snapshot
 ) -> ShortageStep:
-    settled = {key: curr.effects.settled_at.get(key) for key in keys_of(STOP_PROCESS, name)}
+    settled = {key: curr.effects.settled_at.get(key) for key in effect_keys(STOP_PROCESS, name)}
     waits = {key: BUDGET - curr.now.since(then) if then else 0 for key, then in settled.items()}
     slot = min(waits, key=lambda key: waits[key])
     if waits[slot] > 0:
-        words = f"budget: {STOPS} stops in {rough(BUDGET)} are spent; the next one in {rough(waits[slot])}"
+        words = f"budget: {STOPS} stops in {rough_duration(BUDGET)} are spent; the next one in {rough_duration(waits[slot])}"
         return ShortageStep(None, waits[slot], words, vain)
     since = min((then for then in (*settled.values(), condition.since) if then), key=curr.now.since)
     look = curr.settings.watch.system_interval
@@ -148,7 +152,7 @@ def _stop(
         return ShortageStep(None, look, "nobody who may be stopped holds much", vain or nobody)
     failed = sum(1 for one in tried if not one.worked)
     return ShortageStep(
-        _stopping(name, worst[failed % len(worst)], slot, curr), why=f"{STOP_PROCESS} is due", vain=vain
+        _stop_effect(name, worst[failed % len(worst)], slot, curr), why=f"{STOP_PROCESS} is due", vain=vain
     )
 
 
@@ -160,7 +164,7 @@ def consumers(name: str, data: Mapping[str, Json]) -> list[Mapping[str, Json]]:
     return sorted(held, key=lambda one: (-one[of], one["pid"]))
 
 
-def _stopping(name: str, worst: Mapping[str, Json], slot: str, curr: Snapshot) -> Effect:
+def _stop_effect(name: str, worst: Mapping[str, Json], slot: str, curr: Snapshot) -> Effect:
     who = {field: worst[field] for field in ("pid", "started", "pattern")}
     holds = f"process {worst['pid']} ({worst['name']}) holds {format_size(worst['rss'])} of memory"
     reason = f"{name}: {holds} and {format_size(worst['swap'])} of swap, the most of what may be stopped"

@@ -17,7 +17,7 @@ from pulse_core.app.engine.dev_reports import (
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import EngineFault, FoldResult, Loaded
+from pulse_core.ports import EngineFault, FoldResult, LoadedRevision
 from tests.integration.rule_host.rule_host_engines import at
 from upulse_cli.views.dev import Lines
 from upulse_cli.views.dev_screen import Standing
@@ -27,7 +27,7 @@ WISH = TriedEffect(
 )
 LAYER = LayerOutcome("own", "added", ("a note",), 1_500)
 FAULT = EngineFault("rule:own", "ValueError: no (rules/own.py:3)")
-BEGAN = RulesLoaded(Loaded(rules=("own",)), (), 0.12)
+BEGAN = RulesLoaded(LoadedRevision(rules=("own",)), (), 0.12)
 
 
 def seen(tick: int, **more: Any) -> TickSeen:
@@ -93,8 +93,8 @@ def test_the_screen_shows_what_is_loaded_what_is_wished_and_what_is_wrong() -> N
 def test_a_wish_is_held_while_everything_is_paused_and_else_it_is_new() -> None:
     curr = at(1)
     paused = replace(curr, state=replace(curr.state, control=replace(curr.state.control, paused=curr.now)))
-    insight = FoldResult(Verdict((WISH.effect,)), (LAYER,), (EngineFault("determinism", "time.time"),))
-    found = seen_by(insight, paused, paused, 0.1, False)
+    fold_result = FoldResult(Verdict((WISH.effect,)), (LAYER,), (EngineFault("determinism", "time.time"),))
+    found = seen_by(fold_result, paused, paused, 0.1, False)
     assert [wish.state for wish in found.wishes] == ["held"]
     assert (found.faults, found.warnings) == ([], ["time.time"])
-    assert [wish.state for wish in seen_by(insight, curr, curr, 0.1, False).wishes] == ["new"]
+    assert [wish.state for wish in seen_by(fold_result, curr, curr, 0.1, False).wishes] == ["new"]

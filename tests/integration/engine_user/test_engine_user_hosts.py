@@ -79,8 +79,8 @@ async def test_there_is_no_way_back_for_a_rule(account: Account, folder: Path) -
     revision = rule_host_engines.written(folder / "engine", tries)
     async with host_supervisor(revision, hosts=ChildHosts(run_as=lambda: RunAs(account.ids))) as host:
         assert host.loaded.sandbox["user"] is True
-        insight = await folded(host, 2)
-    assert [layer.notes for layer in insight.layers] == [
+        fold_result = await folded(host, 2)
+    assert [layer.notes for layer in fold_result.layers] == [
         (*["Operation not permitted"] * 4, str((account.uid,) * 3 + (account.gid,) * 3))
     ]
 

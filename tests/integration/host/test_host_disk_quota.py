@@ -190,7 +190,7 @@ async def test_a_file_of_before_there_were_slices_gets_smaller_too(home: Home) -
 async def test_what_takes_too_much_is_cut_and_that_is_said(
     home: Home, vitals: SqliteVitals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_quota, "LOOK_S", 0.01)
+    monkeypatch.setattr(disk_quota, "CHECK_INTERVAL_S", 0.01)
     (home.outputs / "loud.log").write_bytes(lines(0, 2 * MIB))
     (home.outputs / "quiet.log").write_bytes(b"little\n")
     await filled(vitals, 700)
@@ -220,7 +220,7 @@ async def test_what_takes_too_much_is_cut_and_that_is_said(
 async def test_within_the_bound_nothing_is_touched_or_said(
     home: Home, vitals: SqliteVitals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_quota, "LOOK_S", 0.01)
+    monkeypatch.setattr(disk_quota, "CHECK_INTERVAL_S", 0.01)
     (home.outputs / "a.log").write_bytes(lines(0, 1_000))
     said: list[str] = []
     looks: list[int] = []
@@ -244,7 +244,7 @@ async def test_within_the_bound_nothing_is_touched_or_said(
 async def test_what_was_given_up_on_a_full_disk_is_held_back_again(
     home: Home, vitals: SqliteVitals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_quota, "LOOK_S", 0.01)
+    monkeypatch.setattr(disk_quota, "CHECK_INTERVAL_S", 0.01)
     assert not home.reserve.exists()
     keeping = asyncio.create_task(
         keep_quota(own_files(home), vitals.yield_oldest, Settings, lambda *words: None)

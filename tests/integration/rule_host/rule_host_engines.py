@@ -12,7 +12,7 @@ from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
-from pulse_core.ports import FoldResult, History, Hosts, Revision, UserProjectionState
+from pulse_core.ports import FoldResult, History, Revision, RuleHosts, UserProjectionState
 from pulse_core.projections import Snapshot, State
 from pulse_core.settings import Settings
 
@@ -79,7 +79,7 @@ async def host_supervisor(
     hosts: ChildHosts | None = None,
 ) -> AsyncIterator[ChildRuleHost]:
     """A host that has loaded the revision."""
-    port: Hosts = hosts or ChildHosts()
+    port: RuleHosts = hosts or ChildHosts()
     host = await port.start(revision, prev or at(1), history_of(events), kept or {})
     assert isinstance(host, ChildRuleHost)
     try:

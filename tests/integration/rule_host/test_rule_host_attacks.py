@@ -37,13 +37,13 @@ async def test_an_attack_costs_one_deadline_and_is_named(name: str, tmp_path: Pa
     attack = ATTACKS[name]
     async with host_supervisor(written(tmp_path, attack.source + GOOD)) as host:
         pid, began = host.pid, time.monotonic()
-        insight = await folded(host, 2)
+        fold_result = await folded(host, 2)
         took = time.monotonic() - began
         assert took <= DEADLINE + SLACK
-        judge(attack, insight.faults)
+        judge(attack, fold_result.faults)
         if attack.lives and attack.whose not in ("", "*"):
-            assert [effect.key for effect in insight.verdict.effects] == ["good"]
-        await settled(lambda: host.alive == attack.lives, insight)
+            assert [effect.key for effect in fold_result.verdict.effects] == ["good"]
+        await settled(lambda: host.alive == attack.lives, fold_result)
         if attack.lives:
             assert time.monotonic() - began < 5
             await folded(host, 3)
@@ -100,8 +100,8 @@ async def test_a_scratch_folder_that_is_filled_costs_the_host(tmp_path: Path) ->
         tick = 1
         while host.alive:
             assert tick < 20
-            insight = await folded(host, tick := tick + 1)
-        assert insight.faults == (
+            fold_result = await folded(host, tick := tick + 1)
+        assert fold_result.faults == (
             EngineFault("engine", "its host said nothing, but filled its scratch folder"),
         )
 

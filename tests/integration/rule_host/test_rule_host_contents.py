@@ -51,9 +51,9 @@ async def test_an_own_projection_is_built_from_history_and_goes_on(tmp_path: Pat
     revision = written(tmp_path, SHOWS, COUNTS)
     async with host_supervisor(revision, at(1, grown(EVENTS[:3])), EVENTS) as host:
         host.feed(EVENTS[3:])
-        insight = await folded(host, 2, state=grown(EVENTS))
+        fold_result = await folded(host, 2, state=grown(EVENTS))
         kept = await host.keep()
-    assert insight.verdict.notes == (
+    assert fold_result.verdict.notes == (
         "{'counts': {'x': 1, 'y': 1}, 'last': [3, 'paused']}",
         "{'counts': {'x': 2, 'y': 1}, 'last': [4, 'error']}",
     )
@@ -75,8 +75,8 @@ async def test_a_kept_projection_goes_on_from_there_and_one_of_another_version_d
         "last": UserProjectionState("other", 2, "[99, 1]"),
     }
     async with host_supervisor(revision, at(1, grown(EVENTS)), EVENTS, kept) as host:
-        insight = await folded(host, 2, state=grown(EVENTS))
-    assert insight.verdict.notes[1] == "{'counts': {'kept': 5, 'x': 1}, 'last': [4, 'error']}"
+        fold_result = await folded(host, 2, state=grown(EVENTS))
+    assert fold_result.verdict.notes[1] == "{'counts': {'kept': 5, 'x': 1}, 'last': [4, 'error']}"
 
 
 async def test_its_version_changes_with_its_code_but_not_with_a_comment(tmp_path: Path) -> None:
@@ -131,14 +131,14 @@ PROJECTIONS = {{"mine": Projection(start=0, step=step)}}
     async with host_supervisor(written(tmp_path, SHOWS, text)) as host:
         events = [error(1, "bad"), error(2), error(3)]
         host.feed(events[:1])
-        insight = await folded(host, 2, state=grown(events[:1]))
-        assert [fault.whose for fault in insight.faults] == ["projection:mine"]
-        assert words in insight.faults[0].message
-        assert "(engine.py:" in insight.faults[0].message
+        fold_result = await folded(host, 2, state=grown(events[:1]))
+        assert [fault.whose for fault in fold_result.faults] == ["projection:mine"]
+        assert words in fold_result.faults[0].message
+        assert "(engine.py:" in fold_result.faults[0].message
         host.feed(events[1:])
-        insight = await folded(host, 3, state=grown(events))
-        assert insight.faults == ()
-        assert insight.verdict.notes[1] == ("{'mine': 2}" if goes_on else "{'mine': 0}")
+        fold_result = await folded(host, 3, state=grown(events))
+        assert fold_result.faults == ()
+        assert fold_result.verdict.notes[1] == ("{'mine': 2}" if goes_on else "{'mine': 0}")
         assert bool(await host.keep()) == goes_on
 
 
@@ -154,8 +154,8 @@ PROJECTIONS = {"mine": Projection(start=0, step=step)}
 """
     async with host_supervisor(written(tmp_path, "", text)) as host:
         host.feed([error(1)])
-        insight = await folded(host, 2, state=grown([error(1)]))
-        assert insight.faults == (
+        fold_result = await folded(host, 2, state=grown([error(1)]))
+        assert fold_result.faults == (
             EngineFault("projection:mine", "took longer than 250 ms, and its host was ended (engine.py:6)"),
         )
 
@@ -185,9 +185,9 @@ async def test_what_rules_ordinarily_import_is_there(tmp_path: Path) -> None:
     return Verdict(notes=(there.isoformat(), importlib.metadata.version("pydantic")))
     """
     async with host_supervisor(written(tmp_path, rule(body, before=before))) as host:
-        insight = await folded(host, 2)
-    assert insight.faults == ()
-    assert insight.verdict.notes == ("2001-09-09T03:46:42+02:00", metadata.version("pydantic"))
+        fold_result = await folded(host, 2)
+    assert fold_result.faults == ()
+    assert fold_result.verdict.notes == ("2001-09-09T03:46:42+02:00", metadata.version("pydantic"))
 
 
 async def test_hands_are_named(tmp_path: Path) -> None:
@@ -271,13 +271,13 @@ async def test_plugins_rules_are_outermost_and_a_broken_plugin_is_left_out(
     async with host_supervisor(written(tmp_path / "engine", source), hosts=hosts) as host:
         assert host.loaded.rules == ("calm", "own_rule")
         assert host.loaded.plugins == ("calm",)
-        insight = await folded(host, 2)
-        assert insight.verdict.notes == ("own", "calm")
-        assert [fault.whose for fault in insight.faults] == ["plugin:broken", "plugin:gone"]
-        assert "ZeroDivisionError: division by zero (calm/broken.py:1)" in insight.faults[0].message
-        assert "No module named 'no_such'" in insight.faults[1].message
-        insight = await folded(host, 3)
-        assert insight.faults == (EngineFault("rule:calm", "ValueError: three (calm/nights.py:7)"),)
+        fold_result = await folded(host, 2)
+        assert fold_result.verdict.notes == ("own", "calm")
+        assert [fault.whose for fault in fold_result.faults] == ["plugin:broken", "plugin:gone"]
+        assert "ZeroDivisionError: division by zero (calm/broken.py:1)" in fold_result.faults[0].message
+        assert "No module named 'no_such'" in fold_result.faults[1].message
+        fold_result = await folded(host, 3)
+        assert fold_result.faults == (EngineFault("rule:calm", "ValueError: three (calm/nights.py:7)"),)
 
 
 BRINGING = """
@@ -306,6 +306,6 @@ async def test_a_plugin_brings_projections_and_one_that_takes_a_name_of_the_engi
     async with host_supervisor(written(tmp_path / "engine", own), hosts=hosts) as host:
         assert host.loaded.plugins == ("brings",)
         assert host.loaded.rules == ("counts", "taken")
-        insight = await folded(host, 2)
-        assert insight.verdict.notes == ("counted 0",)
-        assert [fault.whose for fault in insight.faults] == ["plugin:clashes"]
+        fold_result = await folded(host, 2)
+        assert fold_result.verdict.notes == ("counted 0",)
+        assert [fault.whose for fault in fold_result.faults] == ["plugin:clashes"]

@@ -27,9 +27,9 @@ async def keeps(prev, curr, inner):
 
 async def test_in_staging_calls_are_told_as_they_happen(tmp_path: Path) -> None:
     async with host_supervisor(written(tmp_path, RUNS), hosts=ChildHosts(dev=True)) as host:
-        insight = await folded(host, 2)
-        assert {fault.whose for fault in insight.faults} == {"determinism"}
-        words = [fault.message.replace(" makes a replay differ", "") for fault in insight.faults]
+        fold_result = await folded(host, 2)
+        assert {fault.whose for fault in fold_result.faults} == {"determinism"}
+        words = [fault.message.replace(" makes a replay differ", "") for fault in fold_result.faults]
         assert words == [
             "time.time (rules/own.py:7)",
             "datetime.now (rules/own.py:11)",

@@ -173,9 +173,9 @@ async def compared(
 
 async def test_a_fault_names_rule_and_line(tmp_path: Path) -> None:
     async with host_supervisor(written(tmp_path, SAMPLE_RULES), at(1, replace(FOLD.start, seq=4))) as host:
-        insight = await folded(host, 2, state=replace(FOLD.start, seq=5))
+        fold_result = await folded(host, 2, state=replace(FOLD.start, seq=5))
     line = SAMPLE_RULES.splitlines().index('        raise ValueError(f"row {curr.state.seq}")') + 2
-    assert [(fault.whose, fault.message) for fault in insight.faults] == [
+    assert [(fault.whose, fault.message) for fault in fold_result.faults] == [
         ("rule:raises", f"ValueError: row 5 (rules/own.py:{line})")
     ]
 
@@ -207,8 +207,8 @@ async def test_events_that_a_snapshot_does_not_know_yet_wait_for_the_next(tmp_pa
         later = event(2, Effect(action="note", key="second"), "second")
         host.feed([wish, later])
         for tick, known in ((2, ["first"]), (3, ["first", "second"])):
-            insight = await folded(host, tick, state=grown([wish, later][: tick - 1]))
-            assert seen(insight)["open"] == known
+            fold_result = await folded(host, tick, state=grown([wish, later][: tick - 1]))
+            assert seen(fold_result)["open"] == known
 
 
 async def test_what_is_provisional_is_seen_once(tmp_path: Path) -> None:
@@ -228,8 +228,8 @@ async def test_much_that_was_heard_between_two_ticks_arrives(tmp_path: Path) -> 
     ) as host:
         for first in range(0, 5_000, 100):
             host.feed(events[first : first + 100])
-        insight = await folded(host, 2, state=grown(events), settings=slow)
-    assert insight.verdict.notes == ("5000",)
+        fold_result = await folded(host, 2, state=grown(events), settings=slow)
+    assert fold_result.verdict.notes == ("5000",)
 
 
 async def test_new_settings_arrive_without_their_secrets(tmp_path: Path) -> None:
@@ -248,8 +248,8 @@ async def test_new_settings_arrive_without_their_secrets(tmp_path: Path) -> None
     )
     async with host_supervisor(written(tmp_path, show)) as host:
         assert (await folded(host, 2)).verdict.notes == (SETTINGS.digest, "15000", "")
-        insight = await folded(host, 3, settings=told)
-    assert insight.verdict.notes == (told.digest, "777", "tgram://hidden")
+        fold_result = await folded(host, 3, settings=told)
+    assert fold_result.verdict.notes == (told.digest, "777", "tgram://hidden")
 
 
 async def test_a_start_with_much_in_the_log_sees_all_of_it(tmp_path: Path) -> None:
@@ -260,8 +260,8 @@ async def test_a_start_with_much_in_the_log_sees_all_of_it(tmp_path: Path) -> No
         assert (await folded(host, 2, state=grown(events))).verdict.notes == ("3000",)
 
 
-def seen(insight: FoldResult) -> dict[str, Any]:
-    return next(effect.params for effect in insight.verdict.effects if effect.key.startswith("seen-"))
+def seen(fold_result: FoldResult) -> dict[str, Any]:
+    return next(effect.params for effect in fold_result.verdict.effects if effect.key.startswith("seen-"))
 
 
 async def test_a_host_that_was_killed_says_so_and_folds_no_more(tmp_path: Path) -> None:
@@ -269,9 +269,9 @@ async def test_a_host_that_was_killed_says_so_and_folds_no_more(tmp_path: Path) 
         await ended(host)
         assert not host.alive
         for tick in (2, 3):
-            insight = await folded(host, tick)
-            assert insight.verdict == Verdict()
-            assert [(one.whose, one.message) for one in insight.faults] == [
+            fold_result = await folded(host, tick)
+            assert fold_result.verdict == Verdict()
+            assert [(one.whose, one.message) for one in fold_result.faults] == [
                 ("engine", "its host was ended by SIGKILL")
             ]
         assert await host.keep() == {}
@@ -293,18 +293,18 @@ async def test_when_all_together_say_too_much_the_loudest_is_named(tmp_path: Pat
     )
     source = rule(says.format("a", 400_000), "a") + rule(says.format("b", 450_000), "b")
     async with host_supervisor(written(tmp_path, source + rule(says.format("c", 400_000), "c"))) as host:
-        insight = await folded(host, 2)
-        assert insight.verdict.effects == ()
-        assert [fault.whose for fault in insight.faults] == ["rule:b"]
-        assert "more than 1,048,576 bytes" in insight.faults[0].message
+        fold_result = await folded(host, 2)
+        assert fold_result.verdict.effects == ()
+        assert [fault.whose for fault in fold_result.faults] == ["rule:b"]
+        assert "more than 1,048,576 bytes" in fold_result.faults[0].message
         assert host.alive
 
 
 async def test_a_host_that_ends_is_quoted(tmp_path: Path) -> None:
     ends = rule("print('the last', file=sys.stderr)\nprint('words')\nos._exit(3)", before="import os, sys")
     async with host_supervisor(written(tmp_path, ends)) as host:
-        insight = await folded(host, 2)
-    assert insight.faults == (
+        fold_result = await folded(host, 2)
+    assert fold_result.faults == (
         EngineFault("rule:bad", "its host ended with status 3; it printed: the last words (rules/own.py:4)"),
     )
 

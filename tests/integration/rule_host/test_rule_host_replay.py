@@ -43,9 +43,9 @@ async def replayed(
     outcomes, found = Counter[tuple[str, str]](), []
     for part in await host.replay(ticks):
         outcomes.update(part.outcomes)
-        for tick, insight in part.insights.items():
-            found += [f"{tick} {effect.key}" for effect in insight.verdict.effects]
-            found += [f"{tick} {fault.whose} {fault.message}" for fault in insight.faults]
+        for tick, fold_result in part.fold_results.items():
+            found += [f"{tick} {effect.key}" for effect in fold_result.verdict.effects]
+            found += [f"{tick} {fault.whose} {fault.message}" for fault in fold_result.faults]
         if part.end:
             found.append(f"end {part.end.whose} {part.end.message}")
     return outcomes, found
@@ -79,10 +79,10 @@ async def test_a_replay_comes_to_what_live_folds_came_to(tmp_path: Path, odd: st
     outcomes, said = Counter[tuple[str, str]](), []
     async with host_supervisor(revision) as host:
         for number in range(2, 14):
-            insight = await folded(host, number)
-            outcomes.update((layer.rule, layer.outcome) for layer in insight.layers)
-            said += [f"{number} {effect.key}" for effect in insight.verdict.effects]
-            said += [f"{number} {fault.whose} {fault.message}" for fault in insight.faults]
+            fold_result = await folded(host, number)
+            outcomes.update((layer.rule, layer.outcome) for layer in fold_result.layers)
+            said += [f"{number} {effect.key}" for effect in fold_result.verdict.effects]
+            said += [f"{number} {fault.whose} {fault.message}" for fault in fold_result.faults]
     async with host_supervisor(revision) as host:
         assert await replayed(host, ticks(12)) == (outcomes, said)
 
@@ -142,7 +142,10 @@ async def test_what_is_more_than_a_reply_holds_comes_in_several(tmp_path: Path) 
         assert len(parts) > 2
         assert sum(part.done for part in parts) == 40
         keys = [
-            effect.key for part in parts for one in part.insights.values() for effect in one.verdict.effects
+            effect.key
+            for part in parts
+            for one in part.fold_results.values()
+            for effect in one.verdict.effects
         ]
     assert keys == [f"k-{number}" for number in range(2, 42)]
 
@@ -177,8 +180,8 @@ async def test_a_window_that_reaches_farther_back_than_the_one_before_is_whole(t
     """As after a start: the last snapshot is remembered with the last of its samples alone."""
     body = "return Verdict(notes=(str(curr.window('k').values('x')),))"
     async with host_supervisor(written(tmp_path, rule(body)), sensed(1, 4)) as host:
-        insight = await host.fold(sensed(1, 4), sensed(2, 2, 3, 4, 5))
-    assert insight.verdict.notes == ("(2, 3, 4, 5)",)
+        fold_result = await host.fold(sensed(1, 4), sensed(2, 2, 3, 4, 5))
+    assert fold_result.verdict.notes == ("(2, 3, 4, 5)",)
 
 
 @pytest.mark.wall_clock
@@ -189,7 +192,7 @@ async def test_an_attack_on_a_replay_costs_its_time_at_most_and_is_named(name: s
         began = time.monotonic()
         (part,) = await host.replay(ticks(1))
         assert time.monotonic() - began < DEADLINE + PATIENCE
-        faults = (part.end,) if part.end else part.insights[2].faults if part.insights else ()
+        faults = (part.end,) if part.end else part.fold_results[2].faults if part.fold_results else ()
         assert host.alive is (part.end is None)
         says = attack.says.removesuffix("250 ms")
         blamed = [fault for fault in faults if fault.whose == attack.whose and says in fault.message]

@@ -17,7 +17,7 @@ from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sandbox import landlock, seccomp
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.syscall_numbers import NUMBERS
-from pulse_core.ports import Loaded
+from pulse_core.ports import LoadedRevision
 from tests.integration.rule_host.rule_host_engines import folded, host_supervisor, rule, written
 from tests.processes import child_of_test
 
@@ -149,10 +149,10 @@ async def notes(home: Path, tmp_path: Path) -> AsyncIterator[dict[str, str]]:
         source = rule(_BODY, before=_BEFORE.format(acts=ACTS, **told))
         assert "ACTS = {" in source
         async with host_supervisor(written(tmp_path, source)) as host:
-            insight = await folded(host, 2)
-            assert host.alive, insight
-            assert not insight.faults, insight
-            yield dict(note.split(": ", 1) for note in insight.verdict.notes)
+            fold_result = await folded(host, 2)
+            assert host.alive, fold_result
+            assert not fold_result.faults, fold_result
+            yield dict(note.split(": ", 1) for note in fold_result.verdict.notes)
         assert parent.poll() is None
         parent.kill()
 
@@ -164,15 +164,17 @@ async def test_every_act_is_refused(notes: dict[str, str], home: Path) -> None:
     assert not Path(f"{home}-attack").exists()
 
 
-async def loaded(tmp_path: Path, hosts: ChildHosts, body: str) -> tuple[Loaded, tuple[str, ...], list[str]]:
+async def loaded(
+    tmp_path: Path, hosts: ChildHosts, body: str
+) -> tuple[LoadedRevision, tuple[str, ...], list[str]]:
     before = "import os, resource"
     async with host_supervisor(written(tmp_path, rule(body, before=before)), hosts=hosts) as host:
         status = Path(f"/proc/{host.pid}/status").read_text().splitlines()
         opened = [os.readlink(fd).partition(":")[0] for fd in Path(f"/proc/{host.pid}/fd").iterdir()]
         assert sorted(opened) == [*["/dev/null"], "/memfd", *["pipe"] * 5], opened
-        insight = await folded(host, 2)
-        assert not insight.faults
-        return host.loaded, insight.verdict.notes, status
+        fold_result = await folded(host, 2)
+        assert not fold_result.faults
+        return host.loaded, fold_result.verdict.notes, status
 
 
 async def test_each_part_of_the_sandbox_is_told(tmp_path: Path) -> None:

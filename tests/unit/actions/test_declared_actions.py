@@ -6,7 +6,7 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_core.actions import BUILT_IN, ActionDeclaration
-from pulse_core.composition import complaint, declared
+from pulse_core.composition import declaration_of, effect_fault
 from pulse_core.daemon import CurrentSettings
 from pulse_core.engine.rollback_engine import RollbackEngine
 from pulse_core.model.actions import OUTWARD
@@ -46,7 +46,7 @@ def test_what_an_action_is_exclusive_by_is_one_of_its_params(one: ActionDeclarat
 
 
 def test_of_an_engines_own_action_nothing_is_declared() -> None:
-    mine = declared("mine")
+    mine = declaration_of("mine")
     assert (mine.exclusive_by, mine.is_reserved, mine.is_outward) == ("", False, False)
 
 
@@ -59,5 +59,5 @@ def test_of_an_engines_own_action_nothing_is_declared() -> None:
     ],
 )
 def test_a_wish_that_nobody_would_carry_out_is_complained_of(effect: Effect, words: str) -> None:
-    assert words in complaint(effect, {})
-    assert bool(words) == bool(complaint(effect, {}))
+    assert words in effect_fault(effect, {})
+    assert bool(words) == bool(effect_fault(effect, {}))

@@ -16,7 +16,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
-from pulse_core.model.stored_data import damaged
+from pulse_core.model.stored_data import damage_marker
 from tests.events import SECOND, event
 from upulse_cli.views.incidents import lines
 
@@ -81,7 +81,7 @@ def test_a_storm_is_told_by_a_line_of_it_though_most_are_only_counted() -> None:
 def test_evidence_that_was_altered_on_the_disk_is_said_to_be() -> None:
     chronicle = IncidentFold()
     row = event(1, LINES, LOG)
-    chronicle.hear(row._replace(data=damaged("it was altered")))
+    chronicle.hear(row._replace(data=damage_marker("it was altered")))
     assert chronicle.all[0].spelled()["evidence"] == "(damaged: it was altered)"
 
 

@@ -24,7 +24,7 @@ async def failing() -> LogVerified:
 async def test_it_records_what_was_found_and_goes_on_waiting(
     monkeypatch: pytest.MonkeyPatch, verify: log_check.Verify, recorded: list[str]
 ) -> None:
-    monkeypatch.setattr(log_check, "AFTER", 0.0)
+    monkeypatch.setattr(log_check, "DELAY", 0.0)
     log = MemoryLog(VirtualClock(time.monotonic))
     checking = asyncio.create_task(check_log(log, verify))
     done, _ = await asyncio.wait([checking], timeout=0.2)

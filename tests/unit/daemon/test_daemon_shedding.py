@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_core.daemon.load_shedding import MEASURES, Pace, SheddingState, Usage, onward, pace, usage
+from pulse_core.daemon.load_shedding import MEASURES, Pace, SheddingState, Usage, next_state, pace, usage
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.vitals import Sample
 from pulse_core.settings import SelfSettings
@@ -29,7 +29,7 @@ def lived(
     for seconds, used in chapters:
         for _ in range(round(seconds / every)):
             now += every
-            shed = onward(shed, Usage(at(now), round(every * US_PER_SECOND), **IDLE | used), BOUNDS)
+            shed = next_state(shed, Usage(at(now), round(every * US_PER_SECOND), **IDLE | used), BOUNDS)
             told.append((now, shed))
     return told
 

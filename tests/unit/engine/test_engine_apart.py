@@ -15,7 +15,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.ports import FoldResult
 from pulse_core.rules.survival import rollback
 from pulse_core.rules.survival.process_status import restart_key
-from pulse_core.rules.survival.shortage import keys_of
+from pulse_core.rules.survival.shortage import effect_keys
 from pulse_core.testing import Story, given
 
 blast_radius, error_escalate, network_watchdog, resource_guard = (
@@ -24,7 +24,7 @@ blast_radius, error_escalate, network_watchdog, resource_guard = (
 )
 
 
-def insight(*keys: str) -> FoldResult:
+def fold_result(*keys: str) -> FoldResult:
     return FoldResult(Verdict(tuple(Effect(action="note", key=key, rule="mine") for key in keys)))
 
 
@@ -40,7 +40,7 @@ def story(**settings: object) -> Story:
     "key", ["restart-process:gateway", "rollback-engine", "notify:flapping:x", "notify:network"]
 )
 def test_a_key_of_survival_is_a_fault_of_the_rule_that_wishes_it(key: str) -> None:
-    found = filter_effects(insight(key, "mine"), story().snapshot)
+    found = filter_effects(fold_result(key, "mine"), story().snapshot)
     assert keys(found) == ["mine"]
     assert [fault.whose for fault in found.faults] == ["rule:mine"]
     assert f"my:{key}" in found.faults[0].message
@@ -50,7 +50,7 @@ def test_a_key_of_survival_is_a_fault_of_the_rule_that_wishes_it(key: str) -> No
     "key", ["notify:disk-fills-up:/", "restart", "my:restart-process:gateway", "notify:logs"]
 )
 def test_every_other_key_is_free(key: str) -> None:
-    assert filter_effects(insight(key), story().snapshot) == insight(key)
+    assert filter_effects(fold_result(key), story().snapshot) == fold_result(key)
 
 
 def test_a_key_may_be_wished_again_only_some_time_after_it_was_settled() -> None:
@@ -58,10 +58,10 @@ def test_a_key_may_be_wished_again_only_some_time_after_it_was_settled() -> None
     told.event(Effect(action="note", key="k"), "k")
     told.event(EffectAcked(took_us=1), "event-1")  # never begun: passed over
     told.acked("k")
-    assert keys(filter_effects(insight("k"), told.snapshot)) == []
-    assert filter_effects(insight("k"), told.snapshot).faults == ()
-    assert keys(filter_effects(insight("k"), told.after("29s").snapshot)) == []
-    assert keys(filter_effects(insight("k"), told.after("1s").snapshot)) == ["k"]
+    assert keys(filter_effects(fold_result("k"), told.snapshot)) == []
+    assert filter_effects(fold_result("k"), told.snapshot).faults == ()
+    assert keys(filter_effects(fold_result("k"), told.after("29s").snapshot)) == []
+    assert keys(filter_effects(fold_result("k"), told.after("1s").snapshot)) == ["k"]
 
 
 GUARDED: dict[str, Any] = {
@@ -159,7 +159,7 @@ def test_that_it_is_over_is_told_once_to_who_heard_of_it() -> None:
     "key",
     [
         restart_key("gateway"),
-        *(key for action in (CLEAN_PATHS, ARCHIVE_SESSIONS, STOP_PROCESS) for key in keys_of(action, "disk:/")),
+        *(key for action in (CLEAN_PATHS, ARCHIVE_SESSIONS, STOP_PROCESS) for key in effect_keys(action, "disk:/")),
         ROLLBACK_ENGINE,
         *(
             f"notify:{topic}"

@@ -1,6 +1,6 @@
 """Who of the engine's rules is passed over, and how its errors reach the log."""
 
-from pulse_core.engine.error_throttle import MOST, ErrorThrottle
+from pulse_core.engine.error_throttle import MAX_REMEMBERED, ErrorThrottle
 from pulse_core.engine.quarantine import SLOW_TICKS, Quarantine
 from pulse_core.engine.requests import refusal, target_of
 from pulse_core.model.event import Draft, Event
@@ -86,8 +86,8 @@ def test_the_end_of_a_host_is_told_apart_from_errors_that_it_bears() -> None:
 
 def test_a_flood_of_names_is_bounded_and_makes_room_when_it_is_over() -> None:
     tally = ErrorThrottle()
-    flood = tuple(EngineFault(f"rule:r{number}", "no") for number in range(10 * MOST))
-    assert len(counted(tally, 1.0, *flood)) == MOST
+    flood = tuple(EngineFault(f"rule:r{number}", "no") for number in range(10 * MAX_REMEMBERED))
+    assert len(counted(tally, 1.0, *flood)) == MAX_REMEMBERED
     assert counted(tally, 1.5, BAD) == []
     assert len(counted(tally, 2.5, BAD)) == 1
 

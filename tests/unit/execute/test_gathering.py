@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulse_core.composition import FOLD
-from pulse_core.execute.notice_batching import MOST, NoticeBatch, gathered, held_back
+from pulse_core.execute.notice_batching import MAX_NOTICES, NoticeBatch, hold_reason, next_batch
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     ConditionCleared,
@@ -59,11 +59,11 @@ class Post:
     def at(self, seconds: float) -> NoticeBatch:
         facts, mono = FOLD(FOLD.start, self.events), round(seconds * SECOND)
         now = Moment(10**15 + mono, "boot", mono)
-        return gathered(tuple(facts.effects.open.values()), facts, self.settings, now)
+        return next_batch(tuple(facts.effects.open.values()), facts, self.settings, now)
 
     def why(self, seconds: float) -> str:
         facts, mono = FOLD(FOLD.start, self.events), round(seconds * SECOND)
-        return held_back(facts, self.settings, Moment(10**15 + mono, "boot", mono))
+        return hold_reason(facts, self.settings, Moment(10**15 + mono, "boot", mono))
 
     def leaving(self, seconds: float) -> list[str]:
         return [effect.event.subject.removeprefix("notify:") for effect in self.at(seconds).effects]
@@ -182,17 +182,17 @@ def test_no_limit_is_no_limit() -> None:
 
 def test_a_message_holds_so_many_and_the_oldest_leave_first() -> None:
     post = Post()
-    for number in range(MOST + 5):
+    for number in range(MAX_NOTICES + 5):
         post.wish(10, f"n{number}")
-    assert post.leaving(20) == [f"n{number}" for number in range(MOST)]
+    assert post.leaving(20) == [f"n{number}" for number in range(MAX_NOTICES)]
 
 
 def test_those_that_are_due_are_not_passed_over_for_those_that_may_go_along() -> None:
     post = Post(per_hour=0)
-    for number in range(MOST):
+    for number in range(MAX_NOTICES):
         post.fail(500, post.wish(90, f"old{number}"), 1_000)
     post.fail(900, post.wish(890, "due"), 120)
-    assert post.leaving(1_020) == ["due", *[f"old{number}" for number in range(MOST - 1)]]
+    assert post.leaving(1_020) == ["due", *[f"old{number}" for number in range(MAX_NOTICES - 1)]]
 
 
 def test_what_failed_a_moment_ago_does_not_go_along_at_once() -> None:

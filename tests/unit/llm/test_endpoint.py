@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulse_core.llm.endpoint import begun, excuse, is_spared, process_of
+from pulse_core.llm.endpoint import excuse_for, is_excused_failure, process_of, process_started
 from pulse_core.llm.settings import LlmSettings
 from pulse_core.model.kinds import Effect, ProcessUp
 from pulse_core.model.urls import host_of, is_here
@@ -21,7 +21,7 @@ def up() -> Story:
 
 
 def excused(story: Story, llm: LlmSettings = LLM) -> str:
-    return excuse(llm, story.settings, story.snapshot.state, story.now)
+    return excuse_for(llm, story.settings, story.snapshot.state, story.now)
 
 
 def restarted(story: Story) -> Story:
@@ -43,12 +43,12 @@ def test_its_process_is_the_one_that_is_named() -> None:
 def test_it_began_when_its_process_was_last_found_or_restarted_whichever_is_later() -> None:
     story = up()
     found = story.now
-    assert begun(LLM, story.snapshot.state, story.now) == found
+    assert process_started(LLM, story.snapshot.state, story.now) == found
     restarted(story.after("1h"))
-    assert begun(LLM, story.snapshot.state, story.now) == story.now
-    assert begun(ALONE, story.snapshot.state, story.now) is None
+    assert process_started(LLM, story.snapshot.state, story.now) == story.now
+    assert process_started(ALONE, story.snapshot.state, story.now) is None
     nothing = given(settings=PROCESSES)
-    assert begun(LLM, nothing.snapshot.state, nothing.now) is None
+    assert process_started(LLM, nothing.snapshot.state, nothing.now) is None
 
 
 def test_its_grace_ends_to_the_microsecond() -> None:
@@ -71,8 +71,8 @@ def test_a_failure_of_before_its_process_was_ready_is_spared(ago: int, spared: b
     story = restarted(up().after("1h"))
     story.after("100s")
     then = story.now.plus(-ago * 1_000_000)
-    assert is_spared(then, LLM, story.snapshot.state, story.now) is spared
-    assert not is_spared(then, ALONE, story.snapshot.state, story.now)
+    assert is_excused_failure(then, LLM, story.snapshot.state, story.now) is spared
+    assert not is_excused_failure(then, ALONE, story.snapshot.state, story.now)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.llm.conclusion import LlmHistory, LlmLook, conclude, judged, state_of
+from pulse_core.llm.conclusion import LlmHistory, LlmProbe, check_status, conclude, state_of
 from pulse_core.llm.settings import LlmSettings
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
@@ -26,7 +26,7 @@ def said(answers: list[ProbeResult], state: str = "", excuse: str = "", **settin
     stands = Condition(FIRST, state, FIRST, "it was so") if state else None
     trail, found = LlmHistory(), []
     for second, answer in enumerate(answers):
-        look = LlmLook(llm, judged(answer), Moment(second, "boot", second), trail, stands, excuse)
+        look = LlmProbe(llm, check_status(answer), Moment(second, "boot", second), trail, stands, excuse)
         drafts, trail = conclude(look)
         found += [draft.payload for draft in drafts]
         assert all(draft.subject == f"llm:{URL}" for draft in drafts)
@@ -94,7 +94,7 @@ def test_a_question_that_was_not_put_counts_for_nothing_and_leaves_the_row_as_it
     ],
 )
 def test_the_state_says_whether_a_restart_may_help(answer: ProbeResult, state: str) -> None:
-    assert state_of(judged(answer)) == state
+    assert state_of(check_status(answer)) == state
 
 
 def test_it_is_down_only_if_every_failure_says_so() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pulse_core.composition import SURVIVAL
-from pulse_core.llm.rule import EndpointPlan, attempts, llm_watchdog, quiet_for
-from pulse_core.llm.rule import story as story_of
+from pulse_core.llm.rule import EndpointPlan, charged_restarts, llm_watchdog, since_last_restart
+from pulse_core.llm.rule import describe_endpoint as story_of
 from pulse_core.llm.settings import ENDPOINTS
 from pulse_core.model.kinds import (
     Effect,
@@ -356,7 +356,7 @@ def test_when_it_was_last_settled_is_forgotten_the_last_wish_counts() -> None:
     story = a_story()
     wished = story.now
     story.after("3m")
-    assert quiet_for("litellm", [wished.plus(-MINUTE), wished], story.snapshot) == 3 * MINUTE
+    assert since_last_restart("litellm", [wished.plus(-MINUTE), wished], story.snapshot) == 3 * MINUTE
 
 
 def test_what_others_tell_is_not_called_off() -> None:
@@ -512,7 +512,9 @@ def test_what_was_tried_long_before_anything_else_is_not_charged(
     others = (Measure("collect", story.now.plus(-MINUTE), story.now),)
     condition = Condition(story.now, "down", story.now, "no answer", measures=(*others, *tried_then))
     story.after("300m")
-    found = attempts(ENDPOINTS.of(story.settings)[0], story.settings.process[0], condition, story.snapshot)
+    found = charged_restarts(
+        ENDPOINTS.of(story.settings)[0], story.settings.process[0], condition, story.snapshot
+    )
     assert found == [moments[minute] for minute in charged]
 
 

@@ -17,7 +17,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.projections import State
 from pulse_core.projections.core import CORE, EFFECTS, PROCESSES
 from pulse_core.record.journal import Journal, provisional_event
-from pulse_core.record.view import View, advanced, checkpoint, restored
+from pulse_core.record.view import View, advance_state, restore_from_checkpoints, save_checkpoints
 from tests.events import event, histories
 
 
@@ -49,41 +49,41 @@ def told(story: Story, log: MemoryLog | None = None) -> None:
 
 
 async def whole(log: MemoryLog) -> State:
-    return await advanced(log, FOLD.start, log.head.seq)
+    return await advance_state(log, FOLD.start, log.head.seq)
 
 
 def test_a_checkpoint_and_what_came_after_it_is_the_whole() -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
-        await checkpoint(log, checkpoints, await advanced(log, FOLD.start, 31))
-        state = await restored(log, await checkpoints.load())
+        await save_checkpoints(log, checkpoints, await advance_state(log, FOLD.start, 31))
+        state = await restore_from_checkpoints(log, await checkpoints.load())
         assert state.seq == 31
-        assert await advanced(log, state, log.head.seq) == await whole(log)
+        assert await advance_state(log, state, log.head.seq) == await whole(log)
 
     told(story)
 
 
 def test_without_checkpoints_everything_is_folded() -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
-        assert await restored(log, await checkpoints.load()) == FOLD.start
+        assert await restore_from_checkpoints(log, await checkpoints.load()) == FOLD.start
 
     told(story)
 
 
 def test_a_checkpoint_of_another_log_is_not_believed() -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
-        await checkpoint(log, checkpoints, await whole(log))
+        await save_checkpoints(log, checkpoints, await whole(log))
         other = MemoryLog(Steps(), host="another")
         for _ in range(80):
             await other.append(Draft(Paused()))
-        assert await restored(other, await checkpoints.load()) == FOLD.start
+        assert await restore_from_checkpoints(other, await checkpoints.load()) == FOLD.start
 
     told(story)
 
 
 def test_a_checkpoint_beyond_the_log_is_not_believed() -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
-        await checkpoint(log, checkpoints, await whole(log))
-        assert await restored(MemoryLog(Steps()), await checkpoints.load()) == FOLD.start
+        await save_checkpoints(log, checkpoints, await whole(log))
+        assert await restore_from_checkpoints(MemoryLog(Steps()), await checkpoints.load()) == FOLD.start
 
     told(story)
 
@@ -117,12 +117,12 @@ Spoil = Callable[[Checkpoint], Checkpoint]
 def test_a_projection_whose_checkpoint_is_none_is_folded_anew_alone(spoil: Spoil) -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
         assert isinstance(log, Reads)
-        await checkpoint(log, checkpoints, await advanced(log, FOLD.start, 31))
+        await save_checkpoints(log, checkpoints, await advance_state(log, FOLD.start, 31))
         kept = await checkpoints.load()
         log.asked.clear()
-        state = await restored(log, {**kept, "effects": spoil(kept["effects"])})
+        state = await restore_from_checkpoints(log, {**kept, "effects": spoil(kept["effects"])})
         assert log.asked == [(0, EFFECTS.kinds, 31)]
-        assert state == await advanced(log, FOLD.start, 31)
+        assert state == await advance_state(log, FOLD.start, 31)
 
     told(story, Reads())
 
@@ -130,11 +130,11 @@ def test_a_projection_whose_checkpoint_is_none_is_folded_anew_alone(spoil: Spoil
 def test_a_projection_that_is_new_is_folded_alone() -> None:
     async def story(log: MemoryLog, checkpoints: MemoryCheckpoints) -> None:
         assert isinstance(log, Reads)
-        await checkpoint(log, checkpoints, await whole(log))
+        await save_checkpoints(log, checkpoints, await whole(log))
         kept = dict(await checkpoints.load())
         del kept["processes"]
         log.asked.clear()
-        assert await restored(log, kept) == await whole(log)
+        assert await restore_from_checkpoints(log, kept) == await whole(log)
         assert log.asked[0] == (0, PROCESSES.kinds, log.head.seq)
 
     told(story, Reads())
@@ -169,7 +169,7 @@ def test_what_is_provisional_is_not_checkpointed() -> None:
         draft = Draft(Paused(), id="held", moment=Moment(1, "boot", 1))
         view.add_provisional([provisional_event(draft, 999)])
         assert view().control.paused is not None
-        await checkpoint(log, checkpoints, view())
+        await save_checkpoints(log, checkpoints, view())
         assert await checkpoints.load() == {}
 
     told(story)

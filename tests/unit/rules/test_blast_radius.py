@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.composition import holds
+from pulse_core.composition import current_holds
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
@@ -13,7 +13,7 @@ from pulse_core.rules.survival.blast_radius import blast_radius_with
 from pulse_core.silences.events import SilenceAdded
 from pulse_core.testing import Story, given
 
-blast_radius = blast_radius_with(holds)
+blast_radius = blast_radius_with(current_holds)
 
 NOTICE, INSIDE = "notify:blast-radius", "notify:blast-radius:engine"
 TITLE = "Pulse holds back actions"

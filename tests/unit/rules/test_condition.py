@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_core.model.durations import rough
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Intent, Processes, ProcessHistory, Snapshot, Stage, State
 from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus
-from pulse_core.rules.survival.process_status import exhausted, judge
+from pulse_core.rules.survival.process_status import attempts_at_exhaustion, evaluate_status
 from pulse_core.settings import ProcessSettings, RestartSettings, Settings
 from pulse_core.settings.processes import RARELY_US
 
@@ -22,7 +22,7 @@ def at(seconds: float) -> Moment:
 def judged(history: ProcessHistory, now: float, **restart: object) -> ProcessStatus:
     process = ProcessSettings(name="p", start=("p",), restart=RestartSettings.model_validate(restart))
     facts = State(processes=Processes({"p": history}))
-    return judge(process, Snapshot(1, at(now), Settings(process=(process,)), {}, facts))
+    return evaluate_status(process, Snapshot(1, at(now), Settings(process=(process,)), {}, facts))
 
 
 DEAD = ProcessHistory(pid=1, started=1, down=at(100), evidence="gone")
@@ -94,9 +94,9 @@ def test_a_pause_begins_with_the_last_try_if_that_was_after_its_death() -> None:
 
 def test_what_lies_a_whole_window_back_spends_no_budget() -> None:
     restart = RestartSettings.model_validate({"max": 2, "within": "10m"})
-    assert exhausted(restart, [at(0), at(600)]) is None
-    assert exhausted(restart, [at(0), at(599.999999)]) == 2
-    assert exhausted(RestartSettings.model_validate({"max": 0}), []) == 0
+    assert attempts_at_exhaustion(restart, [at(0), at(600)]) is None
+    assert attempts_at_exhaustion(restart, [at(0), at(599.999999)]) == 2
+    assert attempts_at_exhaustion(RestartSettings.model_validate({"max": 0}), []) == 0
 
 
 @given(st.integers(0, 60))
@@ -120,7 +120,7 @@ def test_a_budget_is_spent_by_max_attempts_within_its_window_and_not_before(
         moments[last].since(moments[last - most + 1]) < 600 * SECOND for last in range(most - 1, len(moments))
     ]
     expected = windows.index(True) + most if True in windows else None
-    assert exhausted(restart, moments) == expected
+    assert attempts_at_exhaustion(restart, moments) == expected
 
 
 def test_a_started_process_has_its_grace() -> None:
@@ -186,4 +186,4 @@ def test_a_first_start_is_not_charged_to_the_budget(stage: Stage) -> None:
     ],
 )
 def test_durations_are_told_roughly(microseconds: int, words: str) -> None:
-    assert rough(microseconds) == words
+    assert rough_duration(microseconds) == words

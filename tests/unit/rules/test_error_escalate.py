@@ -7,15 +7,15 @@ import pytest
 from pulse_core.composition import SURVIVAL
 from pulse_core.model.kinds import Effect, LogMatched, Paused, ProcessDied, ProcessStopRequested, ProcessUp
 from pulse_core.projections.logs import QUIET
-from pulse_core.rules.onion import name_of
+from pulse_core.rules.onion import rule_name
 from pulse_core.rules.survival.error_escalate import sources
 from pulse_core.rules.survival.kill_switch import kill_switch
-from pulse_core.rules.survival.log_causes import writer
+from pulse_core.rules.survival.log_causes import writing_process
 from pulse_core.silences.events import SilenceAdded
 from pulse_core.silences.rule import silence
 from pulse_core.testing import Story, given
 
-error_escalate = next(rule for rule in SURVIVAL if name_of(rule) == "error_escalate")
+error_escalate = next(rule for rule in SURVIVAL if rule_name(rule) == "error_escalate")
 APP, KEY = "/var/log/app.log", "notify:log:/var/log/app.log"
 GATEWAY = {"process": [{"name": "gateway", "start": ["gateway"]}]}
 RESTART = Effect(
@@ -380,7 +380,7 @@ def test_a_log_is_known_by_its_unit_or_its_place(
 ) -> None:
     how = {"systemd_unit": unit, "systemd_user": user} if unit else {"start": ["a"]}
     processes = story(process=[{"name": "zeta", "start": ["z"]}, {"name": "agent", **how}]).settings.process
-    found = writer(source, processes)
+    found = writing_process(source, processes)
     assert (found.name if found else None) == ("agent" if its else None)
 
 

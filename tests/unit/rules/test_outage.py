@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulse_core.projections import Condition
-from pulse_core.rules.survival.outage import covers, explained
+from pulse_core.rules.survival.outage import explains_url, outage_reason
 from pulse_core.testing import Story, given
 
 FAR, BY_ADDRESS, HERE = "http://one.example/", "http://192.0.2.1/", "http://127.0.0.1:4000/"
@@ -21,7 +21,7 @@ def looked(state: str | None, **network: Any) -> Story:
 def why(story: Story, url: str = FAR, *, for_us: int = 0) -> str:
     """How the network explains that this URL has been wrong for so long."""
     since = story.now.plus(-for_us)
-    return explained(url, Condition(since, "down", since, "no answer"), story.snapshot)
+    return outage_reason(url, Condition(since, "down", since, "no answer"), story.snapshot)
 
 
 @pytest.mark.parametrize("missing", ["dns", "http"])
@@ -74,4 +74,4 @@ def test_a_proven_outage_is_named_with_how_long_it_lasts() -> None:
     ],
 )
 def test_each_state_covers_what_it_can_be_the_reason_for(state: str, url: str, holds: bool) -> None:
-    assert covers(state, url) is holds
+    assert explains_url(state, url) is holds

@@ -6,11 +6,11 @@ import pytest
 
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect
 from pulse_core.rules.survival.resource_guard import (
-    course,
-    intentions,
+    describe_plan,
+    describe_trend,
     is_better,
+    measured_share,
     resource_guard,
-    share,
     title_of,
 )
 from pulse_core.testing import Story, given
@@ -123,7 +123,7 @@ def test_what_is_no_shortage_is_none_of_its_business() -> None:
 def test_people_are_told_what_will_be_done_or_what_they_could_allow(
     name: str, resources: dict[str, Any], words: str
 ) -> None:
-    assert intentions(name, a_machine(**resources).snapshot) == words
+    assert describe_plan(name, a_machine(**resources).snapshot) == words
 
 
 def test_a_full_disk_is_told_of_and_cleaned_in_one_tick() -> None:
@@ -319,8 +319,8 @@ SAMPLE: dict[str, Any] = {
     ],
 )
 def test_a_sample_says_how_each_resource_stands(name: str, value: float | None) -> None:
-    assert share(name, SAMPLE) == value
-    assert share(name, {}) is None
+    assert measured_share(name, SAMPLE) == value
+    assert measured_share(name, {}) is None
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_its_course_is_told_where_it_was_measured(value: float | None, sampled: 
         measured(story, **SAMPLE)
     condition = story.snapshot.conditions[DISK]
     assert condition is not None
-    assert course(DISK, condition, story.snapshot) == words
+    assert describe_trend(DISK, condition, story.snapshot) == words
 
 
 @pytest.mark.parametrize(

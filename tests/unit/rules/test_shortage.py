@@ -11,7 +11,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections import Condition, Conditions, Effects, Measure, Snapshot, State
 from pulse_core.rules.survival.resource_guard import title_of
-from pulse_core.rules.survival.shortage import ShortageStep, consumers, plan, step
+from pulse_core.rules.survival.shortage import ShortageStep, allowed_actions, consumers, next_step
 from pulse_core.settings import Settings
 
 SECOND, MINUTE, HOUR = 1_000_000, 60, 3_600
@@ -47,7 +47,7 @@ class Case:
             conditions=Conditions({**self.others, self.name: self.condition}),
         )
         windows = {SYSTEM_RESOURCE: Window((Sample(1, SYSTEM_RESOURCE, sampled, data),))}
-        return step(self.name, self.condition, Snapshot(1, at(seconds), self.settings, windows, facts))
+        return next_step(self.name, self.condition, Snapshot(1, at(seconds), self.settings, windows, facts))
 
 
 def held(pid: int, rss: float, swap: float = 0) -> Mapping[str, Any]:
@@ -74,7 +74,7 @@ def action(due: ShortageStep) -> str | None:
 )
 def test_each_shortage_has_its_measures(name: str, actions: tuple[str, ...]) -> None:
     case = Case(name)
-    assert plan(name, Snapshot(1, at(1), case.settings)) == actions
+    assert allowed_actions(name, Snapshot(1, at(1), case.settings)) == actions
 
 
 ROUND = [done(CLEAN_PATHS, 110), done(ARCHIVE_SESSIONS, 180)]

@@ -5,7 +5,7 @@ import pytest
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Control, Intent, Processes, ProcessHistory, Snapshot, State
 from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus
-from pulse_core.rules.survival.process_status import judge
+from pulse_core.rules.survival.process_status import evaluate_status
 from pulse_core.rules.survival.process_stop import STOP_TRIES
 from pulse_core.settings import ProcessSettings, Settings
 
@@ -33,7 +33,7 @@ def judged(
         control=Control(paused=at(1), by="bob") if paused else Control(),
     )
     process: ProcessSettings = settings.process[0]
-    return judge(process, Snapshot(1, at(now), settings, {}, facts))
+    return evaluate_status(process, Snapshot(1, at(now), settings, {}, facts))
 
 
 def tried(tries: int, error: str = "") -> ProcessHistory:

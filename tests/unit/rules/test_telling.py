@@ -4,17 +4,17 @@ from itertools import groupby
 
 import pytest
 
-from pulse_core.composition import holds
+from pulse_core.composition import current_holds
 from pulse_core.model.kinds import Effect, SettingsLoaded
 from pulse_core.model.payload import encode
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.blast_radius import blast_radius_with
-from pulse_core.rules.survival.notices import call_off, named, tell
+from pulse_core.rules.survival.notices import notify_over, notify_unless_told, topic_text
 from pulse_core.testing import Story, given
 
-blast_radius = blast_radius_with(holds)
+blast_radius = blast_radius_with(current_holds)
 
 KEY = "notify:disk"
 
@@ -23,8 +23,10 @@ async def worried(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Tells of a condition while it stands, and calls it off when it does not."""
     verdict = await inner(prev, curr)
     if curr.conditions["disk"]:
-        return verdict.plus(*tell("disk", "the disk is full", "95 % in use", curr, "system-resource"))
-    return verdict.plus(*call_off("disk", "the disk is full", "50 % in use", curr))
+        return verdict.plus(
+            *notify_unless_told("disk", "the disk is full", "95 % in use", curr, "system-resource")
+        )
+    return verdict.plus(*notify_over("disk", "the disk is full", "50 % in use", curr))
 
 
 def titles(story: Story) -> list[str]:
@@ -131,17 +133,17 @@ def test_a_jump_of_the_clock_brings_no_reminder() -> None:
 def test_no_topic_or_text_is_too_odd_to_be_told() -> None:
     odd = "log:/var/log/a\n\x1b[2J" + "x" * 2_000 + "\ud800"
     story = given()
-    (notice,) = tell(odd, "t\ud800" * 400, "\udcff" * 20_000, story.snapshot)
+    (notice,) = notify_unless_told(odd, "t\ud800" * 400, "\udcff" * 20_000, story.snapshot)
     assert encode(notice)
     assert len(notice.params["title"]) <= 500
     assert len(notice.params["text"]) <= 10_000
     story.event(notice, notice.key)
-    assert tell(odd, "t", "x", story.snapshot) == ()
-    assert named("disk:/") == "disk:/"
+    assert notify_unless_told(odd, "t", "x", story.snapshot) == ()
+    assert topic_text("disk:/") == "disk:/"
 
 
 def test_what_is_too_long_is_cut_and_not_more_than_that() -> None:
-    (notice,) = tell("t" * 401, "x" * 451, "y" * 10_001, given().snapshot)
+    (notice,) = notify_unless_told("t" * 401, "x" * 451, "y" * 10_001, given().snapshot)
     assert notice.key == "notify:" + "t" * 400
     assert notice.params == {"title": "x" * 450, "text": "y" * 10_000}
 

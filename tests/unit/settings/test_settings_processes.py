@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pulse_core.settings import DaemonSettings, ProcessSettings, RestartSettings, Settings
-from pulse_core.settings.cross_checks import circles, disagreements, doubled, strangers
+from pulse_core.settings.cross_checks import (
+    dependency_cycles,
+    disagreements,
+    repeated_names,
+    unknown_dependencies,
+)
 
 
 def process(name: str, *needs: str) -> ProcessSettings:
@@ -51,12 +56,12 @@ def test_bounds_that_contradict_each_other_are_refused() -> None:
 
 def test_a_doubled_name_is_told_at_the_second() -> None:
     processes = [process("a"), process("b"), process("a")]
-    assert [(fault.place, fault.key) for fault in doubled(processes)] == [(2, "name")]
-    assert disagreements(processes) == doubled(processes)
+    assert [(fault.place, fault.key) for fault in repeated_names(processes)] == [(2, "name")]
+    assert disagreements(processes) == repeated_names(processes)
 
 
 def test_a_stranger_is_told_with_the_nearest_name_that_is_not_its_own() -> None:
-    (fault,) = strangers([process("workers", "worker"), process("work")])
+    (fault,) = unknown_dependencies([process("workers", "worker"), process("work")])
     assert (fault.place, fault.text) == (
         0,
         "process 'workers' depends_on unknown 'worker' (did you mean 'work'?)",
@@ -64,7 +69,7 @@ def test_a_stranger_is_told_with_the_nearest_name_that_is_not_its_own() -> None:
 
 
 def test_every_circle_is_told_once_with_its_way_round() -> None:
-    found = circles(
+    found = dependency_cycles(
         [process("x", "a"), process("a", "b"), process("b", "c"), process("c", "a"), process("self", "self")]
     )
     assert sorted((fault.place, fault.text) for fault in found) == [
@@ -74,7 +79,7 @@ def test_every_circle_is_told_once_with_its_way_round() -> None:
 
 
 def test_a_long_chain_is_no_circle_and_no_recursion() -> None:
-    assert circles([process(f"p{n}", f"p{n + 1}") for n in range(3000)]) == []
+    assert dependency_cycles([process(f"p{n}", f"p{n + 1}") for n in range(3000)]) == []
 
 
 @hypothesis.settings(deadline=None)
@@ -84,7 +89,7 @@ def test_a_circle_is_found_exactly_when_following_the_needs_never_ends(edges: li
     reach = {n: set(needs[n]) for n in needs}
     for _ in needs:
         reach = {n: reach[n].union(*(reach[m] for m in reach[n])) for n in reach}
-    found = circles([process(f"p{n}", *(f"p{m}" for m in sorted(needs[n]))) for n in needs])
+    found = dependency_cycles([process(f"p{n}", *(f"p{m}" for m in sorted(needs[n]))) for n in needs])
     assert bool(found) == any(n in reach[n] for n in reach)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given as over
 from hypothesis import strategies as st
 
-from pulse_core.composition import holds
+from pulse_core.composition import current_holds
 from pulse_core.model.kinds import Effect, ProcessDied
 from pulse_core.model.payload import Role
 from pulse_core.model.verdict import Verdict
@@ -21,7 +21,7 @@ from pulse_core.silences.rule import DAY, next_start, remaining, silence
 from pulse_core.silences.settings import SilenceSettings
 from pulse_core.testing import Story, given
 
-blast_radius = blast_radius_with(holds)
+blast_radius = blast_radius_with(current_holds)
 
 HOUR_US = 3_600_000_000
 KEYS = ("restart-process:gateway", "restart-process:worker", "notify:flapping:gateway")

@@ -8,7 +8,7 @@ from pulse_core.model.payload import Payload
 from pulse_core.ports import ProcessId, ProcessObservation
 from pulse_core.projections import Intent, ProcessHistory
 from pulse_core.settings import ProcessSettings
-from pulse_core.watch.evaluate_process import ProcessConclusion, ProcessLook, conclude
+from pulse_core.watch.evaluate_process import ProcessConclusion, ProcessProbe, conclude
 
 MINUTE = 60_000_000
 OLD, NEW = ProcessId(5, 50), ProcessId(6, 60)
@@ -20,7 +20,7 @@ STARTING = DOWN._replace(pid=6, started=60, starting=NOW)
 
 def look(sight: ProcessObservation, history: ProcessHistory, **more: Any) -> ProcessConclusion:
     process = ProcessSettings(name="p", start=("p",), evidence=more.pop("evidence", 3))
-    return conclude(ProcessLook(process, sight, history, more.pop("streak", 0), NOW, 7, **more))
+    return conclude(ProcessProbe(process, sight, history, more.pop("streak", 0), NOW, 7, **more))
 
 
 def said(conclusion: ProcessConclusion) -> list[Payload]:
@@ -79,7 +79,7 @@ def test_another_process_in_its_place_is_a_death_and_a_start() -> None:
 
 def test_another_match_in_its_place_is_no_death() -> None:
     process = ProcessSettings(name="p", start=("p",), match="p")
-    (up,) = conclude(ProcessLook(process, ProcessObservation((NEW,)), UP, 0, NOW, 7)).drafts
+    (up,) = conclude(ProcessProbe(process, ProcessObservation((NEW,)), UP, 0, NOW, 7)).drafts
     assert isinstance(up.payload, ProcessUp)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pulse_adapters.memory import virtual_loop
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.watch.watcher_costs import KEPT, Cost, Costs
+from pulse_core.watch.watcher_costs import MAX_TIMINGS, Cost, Costs
 
 
 @dataclass
@@ -151,9 +151,9 @@ def test_a_look_that_hangs_is_a_failure_that_took_until_it_was_ended() -> None:
 
 def test_only_the_newest_looks_are_remembered() -> None:
     async def story(processor: Processor) -> None:
-        for _ in range(KEPT + 10):
+        for _ in range(MAX_TIMINGS + 10):
             cost = await processor.look(lambda: processor.work(0.001, wait=1))
-        assert (cost.looks, len(cost.recent), cost.recent[0].at) == (KEPT + 10, KEPT, 10)
+        assert (cost.looks, len(cost.recent), cost.recent[0].at) == (MAX_TIMINGS + 10, MAX_TIMINGS, 10)
 
     told(story)
 

@@ -10,8 +10,8 @@ from pulse_core.model.moment import Moment
 from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections import Condition
 from pulse_core.settings import NetworkSettings
-from pulse_core.watch.dns_plausibility import lie
-from pulse_core.watch.evaluate_network import NetworkRound, TargetAnswer, conclude, judged, state_of
+from pulse_core.watch.dns_plausibility import implausibility
+from pulse_core.watch.evaluate_network import NetworkRound, TargetAnswer, check_answer, conclude, state_of
 
 SLOW = 2_000_000
 GOOD = ProbeResult(took_ms=10)
@@ -146,7 +146,7 @@ def test_of_many_targets_a_few_are_named() -> None:
 def test_an_answer_may_be_wrong_all_the_same(
     answer: ProbeResult, trouble: Trouble | None, words: str
 ) -> None:
-    found = judged(ProbeRequest("http", "x.example", 5), answer, False)
+    found = check_answer(ProbeRequest("http", "x.example", 5), answer, False)
     assert (found.trouble, found.detail) == (trouble, words)
 
 
@@ -169,4 +169,4 @@ def test_an_answer_may_be_wrong_all_the_same(
     ],
 )
 def test_what_cannot_be_true_is_a_lie(name: str, address: str, was_public: bool, is_lie: bool) -> None:
-    assert bool(lie(name, [address], was_public)) == is_lie
+    assert bool(implausibility(name, [address], was_public)) == is_lie

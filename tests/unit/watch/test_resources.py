@@ -12,7 +12,13 @@ from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Condition, Conditions
 from pulse_core.settings import ResourcesSettings
-from pulse_core.watch.evaluate_resources import History, Outlook, conclude, spelled, streaks
+from pulse_core.watch.evaluate_resources import (
+    History,
+    ResourceConclusion,
+    conclude,
+    streaks,
+    streaks_to_json,
+)
 
 SECOND = 1_000_000
 WELL: Mapping[str, Any] = {
@@ -56,10 +62,10 @@ class Sense:
         """What is new, as `raised NAME` or `cleared NAME`."""
         history = History(Conditions(self.raised), streaks(self.kept), 60 * SECOND)
         outlook = conclude(data, self.settings, history, at(seconds))
-        self.kept = {"over": spelled(outlook.over)}
+        self.kept = {"over": streaks_to_json(outlook.over)}
         return [self._take(outlook, place, at(seconds)) for place in range(len(outlook.drafts))]
 
-    def _take(self, outlook: Outlook, place: int, now: Moment) -> str:
+    def _take(self, outlook: ResourceConclusion, place: int, now: Moment) -> str:
         draft = outlook.drafts[place]
         match draft.payload:
             case ConditionRaised(evidence=evidence, state=state, value=value, bound=bound):
@@ -201,4 +207,4 @@ def test_streaks_survive_being_kept_in_a_sample(values: list[float]) -> None:
     sense = Sense()
     for second, value in enumerate(values):
         sense.look(second, memory(value))
-    assert spelled(streaks(sense.kept)) == sense.kept["over"]
+    assert streaks_to_json(streaks(sense.kept)) == sense.kept["over"]

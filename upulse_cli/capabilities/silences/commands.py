@@ -104,13 +104,13 @@ def remove(
 ) -> None:
     """End a silence before its time."""
     from pulse_core.app.append import AppendRequest, append
-    from pulse_core.silences.listing import the_one
+    from pulse_core.silences.listing import find_silence
     from upulse_cli.capabilities.silences.state import listed
     from upulse_cli.output import say_when
     from upulse_cli.wiring.home import found_home, home_context
 
     where = found_home(home)
-    one = the_one(listed(where)["silences"], silence)
+    one = find_silence(listed(where)["silences"], silence)
     answer = append(home_context(where), AppendRequest("silence-removed", one["id"]))
     say(f"{one['match']} is no longer held back by this silence.")
     say_when(answer)

@@ -5,7 +5,7 @@ from typing import Any
 
 from pulse_core.app.state import current_state, settings_for
 from pulse_core.home import HomeLayout
-from pulse_core.silences.listing import listing, unknown_pattern
+from pulse_core.silences.listing import list_silences, unknown_pattern
 from upulse_cli.wiring.home import home_context
 
 
@@ -13,7 +13,7 @@ def listed(home: HomeLayout) -> Mapping[str, Any]:
     """The silences that hold, and those that come again."""
     context = home_context(home)
     state = current_state(context)
-    return listing(state, settings_for(context, state).settings, context.clock.now())
+    return list_silences(state, settings_for(context, state).settings, context.clock.now())
 
 
 def strange(home: HomeLayout, pattern: str) -> str:
