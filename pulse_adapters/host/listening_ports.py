@@ -1,4 +1,4 @@
-"""Whether a TCP port answers, and which processes listen on it."""
+"""Checks whether a TCP port accepts connections, and which processes listen on it."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ class ListeningAddress(NamedTuple):
 
     @property
     def packed(self) -> bytes:
-        """The address as the kernel has it."""
+        """The address in the kernel's binary form."""
         return socket.inet_pton(self.family, self.host)
 
 
@@ -72,7 +72,7 @@ async def _accepts(endpoint: ListeningAddress, patience: float) -> bool:
 
 
 def listening_inodes(wanted: Iterable[ListeningAddress]) -> frozenset[bytes]:
-    """The inodes of the sockets that listen where these addresses lead to, on this machine."""
+    """The inodes of the sockets on this machine that these addresses reach."""
     targets = [(endpoint.port, endpoint.packed) for endpoint in wanted]
     return frozenset(
         inode
@@ -103,7 +103,7 @@ def _parse_address(text: str) -> bytes:
 
 
 def socket_owners(inodes: frozenset[bytes]) -> dict[bytes, list[ProcessId]]:
-    """Which processes hold these sockets, oldest first; those of other users are not seen without root."""
+    """Which processes hold these sockets, oldest first; those of other users are invisible without root."""
     names = {f"socket:[{inode.decode()}]": inode for inode in inodes}
     held: dict[bytes, list[ProcessId]] = {inode: [] for inode in inodes}
     for pid in pids() if inodes else ():

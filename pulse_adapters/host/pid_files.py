@@ -1,4 +1,4 @@
-"""PID files, which lie: the process may be long gone and its number somebody else's."""
+"""Reads PID files. They may be stale: the process may be gone and its pid reused."""
 
 import os
 import time

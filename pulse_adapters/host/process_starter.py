@@ -1,4 +1,4 @@
-"""Bringing a program to life, cut loose from Pulse: own session, default signals, no inherited descriptors."""
+"""Starts programs detached from Pulse: own session, default signals, no inherited descriptors."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ class ProcessStarter:
         """Start a program and return as soon as it is being executed; raises PulseError if it cannot be.
 
         `output` is the descriptor that its stdout and stderr go to; `executable` is run instead of looking
-        argv[0] up. The environment is the inherited one, less what systemd told the daemon alone, and `env`.
+        argv[0] up. The environment is the inherited one, less systemd's variables for the daemon alone, plus `env`.
         """
         whole = {**self._inherited, **env}
         try:
@@ -57,7 +57,7 @@ def _child_identity(pid: int, before: int, after: int) -> ProcessId:
 
 
 def _start_error(program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError) -> str:
-    """What went wrong, in the words of somebody who wants to mend it."""
+    """Why the program could not be started, with what to change."""
     start = f"cannot start {program!r}: "
     if not isinstance(error, OSError):
         return f"{start}{error}"

@@ -1,4 +1,4 @@
-"""Ending a process with everything that came out of it."""
+"""Ends a process with all of its descendants."""
 
 import asyncio
 import os
@@ -15,10 +15,10 @@ _PAUSES = Backoff(0.001, 0.05)
 
 
 async def end_tree(root: ProcessId, marker: str = "") -> tuple[ProcessId, ...]:
-    """SIGKILL a process, its group, session and descendants and whoever carries the marker, until none is left.
+    """SIGKILL a process, its group, session, descendants and carriers of the marker, until none is left.
 
-    Returns those that this user may not signal. What sleeps uninterruptibly with SIGKILL pending counts as
-    ended: it will never run another instruction of its own.
+    Returns those that this user may not signal. A process in uninterruptible sleep with SIGKILL pending counts
+    as ended: it will never run another instruction of its own.
     """
     known: set[ProcessId] = {root}
     beyond: set[ProcessId] = set()
@@ -40,12 +40,12 @@ async def end_tree(root: ProcessId, marker: str = "") -> tuple[ProcessId, ...]:
 
 
 def _uninterruptible(killed: Collection[ProcessId]) -> set[ProcessId]:
-    """Those of the killed that sleep uninterruptibly."""
+    """The killed processes that are in uninterruptible sleep."""
     return {one for one in killed if (seen := entry(one.pid)) and seen.found == one and seen.state == "D"}
 
 
 def _end_group(root: ProcessId, left: Collection[ProcStat]) -> None:
-    """One signal for the whole group: the kernel lets no member fork its way past it."""
+    """Signal the whole group at once: no member can escape by a fork."""
     if any(one.group == root.pid for one in left):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(root.pid, signal.SIGKILL)
