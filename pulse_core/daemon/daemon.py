@@ -66,7 +66,7 @@ class Daemon:
             self.reporter,
             answered,
             self.budget.pace,
-            self.engine_controller.host_supervisor.broke if self.engine_controller else None,
+            self.engine_controller.host_supervisor.report_watcher_fault if self.engine_controller else None,
         )
         stores, last = (p.log, p.vitals, p.checkpoints), lambda: self.ticker.prev
         self.housekeeping = Housekeeping(*stores, p.current_settings, last, self.reporter, self.budget)
@@ -108,7 +108,7 @@ class Daemon:
             p.checkpoints,
             p.view,
             p.current_settings,
-            self._standing,
+            self._last_whole_snapshot,
             self.reporter,
             self.reporter,
             self._register,
@@ -122,9 +122,9 @@ class Daemon:
         self.executors.register(executors)
         self.executor.nudge()
 
-    def _standing(self) -> Snapshot:
+    def _last_whole_snapshot(self) -> Snapshot:
         """The last snapshot that the whole onion has seen; if it saw what is only supposed, what is recorded now."""
-        seen = self.ticker.standing
+        seen = self.ticker.last_whole
         if seen and not seen.state.provisional:
             return seen
         windows, recorded = self.watch.windows, self.parts.view.recorded()
@@ -162,19 +162,19 @@ class Daemon:
         p = self.parts
         self.ticker.resume(await restore_state(p.log, p.vitals, p.checkpoints, p.view, p.current_settings()))
         self.journal.is_standing = p.view().conditions[UNWRITTEN] is not None
-        for ear in (
-            p.view.hear,
-            self.executor.hear,
-            self.processes.hear,
-            self.garbage_collection.hear,
-            self._hear,
+        for listener in (
+            p.view.on_events,
+            self.executor.on_events,
+            self.processes.on_events,
+            self.garbage_collection.on_events,
+            self._on_events,
         ):
-            p.log.listen(ear)
-        for ear in (p.view.add_provisional, self.executor.hear, self.processes.hear):
-            self.journal.listen_to_provisional(ear)
-        self.journal.listen_once(self.ticker.waker.hear)
+            p.log.listen(listener)
+        for listener in (p.view.add_provisional, self.executor.on_events, self.processes.on_events):
+            self.journal.listen_to_provisional(listener)
+        self.journal.listen_once(self.ticker.waker.on_events)
         if self.engine_controller:
-            p.log.listen(self.engine_controller.hear)
+            p.log.listen(self.engine_controller.on_events)
         now = p.clock.now()
         self._since = iso(now.at)
         self.watch.remember(await p.vitals.recent(now.at - WINDOW_US))
@@ -182,7 +182,7 @@ class Daemon:
         await self.journal.append_or_hold(
             *p.news, Draft(DaemonStarted(pid=p.pid, version=p.version)), p.current_settings.loaded()
         )
-        await self.watch.look_at(self.processes)  # no rule is to judge by what the log said long ago
+        await self.watch.collect_once(self.processes)  # no rule is to judge by what the log said long ago
 
     def _sources(self) -> Mapping[str, Awaitable[None]]:
         services = {
@@ -240,7 +240,7 @@ class Daemon:
 
     # Requests
 
-    def _hear(self, events: Sequence[Event]) -> None:
+    def _on_events(self, events: Sequence[Event]) -> None:
         for event in events:
             if event.kind == ReloadRequested.kind:
                 self._requests.put_nowait(event)

@@ -32,7 +32,7 @@ class EffectSubmitter:
 
     async def __call__(self, effects: Sequence[Effect]) -> Collection[str]:
         """The keys of those that are recorded now."""
-        wishes = self.gate.news(
+        wishes = self.gate.unclaimed(
             Draft(effect, subject=effect.key, id=self.new_id(), data=text)
             for effect in effects
             if (text := self._text(effect))
@@ -57,7 +57,7 @@ class EffectSubmitter:
         bold = [
             wish
             for wish in wishes
-            if isinstance(wish.payload, Effect) and self.loop.workers.may_act_unwritten(wish.payload)
+            if isinstance(wish.payload, Effect) and self.loop.workers.may_act_unrecorded(wish.payload)
         ]
         if bold:
             self.journal.hold(*self.loop.claim(bold))

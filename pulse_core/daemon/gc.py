@@ -36,7 +36,7 @@ class GarbageCollection:
         self.clock, self.settings, self.failed = clock, settings, failed
         self._asked: asyncio.Queue[Event] = asyncio.Queue()
 
-    def hear(self, events: Sequence[Event]) -> None:
+    def on_events(self, events: Sequence[Event]) -> None:
         """Take requests; a listener of the log."""
         for event in events:
             if event.kind == GcRequested.kind:

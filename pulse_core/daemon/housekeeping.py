@@ -50,7 +50,7 @@ class Housekeeping:
         while True:
             asked = await self._rest()
             await self.budget.look()
-            if asked or not self.budget.is_forgetful:
+            if asked or not self.budget.skips_vitals:
                 await self.vitals.flush()
             else:
                 self.vitals.forget()

@@ -41,7 +41,7 @@ class Reporter:
         if said and now - said.at < QUIET_SECONDS:
             said.repeats += 1
             return
-        if self._talks_too_much(whose, now):
+        if self._is_flooding(whose, now):
             return
         if len(self._said) >= KEPT:
             self._said.pop(next(iter(self._said)))
@@ -52,7 +52,7 @@ class Reporter:
             said_now = ErrorReported(message=message, repeats=repeats, commit=commit, ended=ended)
             self._queue.put_nowait(Draft(said_now, subject=whose))
 
-    def _talks_too_much(self, whose: str, now: float) -> bool:
+    def _is_flooding(self, whose: str, now: float) -> bool:
         """Whether so many different things of this one were recorded lately that more would be a flood."""
         lately = [
             said for (name, _), said in self._said.items() if name == whose and now - said.at < QUIET_SECONDS

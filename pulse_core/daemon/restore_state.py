@@ -24,7 +24,7 @@ async def restore_state(
         seen = min(ticks[-1].head.seq, log.head.seq)
         state = await advance_state(log, state, max(seen, state.seq))
         prev = await snapshot_of(ticks[-1], vitals, state, settings)
-    view.stand_at(await advance_state(log, state, log.head.seq))
+    view.reset_to(await advance_state(log, state, log.head.seq))
     return prev
 
 

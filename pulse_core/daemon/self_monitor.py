@@ -45,7 +45,7 @@ class SelfMonitor:
         self._seen: Sample | None = None
 
     @property
-    def is_forgetful(self) -> bool:
+    def skips_vitals(self) -> bool:
         """Whether vitals are not kept on disk, but with a tick that acts."""
         return self.shed.level >= NO_VITALS
 
@@ -73,9 +73,9 @@ class SelfMonitor:
         if used is not None:
             level, self.shed = self.shed.level, next_state(self.shed, used, self.settings().self_)
             if self.shed.level != level:
-                await self._say()
+                await self._record_change()
 
-    async def _say(self) -> None:
+    async def _record_change(self) -> None:
         level = self.shed.level
         said = WorkShed(level=level, measures=MEASURES[:level], evidence=self.shed.evidence)
         try:

@@ -24,16 +24,16 @@ class SettingsService(Generic[T]):
         begun()
         loaded = asyncio.Event()
 
-        def hear(events: Sequence[Event]) -> None:
+        def on_events(events: Sequence[Event]) -> None:
             if any(event.kind == SettingsLoaded.kind for event in events):
                 loaded.set()
 
-        handler.log.listen(hear)
+        handler.log.listen(on_events)
         try:
             while True:
                 await self._until_changed(loaded)
         finally:
-            handler.log.unlisten(hear)
+            handler.log.unlisten(on_events)
 
     async def _until_changed(self, loaded: asyncio.Event) -> None:
         current = self.settings()

@@ -57,7 +57,7 @@ class EffectTasks:
         number = effect.attempt if effect.phase is Phase.EXECUTING else effect.attempt + 1
         return Attempt(effect, executor, params, executor.policy(params), number)
 
-    def may_act_unwritten(self, effect: Effect) -> bool:
+    def may_act_unrecorded(self, effect: Effect) -> bool:
         """Whether it may be begun while the log takes nothing: survival only, and only what bears repetition."""
         executor = self.executors.get(effect.action)
         if executor is None or not effect.survival:
@@ -113,7 +113,7 @@ class EffectTasks:
         if outcome is not None:
             await self._settle(effect, outcome)
             return
-        await self._unpaused(effect.id)
+        await self._wait_while_paused(effect.id)
         self._resuming.discard(effect.id)
         if why := objection(
             self.current_state().effects.open.get(effect.id, effect), self.current_state(), self.clock.now()
@@ -123,7 +123,7 @@ class EffectTasks:
         await self._settle(effect, EffectExecuting(attempt=effect.attempt + 1))
         await self._carry_out(self.current_state().effects.open[effect.id])
 
-    async def _unpaused(self, id_: str) -> None:
+    async def _wait_while_paused(self, id_: str) -> None:
         """Wait while Pulse is paused: nothing is begun again meanwhile, but it may be cancelled."""
         while self.current_state().control.paused is not None and not self._cancelled_by(id_):  # noqa: ASYNC110 - rare
             await asyncio.sleep(PAUSED_INTERVAL)

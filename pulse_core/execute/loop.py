@@ -69,7 +69,7 @@ class ExecutorLoop:
         self._message: frozenset[str] = frozenset()
         self._group: asyncio.TaskGroup | None = None
 
-    def hear(self, events: Sequence[Event]) -> None:
+    def on_events(self, events: Sequence[Event]) -> None:
         """Wake for what may be due; a listener of the log."""
         if any(event.kind in NUDGING_KINDS for event in events):
             self._stir.set()
@@ -230,7 +230,7 @@ class ExecutorLoop:
 
     def _begin_unwritten(self, drafts: Sequence[Draft]) -> None:
         open_ = self.current_state().effects.open
-        bold = [draft for draft in drafts if self.workers.may_act_unwritten(open_[draft.subject].wish)]
+        bold = [draft for draft in drafts if self.workers.may_act_unrecorded(open_[draft.subject].wish)]
         if bold:
             self.journal.hold(*bold)
             self.begin([draft.subject for draft in bold])

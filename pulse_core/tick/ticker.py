@@ -78,7 +78,7 @@ class Ticker:
         self.number = prev.tick if prev else 0
 
     @property
-    def standing(self) -> Snapshot | None:
+    def last_whole(self) -> Snapshot | None:
         """The last snapshot that the whole onion has seen; `prev` of its next fold."""
         return self._whole_prev
 

@@ -29,7 +29,7 @@ class Waker:
         self._soon.set()
         self._now.set()
 
-    def hear(self, events: Sequence[Event]) -> None:
+    def on_events(self, events: Sequence[Event]) -> None:
         """Wake as the recorded kinds ask for; a listener of the log. Unknown kinds wake nobody."""
         for event in events:
             kind = KINDS.get(event.kind)

@@ -86,7 +86,7 @@ class ErrorLog:
         now = self.clock.now().mono
         for message in self.reader.take():
             if isinstance(message, LogBatch):
-                self._hear(message, now)
+                self._add_batch(message, now)
             else:
                 self._go_on(message, now)
         if self.settings().log != self._logs:
@@ -106,7 +106,7 @@ class ErrorLog:
 
     # What was heard
 
-    def _hear(self, heard: LogBatch, now: int) -> None:
+    def _add_batch(self, heard: LogBatch, now: int) -> None:
         drafts = [draft for hits in heard.hits for draft in self._drafts(heard, hits)]
         self._unsaid.append(SourceReport(heard.source, heard.place, tuple(drafts)))
         self._places.move(heard.source, heard.place)

@@ -80,13 +80,13 @@ class WatchLoop:
         for sample in samples:
             self._windows[sample.key] = self._windows.get(sample.key, Window()).plus(sample)
 
-    async def look_at(self, watcher: Watcher) -> None:
+    async def collect_once(self, watcher: Watcher) -> None:
         """Look once, now."""
         await self._look(watcher)
 
     async def run(self) -> None:
         """Look for ever; ends by being cancelled."""
-        with self.costs.counting_tasks():
+        with self.costs.count_tasks():
             try:
                 async with asyncio.TaskGroup() as self._group:
                     for watcher in self._own:
@@ -97,9 +97,9 @@ class WatchLoop:
                 self._group = None
 
     def _begin(self, group: asyncio.TaskGroup, watcher: Watcher) -> "asyncio.Task[None]":
-        return group.create_task(self._attend(watcher), name=f"watcher {watcher.name}")
+        return group.create_task(self._run_watcher(watcher), name=f"watcher {watcher.name}")
 
-    async def _attend(self, watcher: Watcher) -> None:
+    async def _run_watcher(self, watcher: Watcher) -> None:
         failures = 0 if await self._look(watcher) else 1
         while True:
             backoff = Backoff(watcher.interval, max(BACKOFF_MAX, watcher.interval))

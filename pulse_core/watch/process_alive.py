@@ -45,7 +45,7 @@ class ProcessAlive:
             return min(usual, STARTING_INTERVAL)
         return min(usual, DOUBT_INTERVAL) if any(self._streaks.values()) else usual
 
-    def hear(self, events: Sequence[Event]) -> None:
+    def on_events(self, events: Sequence[Event]) -> None:
         """Look at once after a restart, or when the death of what was replaced is known; a listener of the log."""
         if any(event.kind in NUDGING_KINDS for event in events):
             histories = self.current_state().processes.of.values()

@@ -71,7 +71,7 @@ class Costs:
             cost.recent.append(WatchTiming(began, now() - began, spent))
 
     @contextmanager
-    def counting_tasks(self) -> Iterator[None]:
+    def count_tasks(self) -> Iterator[None]:
         """Count for a watcher what tasks do that it, or such a task, has begun."""
         loop = asyncio.get_running_loop()
         before = loop.get_task_factory()
