@@ -1,4 +1,4 @@
-"""A service whose work depends on a group of settings: it is done anew when they change."""
+"""A service that restarts its work when a group of settings changes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SettingsService(Generic[T]):
-    """Does the work of a group of settings, for ever; when they change, the old one is cancelled. Nobody waits for it."""
+    """Runs the work of a group of settings for ever; cancels and restarts it when they change. No start waits for it."""
 
     settings: Callable[[], T]
     work: Callable[[T], Awaitable[None]]
