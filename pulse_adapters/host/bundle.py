@@ -29,8 +29,8 @@ def write_bundle(path: Path, parts: Iterable[BundlePart]) -> list[str]:
             except Exception as error:  # noqa: BLE001  a part that fails must not keep the others out
                 missing.append(f"{name}: {type(error).__name__}: {error}")
                 continue
-            add(bundle, name, text.encode("utf-8", "replace"))
-        add(bundle, "missing.txt", "\n".join(missing).encode())
+            add_file(bundle, name, text.encode("utf-8", "replace"))
+        add_file(bundle, "missing.txt", "\n".join(missing).encode())
     unfinished.chmod(0o600)
     with unfinished.open("rb") as whole:
         os.fsync(whole.fileno())
@@ -38,7 +38,7 @@ def write_bundle(path: Path, parts: Iterable[BundlePart]) -> list[str]:
     return missing
 
 
-def add(bundle: tarfile.TarFile, name: str, blob: bytes) -> None:
+def add_file(bundle: tarfile.TarFile, name: str, blob: bytes) -> None:
     """One file of the bundle."""
     info = tarfile.TarInfo(f"pulse/{name}")
     info.size, info.mtime, info.mode = len(blob), int(time.time()), 0o600
@@ -47,14 +47,14 @@ def add(bundle: tarfile.TarFile, name: str, blob: bytes) -> None:
 
 def machine_parts(home: HomeLayout) -> Iterator[BundlePart]:
     """The process table, what the kernel says, and the ends of the logs."""
-    yield "processes.jsonl", lambda: "\n".join(processes())
+    yield "process_table_text.jsonl", lambda: "\n".join(process_table_text())
     for name in SYSTEM:
         yield f"proc/{name}", lambda name=name: Path("/proc", name).read_text()  # type: ignore[misc]
     for path in sorted((*home.outputs.glob("*.log"), home.daemon_log)) if home.outputs.exists() else ():
-        yield f"logs/{path.name}", lambda path=path: tail(path)  # type: ignore[misc]
+        yield f"logs/{path.name}", lambda path=path: file_tail(path)  # type: ignore[misc]
 
 
-def processes() -> Iterator[str]:
+def process_table_text() -> Iterator[str]:
     """The process table; command lines, but nobody's environment."""
     fields = ["pid", "ppid", "username", "status", "create_time", "memory_info", "num_threads", "cmdline"]
     for process in psutil.process_iter(fields):
@@ -63,14 +63,14 @@ def processes() -> Iterator[str]:
         yield json.dumps(told)
 
 
-def tail(path: Path) -> str:
+def file_tail(path: Path) -> str:
     """The end of a file."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - TAIL))
         return file.read().decode("utf-8", "replace")
 
 
-def forget_oldest(directory: Path) -> None:
+def remove_old_bundles(directory: Path) -> None:
     """Keep the newest bundles only, and nothing unfinished."""
     for unfinished in directory.glob(".*.part"):
         unfinished.unlink(missing_ok=True)

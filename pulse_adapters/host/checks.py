@@ -134,7 +134,7 @@ class HostChecks:
 
     def file_system(self) -> Iterator[Finding]:
         """Whether it keeps what it is given, and locks what is locked."""
-        kind = type_of(self.home.path)
+        kind = file_system_type(self.home.path)
         if kind in DISTANT:
             words = f"the home lies on {kind}, which does not lock and map files as SQLite needs it"
             yield Finding("file system", FAIL, words, "move the home to a local disk")
@@ -178,7 +178,7 @@ class HostChecks:
             if mode != PRIVATE:
                 fault = "others may look at settings and secrets, or the daemon can't work there"
                 words = f"{path} has mode {mode:04o}: {fault}"
-                yield Finding("access", FAIL, words, f"chmod 700 {path}", lambda path=path: _closed(path))  # type: ignore[misc]
+                yield Finding("access", FAIL, words, f"chmod 700 {path}", lambda path=path: _is_private(path))  # type: ignore[misc]
             else:
                 yield Finding("access", OK, f"{path} is its owner's alone")
 
@@ -189,29 +189,29 @@ class HostChecks:
         found = [path for pattern in STORES for path in home.glob(pattern)]
         strange = [path for path in found if _owner(path) not in (owner.st_uid, None)]
         if not strange:
-            yield Finding("owner", OK, f"everything belongs to {_called(owner.st_uid)}")
+            yield Finding("owner", OK, f"everything belongs to {_user_name(owner.st_uid)}")
             return
         more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
-        words = f"{strange[0]}{more} does not belong to {_called(owner.st_uid)}, whose home it is"
+        words = f"{strange[0]}{more} does not belong to {_user_name(owner.st_uid)}, whose home it is"
 
         def repair() -> str:
             for path in strange:
                 os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
-            return f"{len(strange)} files belong to {_called(owner.st_uid)} now"
+            return f"{len(strange)} files belong to {_user_name(owner.st_uid)} now"
 
-        yield Finding("owner", FAIL, words, f"as root: chown -R {_called(owner.st_uid)} {home}",
+        yield Finding("owner", FAIL, words, f"as root: chown -R {_user_name(owner.st_uid)} {home}",
                       repair if os.geteuid() == 0 else None)  # fmt: skip
 
 
-def type_of(path: Path) -> str:
+def file_system_type(path: Path) -> str:
     """The type of the file system that holds this path, as /proc tells it."""
     mounts = [line.split()[1:3] for line in Path("/proc/self/mounts").read_text().splitlines()]
     here = path.resolve()
-    found = [(place, kind) for place, kind in mounts if here.is_relative_to(_unescaped(place))]
+    found = [(place, kind) for place, kind in mounts if here.is_relative_to(_unescape(place))]
     return max(found, key=lambda mount: len(mount[0]), default=("/", "unknown"))[1]
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return text.encode().decode("unicode_escape") if "\\" in text else text
 
 
@@ -231,7 +231,7 @@ def kernel_clock_status() -> int | None:
     return None if answer < 0 else int(asked.status)
 
 
-def _closed(path: Path) -> str:
+def _is_private(path: Path) -> str:
     path.chmod(PRIVATE)
     return f"{path} has mode 0700 now"
 
@@ -242,7 +242,7 @@ def _owner(path: Path) -> int | None:
     return None
 
 
-def _called(uid: int) -> str:
+def _user_name(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

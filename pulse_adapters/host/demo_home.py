@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pulse_adapters.host.process_search import marked
+from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.workers.environment import PROCESS_MARK
 
 
@@ -29,7 +29,7 @@ def filled_settings(template: str, home: Path) -> str:
 
 def kill_started(home: Path) -> Sequence[int]:
     """Kill what the home's daemons have started, with what that has started; the pids of those that lived."""
-    left = [one.pid for one in asyncio.run(marked(f"demo@{home}", PROCESS_MARK))]
+    left = [one.pid for one in asyncio.run(find_marked(f"demo@{home}", PROCESS_MARK))]
     for pid in left:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -5,7 +5,7 @@ import os
 import select
 from collections.abc import Mapping, Sequence
 
-from pulse_adapters.host.spawn import CommandTimedOut, Spawner
+from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.proc import is_alive
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
@@ -30,7 +30,7 @@ class Disks:
     async def sample(self, paths: Sequence[str]) -> Mapping[str, Json]:
         """For each path: used fraction, free bytes, used fraction of inodes; or `error`."""
         distant = [path for path in paths if not self._mounts.is_local(path)]
-        found = {path: _near(path) for path in paths if path not in distant}
+        found = {path: _sample_local(path) for path in paths if path not in distant}
         if distant:
             answers = await asyncio.gather(*(self._far(path) for path in distant))
             found.update(zip(distant, answers, strict=True))
@@ -50,22 +50,22 @@ class Disks:
             return {"error": str(error)}
         if outcome.exit != 0:
             return {"error": outcome.output.strip()}
-        return _shares(*(int(word) for word in outcome.output.split()))
+        return _usage(*(int(word) for word in outcome.output.split()))
 
     def close(self) -> None:
         """Close what watches the mount table."""
         self._mounts.close()
 
 
-def _near(path: str) -> Mapping[str, Json]:
+def _sample_local(path: str) -> Mapping[str, Json]:
     try:
         said = os.statvfs(path)
     except OSError as error:
         return {"error": error.strerror}
-    return _shares(said.f_blocks, said.f_bfree, said.f_bavail, said.f_frsize, said.f_files, said.f_ffree)
+    return _usage(said.f_blocks, said.f_bfree, said.f_bavail, said.f_frsize, said.f_files, said.f_ffree)
 
 
-def _shares(
+def _usage(
     blocks: int, free: int, available: int, size: int, inodes: int, inodes_free: int
 ) -> dict[str, Json]:
     """As `df` counts: what is reserved for root is neither used nor free; no inodes where there are none."""

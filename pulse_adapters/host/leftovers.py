@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pulse_adapters.host.disks import Mounts
 from pulse_adapters.host.outputs import ROTATE_AT
-from pulse_adapters.host.rotation import KEPT, cut
+from pulse_adapters.host.rotation import KEPT, truncate_log
 from pulse_core.app.gc import MINIMUM_AGE
 from pulse_core.home import HomeLayout
 from pulse_core.settings import SessionsSettings, Settings
@@ -63,21 +63,23 @@ class HomeLeftovers:
         if home.restoring.is_dir() and not home.restore_plan.exists():
             yield Leftover(home.restoring, 0)  # who takes away holds the home's lock, as who restores would
         for pattern in ("*.unfinished", "logs/*.unfinished", ".*.unfinished"):
-            yield from _older(home.path.glob(pattern), now - MINIMUM_AGE)
-        yield from _older(home.path.glob(f"{home.vitals.name}.unusable*"), now - settings.watch.keep / 1e6)
-        yield from _older(home.outputs.glob("*.log.1"), now - OLD_LOG)
+            yield from _files_before(home.path.glob(pattern), now - MINIMUM_AGE)
+        yield from _files_before(
+            home.path.glob(f"{home.vitals.name}.unusable*"), now - settings.watch.keep / 1e6
+        )
+        yield from _files_before(home.outputs.glob("*.log.1"), now - OLD_LOG)
         for path in home.outputs.glob("*.log"):
             if (size := _size(path)) > ROTATE_AT:
                 yield Leftover(path, size - KEPT, is_log=True)
         if sessions := settings.resources.sessions:
             archive = self.expand(sessions.archive) if sessions.archive else home.path / "archive"
-            yield from _expired(archive, sessions, now)
+            yield from _expired_archives(archive, sessions, now)
 
 
 def _remove(leftover: Leftover) -> int | None:
     """Take it away; the bytes that this gave back, None if it could not be done."""
     if leftover.is_log:
-        return cut(leftover.path) or None
+        return truncate_log(leftover.path) or None
     with suppress(OSError):
         if leftover.path.is_dir() and not leftover.path.is_symlink():
             shutil.rmtree(leftover.path)
@@ -87,7 +89,7 @@ def _remove(leftover: Leftover) -> int | None:
     return None
 
 
-def _older(paths: Iterator[Path], before: float) -> Iterator[Leftover]:
+def _files_before(paths: Iterator[Path], before: float) -> Iterator[Leftover]:
     for path in paths:
         with suppress(OSError):
             found = path.lstat()
@@ -102,12 +104,12 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _expired(directory: Path, sessions: SessionsSettings, now: float) -> Iterator[Leftover]:
+def _expired_archives(directory: Path, sessions: SessionsSettings, now: float) -> Iterator[Leftover]:
     """Archives of sessions that need not be kept any longer; a far directory is left to who archives there."""
     if not _is_near(directory) or not directory.is_dir() or _is_in_use(directory):
         return
     before = now - sessions.retain / 1e6
-    for leftover in _older(iter(sorted(directory.iterdir())), before):
+    for leftover in _files_before(iter(sorted(directory.iterdir())), before):
         made = ARCHIVE.fullmatch(leftover.path.name)
         if made and datetime.strptime(made[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() < before:
             yield leftover

@@ -36,7 +36,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-class Capture:
+class OutputCapture:
     """The first 16 KiB and the last 48 KiB of what came, and how much lay between."""
 
     def __init__(self) -> None:
@@ -65,13 +65,13 @@ class Capture:
         return (self._head + gap + self._tail).decode(errors="replace")
 
 
-class ToMemory:
+class MemoryOutput:
     """A pipe whose other end is captured; whoever still writes after `end` gets a broken pipe."""
 
     def __init__(self) -> None:
         self._source, self.target = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self.target, True)
-        self._capture = Capture()
+        self._capture = OutputCapture()
         self._loop = asyncio.get_running_loop()
 
     def begin(self) -> None:
@@ -102,7 +102,7 @@ class ToMemory:
         return self._capture.text
 
 
-class ToFile:
+class FileOutput:
     """A log file that is appended to; what was added meanwhile is the output."""
 
     def __init__(self, path: Path) -> None:
@@ -116,7 +116,7 @@ class ToFile:
     def end(self) -> str:
         """Close it and read back what was added, cut like a capture."""
         os.close(self.target)
-        capture = Capture()
+        capture = OutputCapture()
         try:
             with self._path.open("rb") as file:
                 file.seek(self._since)
@@ -127,7 +127,7 @@ class ToFile:
         return capture.text
 
 
-def last_words(output: str, characters: int = 1500) -> str:
+def end_of_output(output: str, characters: int = 1500) -> str:
     """The end of an output for an error's sentence."""
     words = output.strip()
     return words if len(words) <= characters else f"…{words[-characters:]}"

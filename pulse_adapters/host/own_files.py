@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulse_adapters.host.rotation import cut
+from pulse_adapters.host.rotation import truncate_log
 from pulse_core.daemon.disk_quota import Cut, ProcessOutput
 from pulse_core.home import HomeLayout
 from pulse_core.model.sizes import format_size
@@ -24,12 +24,12 @@ class HomeFiles:
 
     def sizes(self) -> tuple[int, Sequence[ProcessOutput]]:
         """The bytes of vitals.db with its -wal, and every output."""
-        vitals = sum(taken(Path(f"{self.home.vitals}{part}")) for part in ("", "-wal"))
+        vitals = sum(bytes_on_disk(Path(f"{self.home.vitals}{part}")) for part in ("", "-wal"))
         return vitals, list(outputs_in(self.home.outputs))
 
     def cut(self, cuts: Sequence[Cut]) -> list[str]:
         """Cut the outputs; what was done, in words."""
-        return cut_all(self.home.outputs, cuts)
+        return cut_outputs(self.home.outputs, cuts)
 
     def hold_back(self) -> None:
         """Make the reserve for a full disk anew, once it was given up and there is room for it."""
@@ -48,12 +48,14 @@ def outputs_in(directory: Path) -> Iterator[ProcessOutput]:
         return
     for name in names:
         if name.endswith(".log"):
-            yield ProcessOutput(name, taken(directory / name), taken(directory / f"{name}{OLDER}"))
+            yield ProcessOutput(
+                name, bytes_on_disk(directory / name), bytes_on_disk(directory / f"{name}{OLDER}")
+            )
         elif name.endswith(f".log{OLDER}") and name.removesuffix(OLDER) not in names:
-            yield ProcessOutput(name.removesuffix(OLDER), 0, taken(directory / name))
+            yield ProcessOutput(name.removesuffix(OLDER), 0, bytes_on_disk(directory / name))
 
 
-def taken(path: Path) -> int:
+def bytes_on_disk(path: Path) -> int:
     """Bytes that a plain file takes on the disk, of what it holds; 0 for anything else."""
     try:
         found = path.lstat()
@@ -62,14 +64,14 @@ def taken(path: Path) -> int:
     return min(found.st_size, found.st_blocks * 512) if stat.S_ISREG(found.st_mode) else 0
 
 
-def cut_all(directory: Path, cuts: Sequence[Cut]) -> list[str]:
+def cut_outputs(directory: Path, cuts: Sequence[Cut]) -> list[str]:
     """Cut the outputs; what was done, in words."""
-    return [cut_one(directory / one.name, one.kept) for one in cuts]
+    return [cut_output(directory / one.name, one.kept) for one in cuts]
 
 
-def cut_one(path: Path, kept: int) -> str:
+def cut_output(path: Path, kept: int) -> str:
     """Make the end of an output the older one, which goes first: it takes the room. What was done, in words."""
     older = path.with_name(path.name + OLDER)
-    before = taken(older)
+    before = bytes_on_disk(older)
     older.unlink(missing_ok=True)
-    return f"{path.name} gives back {format_size(before + cut(path, kept))}"
+    return f"{path.name} gives back {format_size(before + truncate_log(path, kept))}"

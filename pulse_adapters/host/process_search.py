@@ -41,11 +41,11 @@ class ProcessSearch:
         """The live processes that match, by the pattern's name, oldest first; none of the sessions `besides`."""
         matching: dict[str, list[ProcessId]] = {name: [] for name in patterns}
         lines, rested = self._lines.all(), time.perf_counter()
-        while some := [(int(pid), raw, text(raw)) for pid, raw in islice(lines, _SLICE)]:
+        while some := [(int(pid), raw, joined_argv(raw)) for pid, raw in islice(lines, _SLICE)]:
             whole = b"\n".join(line for _, _, line in some)
             for name, pattern in patterns.items():
                 for pid, raw, line in some if pattern.may_find(whole) else ():
-                    if pattern.finds(line) and (found := _foreign(pid, raw, besides)):
+                    if pattern.finds(line) and (found := _process_outside_pulse(pid, raw, besides)):
                         matching[name].append(found)
                     if time.perf_counter() - rested > BREATH:
                         await asyncio.sleep(0)
@@ -55,7 +55,7 @@ class ProcessSearch:
 
     def still_matches(self, found: ProcessId, pattern: SearchPattern) -> bool:
         """Whether a live process may still be what the pattern means; while it is executed, it has no line."""
-        line = text(self._lines.of(found.pid))
+        line = joined_argv(self._lines.of(found.pid))
         return not line or pattern.finds(line)
 
     def close(self) -> None:
@@ -63,7 +63,9 @@ class ProcessSearch:
         self._lines.close()
 
 
-async def marked(marker: str, variable: str = EFFECT_MARK, leaders: bool = False) -> tuple[ProcessId, ...]:
+async def find_marked(
+    marker: str, variable: str = EFFECT_MARK, leaders: bool = False
+) -> tuple[ProcessId, ...]:
     """The live processes that carry this marker (by default a `PULSE_EFFECT`), oldest first.
 
     leaders: only those that lead a session, as what Pulse starts does and what that starts does not.
@@ -162,18 +164,18 @@ def _file_of_kernel_threads() -> int | None:
         return None  # a kernel without CONFIG_PROC_CHILDREN
 
 
-def words(raw: bytes) -> list[str]:
+def argv_of(raw: bytes) -> list[str]:
     """The argv in a command line as it was read."""
     return os.fsdecode(raw.removesuffix(b"\0")).split("\0")
 
 
-def text(raw: bytes) -> bytes:
+def joined_argv(raw: bytes) -> bytes:
     """The argv joined by spaces, as far as it is searched."""
     line = raw.removesuffix(b"\0").replace(b"\0", b" ")
     return line if len(line) <= SEARCHED else line.decode("utf-8", "replace")[:SEARCHED].encode()
 
 
-def _foreign(pid: int, raw: bytes, besides: Collection[int]) -> ProcessId | None:
+def _process_outside_pulse(pid: int, raw: bytes, besides: Collection[int]) -> ProcessId | None:
     """A live process that is none of Pulse's, and in none of the sessions `besides`."""
     seen = None if _is_ours(pid, raw) else entry(pid)
     return seen.found if seen and seen.alive and seen.session not in besides else None
@@ -181,11 +183,11 @@ def _foreign(pid: int, raw: bytes, besides: Collection[int]) -> ProcessId | None
 
 def _is_ours(pid: int, raw: bytes) -> bool:
     """Whether it is Pulse, or runs in a session that a helper of Pulse leads, as `journalctl` for its reader of logs."""
-    if pid == os.getpid() or is_pulse(words(raw)):
+    if pid == os.getpid() or is_pulse(argv_of(raw)):
         return True
     seen = entry(pid)
     leader = content(f"/proc/{seen.session}/cmdline") if seen and seen.session != pid else None
-    return leader is not None and is_pulse(words(leader))
+    return leader is not None and is_pulse(argv_of(leader))
 
 
 def is_pulse(argv: list[str]) -> bool:

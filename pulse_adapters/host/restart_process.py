@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pulse_adapters.host.background import left_by, short
 from pulse_adapters.host.boot import boot_id
 from pulse_adapters.host.clock import boot_us
-from pulse_adapters.host.guarded import end_all, guarded, present
-from pulse_adapters.host.outputs import last_words
-from pulse_adapters.host.process_search import marked
-from pulse_adapters.host.spawn import ProcessEnded, Spawner
+from pulse_adapters.host.detached_processes import early_exit, processes_left_by
+from pulse_adapters.host.guarded_processes import end_all, guarded_process, observe_all
+from pulse_adapters.host.outputs import end_of_output
+from pulse_adapters.host.process_search import find_marked
+from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.spawner import ProcessEnded, Spawner
 from pulse_adapters.host.systemctl import Systemctl
-from pulse_adapters.host.table import LinuxProcessTable
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
 from pulse_core.actions.processes import RESTART_PROCESS, RestartParams
@@ -55,29 +55,31 @@ class RestartProcess:
 
     def check(self, params: RestartParams) -> None:
         """Refuse the name of a process that is not in the settings."""
-        guarded(self._settings(), params.process)
+        guarded_process(self._settings(), params.process)
 
     async def execute(self, effect: Effect, params: RestartParams, event: Event) -> Result:
         """Restart it; the result has the new process where Pulse itself has started it."""
-        process = guarded(self._settings(), params.process)
+        process = guarded_process(self._settings(), params.process)
         start = self._start_before(process, params)
         if not start and self._just_seen_dead(params, event):
             return await self._begin(process, (), event)
-        behind = await left_by(start.effect) if start else ()
-        sight = await present(self._table, process, self._known())
+        behind = await processes_left_by(start.effect) if start else ()
+        sight = await observe_all(self._table, process, self._known())
         if process.match and sight.busy:
             raise PulseError(f"nothing was started: {sight.detail}")
         if params.if_dead or params.instead_of:
             if up := _up_by_now(sight):
                 return up
             if start and start.code == 0 and behind:
-                return _already(behind[0])  # it went into the background, and has its grace to come up there
+                return _already_up(
+                    behind[0]
+                )  # it went into the background, and has its grace to come up there
         return await self._begin(process, (*{*sight.found, *self._alive(params), *behind},), event)
 
     def _start_before(self, process: ProcessSettings, params: RestartParams) -> ProcessEnded | None:
         """How the start before this one ended, if it was over at once: what it left would be there twice."""
         start = params.instead_of.found if params.instead_of else self._known().get(params.process)
-        return short(self._spawner, process, start) if start else None
+        return early_exit(self._spawner, process, start) if start else None
 
     def _just_seen_dead(self, params: RestartParams, event: Event) -> bool:
         """Whether the watcher has looked a moment ago, so that looking again would only cost time."""
@@ -117,7 +119,7 @@ class RestartProcess:
             log=self._log(process),
         )  # fmt: skip
         if outcome.exit != 0:
-            words = last_words(outcome.output) or "it said nothing"
+            words = end_of_output(outcome.output) or "it said nothing"
             raise PulseError(f"{process.command[0]!r} ended with {outcome.exit}: {words}")
         return Result({"exit": 0, "took_ms": round(outcome.took * 1000)})
 
@@ -126,16 +128,16 @@ class RestartProcess:
 
     async def verify(self, effect: Effect, params: RestartParams, event: Event) -> Result | None:
         """The process that this effect started, if it lives; for a command or unit, one younger than the wish."""
-        process = guarded(self._settings(), params.process)
+        process = guarded_process(self._settings(), params.process)
         if process.start:
             return await self._begun(event)
-        sight = await present(self._table, process, self._known())
+        sight = await observe_all(self._table, process, self._known())
         younger = (one for one in sight.found if self._is_younger(one, event))
         return next((_result(one) for one in younger), None)
 
     async def _begun(self, event: Event) -> Result | None:
         for pause in (0.05, 0.0):
-            if carriers := await marked(event.id):
+            if carriers := await find_marked(event.id):
                 return _result(carriers[0])
             # A process that is just being executed shows no environment yet.
             await asyncio.sleep(pause)
@@ -150,10 +152,10 @@ def _up_by_now(sight: ProcessObservation) -> Result | None:
     """The result if it is there after all and, where it has a port, answers."""
     if sight.answering is False or not (sight.found or sight.answering):
         return None
-    return _already(sight.found[0]) if sight.found else Result({"already": True})
+    return _already_up(sight.found[0]) if sight.found else Result({"already": True})
 
 
-def _already(found: ProcessId) -> Result:
+def _already_up(found: ProcessId) -> Result:
     return Result({"already": True, **_result(found).data})
 
 

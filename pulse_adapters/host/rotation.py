@@ -11,7 +11,7 @@ KEPT = ROTATE_AT
 _PIECE = 1 << 20
 
 
-def cut(path: Path, kept: int = KEPT) -> int:
+def truncate_log(path: Path, kept: int = KEPT) -> int:
     """Move the last bytes of a log that is larger, 10 MiB, to `.1` and empty it; the bytes that this gave back.
 
     Whoever has it open to append goes on at its beginning. What is written in the moment between copying and
@@ -25,14 +25,14 @@ def cut(path: Path, kept: int = KEPT) -> int:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode) or found.st_size <= kept:
             return 0
-        copied = _copied(file, found.st_size - kept, Path(f"{path}.1"))
+        copied = _copy_from(file, found.st_size - kept, Path(f"{path}.1"))
         os.ftruncate(file, 0)
         return found.st_size - copied
     finally:
         os.close(file)
 
 
-def _copied(file: int, start: int, target: Path) -> int:
+def _copy_from(file: int, start: int, target: Path) -> int:
     """Copy all from `start` on, and what is added meanwhile, into the place of the target; 0 if that can't be done."""
     new = target.with_name(f"{target.name}.unfinished")
     at = start

@@ -4,8 +4,8 @@ import os
 import shutil
 from collections.abc import Callable
 
-from pulse_adapters.host.outputs import last_words
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.outputs import end_of_output
+from pulse_adapters.host.spawner import Spawner
 from pulse_core.actions.commands import RUN_COMMAND, CommandParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
@@ -41,7 +41,7 @@ class RunCommand:
 
     def _allowed(self, name: str) -> str:
         """The real path of an allowed program: what was compared is what will be run."""
-        real = os.path.realpath(_resolved(name))
+        real = os.path.realpath(_resolve(name))
         if real not in self._real_paths():
             raise Refused(
                 f'{name!r} may not be run; to allow it, add "{real}" to `allow` under [executors.run-command]'
@@ -69,8 +69,8 @@ class RunCommand:
             marker=event.id,
         )
         if outcome.exit != 0:
-            words = last_words(outcome.output) or "it said nothing"
-            raise PulseError(f"{params.argv[0]!r} {_ended(outcome.exit)}: {words}")
+            words = end_of_output(outcome.output) or "it said nothing"
+            raise PulseError(f"{params.argv[0]!r} {_describe_exit(outcome.exit)}: {words}")
         return Result({"exit": 0, "output": outcome.output})
 
     async def verify(self, effect: Effect, params: CommandParams, event: Event) -> Result | None:
@@ -78,7 +78,7 @@ class RunCommand:
         return None
 
 
-def _resolved(name: str) -> str:
+def _resolve(name: str) -> str:
     """The path of a program that is named absolutely or found in PATH."""
     if "/" in name and not os.path.isabs(name):
         raise Refused(f"{name!r} is a relative path; give an absolute one, or a name that is in PATH")
@@ -88,5 +88,5 @@ def _resolved(name: str) -> str:
     raise Refused(f"there is no program {name!r}{where}")
 
 
-def _ended(code: int) -> str:
+def _describe_exit(code: int) -> str:
     return f"ended with exit {code}" if code > 0 else f"was ended by signal {-code}"

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from pulse_adapters.host.consumers import Consumers
-from pulse_adapters.host.guarded import end_all, guarded, present
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.guarded_processes import end_all, guarded_process, observe_all
+from pulse_adapters.host.memory_consumers import MemoryConsumers
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.systemctl import Systemctl
 from pulse_adapters.workers.proc import is_alive
 from pulse_core.actions.processes import STOP_PROCESS, Consumer, StopParams
@@ -31,7 +31,7 @@ class StopProcess:
     ) -> None:
         self._settings, self._table, self._known, self._spawner = settings, table, known, spawner
         self._systemctl = Systemctl(spawner)
-        self._consumers = Consumers(settings, known, lambda: spawner.running)
+        self._consumers = MemoryConsumers(settings, known, lambda: spawner.running)
 
     def policy(self, params: StopParams) -> Policy:
         """Stopping what is stopped changes nothing."""
@@ -40,7 +40,7 @@ class StopProcess:
     def check(self, params: StopParams) -> None:
         """Refuse the name of a process, or a pattern, that is not in the settings."""
         if params.consumer is None:
-            guarded(self._settings(), params.process or "")
+            guarded_process(self._settings(), params.process or "")
         elif (pattern := params.consumer.pattern) not in self._settings().resources.stop:
             raise Refused(f"no {pattern!r} in `stop` under [resources] in config.toml; add it to allow this")
 
@@ -48,11 +48,11 @@ class StopProcess:
         """End all that is found of it; the result names who was ended."""
         if params.consumer is not None:
             return await self._stop(params.consumer)
-        process = guarded(self._settings(), params.process or "")
+        process = guarded_process(self._settings(), params.process or "")
         if process.systemd_unit:
             await self._systemctl.stop(process.systemd_unit, user=process.systemd_user, timeout=55.0)
             return Result({"unit": process.systemd_unit})
-        sight = await present(self._table, process, self._known())
+        sight = await observe_all(self._table, process, self._known())
         believed = self._known().get(process.name)
         left = {*sight.found, *({believed} if believed and is_alive(believed) else ())}
         if sight.answering and not left:

@@ -4,8 +4,8 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pulse_adapters.host.outputs import last_words
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.outputs import end_of_output
+from pulse_adapters.host.spawner import Spawner
 from pulse_core.model.errors import PulseError
 
 _ASK = "LoadState,ActiveState,SubState,Result,MainPID"
@@ -70,7 +70,7 @@ class Systemctl:
         argv = ["systemctl", *(["--user"] if user else []), *words]
         outcome = await self._spawner.run(argv, timeout=timeout, env=_bus(user))
         if outcome.exit != 0:
-            raise PulseError(f"{' '.join(argv)!r} failed ({outcome.exit}): {last_words(outcome.output)}")
+            raise PulseError(f"{' '.join(argv)!r} failed ({outcome.exit}): {end_of_output(outcome.output)}")
         return outcome.output
 
 

@@ -12,7 +12,7 @@ _WILD = re.compile(r"[*?\[]")
 PACKED = (".gz", ".xz", ".bz2", ".zst", ".lz4", ".zip", ".Z")
 
 
-class Hit(NamedTuple):
+class FoundFile(NamedTuple):
     """A regular file that a pattern means."""
 
     path: str
@@ -24,25 +24,25 @@ class Hit(NamedTuple):
         return self.status.st_dev, self.status.st_ino
 
 
-class Scan(NamedTuple):
+class PatternScan(NamedTuple):
     """What was found: the files, and the directories in which more may appear, each with the names that matter."""
 
-    files: list[Hit]
+    files: list[FoundFile]
     watched: dict[str, set[str]]
 
 
-def scan(pattern: str) -> Scan:
+def scan(pattern: str) -> PatternScan:
     """Look for a pattern's files now; a directory that is missing is waited for in the nearest one that exists.
 
     Compressed files are meant only by their whole name: rotation makes them, and there are no lines in them.
     """
-    found = Scan([], {})
+    found = PatternScan([], {})
     first, *names = [name for name in pattern.split("/") if name] or [""]
     _descend("/", first, names, found)
     return found
 
 
-def _descend(directory: str, name: str, rest: list[str], found: Scan) -> None:
+def _descend(directory: str, name: str, rest: list[str], found: PatternScan) -> None:
     """Follow one component of the pattern in one directory."""
     paths = [os.path.join(directory, one) for one in _named(directory, name)]
     if not rest:
@@ -60,17 +60,19 @@ def _named(directory: str, name: str) -> list[str]:
     if not _WILD.search(name):
         return [name] if os.path.lexists(os.path.join(directory, name)) else []
     try:
-        return sorted(one for one in os.listdir(directory) if means(name, one) and not one.endswith(PACKED))
+        return sorted(
+            one for one in os.listdir(directory) if name_matches(name, one) and not one.endswith(PACKED)
+        )
     except OSError:
         return []
 
 
-def _regular(path: str) -> Hit | None:
+def _regular(path: str) -> FoundFile | None:
     try:
         status = os.stat(path)
     except OSError:
         return None
-    return Hit(path, status) if stat.S_ISREG(status.st_mode) else None
+    return FoundFile(path, status) if stat.S_ISREG(status.st_mode) else None
 
 
 @lru_cache(maxsize=512)
@@ -78,23 +80,23 @@ def _shape(name: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(name))
 
 
-def means(pattern: str, name: str) -> bool:
+def name_matches(pattern: str, name: str) -> bool:
     """Whether one component of a pattern means this name; as in a shell, a leading dot must be written."""
     if name.startswith(".") and not pattern.startswith("."):
         return False
     return pattern == name or _shape(pattern).match(name) is not None
 
 
-def matches(pattern: str, path: str) -> bool:
+def path_matches(pattern: str, path: str) -> bool:
     """Whether a pattern means this path, be it there or not."""
     ours, theirs = ([one for one in text.split("/") if one] for text in (pattern, path))
-    return len(ours) == len(theirs) and all(means(*pair) for pair in zip(ours, theirs, strict=True))
+    return len(ours) == len(theirs) and all(name_matches(*pair) for pair in zip(ours, theirs, strict=True))
 
 
 _DATED = re.compile(r"(.+?)[-._]\d{4}[\d\-_.T]*(\.[^.\d][^.]*)")
 
 
-def originals(path: str) -> list[str]:
+def unrotated_paths(path: str) -> list[str]:
     """Of which paths this may be a rotated file: `app.log.1`, `app.log-20260131` and `app-20260131.log` of `app.log`."""
     directory, name = os.path.split(path)
     if name.endswith(PACKED):
@@ -105,7 +107,7 @@ def originals(path: str) -> list[str]:
     return [os.path.join(directory, one) for one in names]
 
 
-def inside(directory: str, wanted: Callable[[str], bool]) -> list[Hit]:
+def files_in(directory: str, wanted: Callable[[str], bool]) -> list[FoundFile]:
     """The regular files of a directory whose paths are wanted, the one written longest ago first."""
     try:
         paths = [os.path.join(directory, name) for name in os.listdir(directory)]
@@ -115,12 +117,12 @@ def inside(directory: str, wanted: Callable[[str], bool]) -> list[Hit]:
     return sorted(hits, key=lambda hit: hit.status.st_mtime_ns)
 
 
-def rotated(path: str) -> list[Hit]:
+def rotated_files(path: str) -> list[FoundFile]:
     """The files that look like rotated ones of this path, the oldest first."""
-    return inside(os.path.dirname(path), lambda one: path in originals(one))
+    return files_in(os.path.dirname(path), lambda one: path in unrotated_paths(one))
 
 
-def beside(path: str, identity: tuple[int, int]) -> str | None:
+def path_of_file(path: str, identity: tuple[int, int]) -> str | None:
     """The path in the same directory at which this very file (device, inode) is now; None if it is not there."""
     directory = os.path.dirname(path)
     try:

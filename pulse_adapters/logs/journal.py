@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pulse_adapters.logs.rotated_files import named
+from pulse_adapters.logs.rotated_files import subject_name
 from pulse_core.model.backoff import Backoff, Restarts
 
 FIELDS = "MESSAGE,MESSAGE_ID,N_DROPPED"
@@ -25,7 +25,7 @@ Tell = Callable[[str, str], None]
 
 def source_of(unit: str, user: bool) -> str:
     """A unit as the subject of events."""
-    return named(f"user:{unit}" if user else unit)
+    return subject_name(f"user:{unit}" if user else unit)
 
 
 class JournalUnit:
@@ -90,7 +90,7 @@ class JournalUnit:
         argv, environment = self.argv(), {**os.environ, "LC_ALL": "C.UTF-8", "SYSTEMD_COLORS": "0"}
         self._pid = os.fork()
         if not self._pid:
-            _become(argv, environment, theirs, self._said)
+            _exec_journalctl(argv, environment, theirs, self._said)
         os.close(theirs)
         os.set_blocking(ours, False)
         self.file, self._rest = ours, b""
@@ -144,7 +144,8 @@ class JournalUnit:
         self.close()
         self._restarts.ended(time.monotonic())
         self.tell(
-            self.name, f"journalctl ended ({_ending(code)}) and is begun again{f': {words}' if words else ''}"
+            self.name,
+            f"journalctl ended ({_describe_exit(code)}) and is begun again{f': {words}' if words else ''}",
         )
 
     def close(self) -> None:
@@ -155,7 +156,7 @@ class JournalUnit:
         self.file = None
 
 
-def _become(argv: Sequence[str], environment: Mapping[str, str], out: int, said: int) -> None:
+def _exec_journalctl(argv: Sequence[str], environment: Mapping[str, str], out: int, said: int) -> None:
     """In the child: be journalctl, until the parent ends. Never returns."""
     try:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -180,5 +181,5 @@ def _text(message: object) -> bytes:
     return b""
 
 
-def _ending(code: int) -> str:
+def _describe_exit(code: int) -> str:
     return f"status {code}" if code >= 0 else f"signal {-code}"

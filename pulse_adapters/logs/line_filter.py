@@ -22,28 +22,28 @@ class LinePattern(NamedTuple):
     limit: int
 
 
-def rule_of(spelled: Mapping[str, Any]) -> LinePattern:
+def pattern_from_json(spelled: Mapping[str, Any]) -> LinePattern:
     """A rule from JSON; a pattern that RE2 does not support is left out, as the settings' fault says."""
     patterns = tuple(pattern for text in spelled["match"] if (pattern := search_pattern(text)))
     return LinePattern(
-        _bytes(spelled["keywords"]), patterns, _bytes(spelled["ignore"]), int(spelled["limit"])
+        _encode_words(spelled["keywords"]), patterns, _encode_words(spelled["ignore"]), int(spelled["limit"])
     )
 
 
-def _bytes(texts: list[str]) -> tuple[bytes, ...]:
+def _encode_words(texts: list[str]) -> tuple[bytes, ...]:
     """As they stand in a file; one with a line break in it stands in no line."""
     return tuple(text.encode() for text in texts if "\n" not in text)
 
 
-def sift(rule: LinePattern, block: bytes) -> list[bytes]:
+def matching_lines(rule: LinePattern, block: bytes) -> list[bytes]:
     """The lines of a block (whole lines, each with its newline) that the rule looks for, in their order."""
-    lines = _searched(rule, block) if rule.patterns else _spotted(rule.words, block)
+    lines = _lines_matching(rule, block) if rule.patterns else _lines_with_words(rule.words, block)
     if not rule.ignored:
         return list(lines)
     return [line for line in lines if not any(text in line for text in rule.ignored)]
 
 
-def _spotted(words: tuple[bytes, ...], block: bytes) -> Iterator[bytes]:
+def _lines_with_words(words: tuple[bytes, ...], block: bytes) -> Iterator[bytes]:
     """Lines with one of the words: what has none is passed over at the speed of `bytes.find`."""
     find = block.find
     ahead = {word: place for word in words if (place := find(word)) >= 0}
@@ -57,7 +57,7 @@ def _spotted(words: tuple[bytes, ...], block: bytes) -> Iterator[bytes]:
                 del ahead[word]
 
 
-def _searched(rule: LinePattern, block: bytes) -> Iterator[bytes]:
+def _lines_matching(rule: LinePattern, block: bytes) -> Iterator[bytes]:
     """Lines with one of the words, or in which a pattern is found: each line is searched by itself."""
     for line in block.split(b"\n")[:-1]:
         if any(word in line for word in rule.words):
@@ -68,7 +68,7 @@ def _searched(rule: LinePattern, block: bytes) -> Iterator[bytes]:
                 yield line
 
 
-def told(line: bytes) -> str:
+def printable_line(line: bytes) -> str:
     """A line as text for people: what is no UTF-8, or would do something to a terminal, is replaced; cut at 2,000."""
     text = _CONTROL.sub("?", line[: TOLD * 4].decode("utf-8", "replace").rstrip("\r"))
     return text if len(text) <= TOLD else f"{text[: TOLD - 3]}..."

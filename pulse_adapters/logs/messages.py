@@ -13,7 +13,7 @@ from pulse_core.ports import LogBatch, Place, ReadProgress
 from pulse_core.settings import LogSettings
 
 
-class Complaint(NamedTuple):
+class LogReaderProblem(NamedTuple):
     """Something a person should know, and whose it is."""
 
     whose: str
@@ -21,10 +21,10 @@ class Complaint(NamedTuple):
 
 
 class _Error(NamedTuple):
-    error: Complaint
+    error: LogReaderProblem
 
 
-def message_of(said: Message) -> LogBatch | ReadProgress | Complaint:
+def parse_message(said: Message) -> LogBatch | ReadProgress | LogReaderProblem:
     """What a message says. Raises WorkerFault."""
     if "hits" in said:
         return decode(LogBatch, said)
@@ -33,7 +33,7 @@ def message_of(said: Message) -> LogBatch | ReadProgress | Complaint:
     return decode(ReadProgress, said)
 
 
-def task(
+def reader_task(
     logs: Sequence[LogSettings],
     places: Mapping[str, Place],
     known: Collection[str],

@@ -13,11 +13,11 @@ PRINT = 1_024
 """Bytes at the beginning, and before the place reached, by which a file is recognised: inodes are used again."""
 
 
-class Rewritten(Exception):
+class FileRewritten(Exception):
     """What was read of the file is not in it any more: it was truncated, or written anew."""
 
 
-class Mark(NamedTuple):
+class FileMark(NamedTuple):
     """A place in a file that can be found again: which file, the offset, checksums of its beginning and before the offset.
 
     cut: the offset is within a line that is too long.
@@ -40,15 +40,15 @@ class Mark(NamedTuple):
         return self._asdict() if self.cut else {k: v for k, v in self._asdict().items() if k != "cut"}
 
 
-def mark_of(spelled: Mapping[str, Any]) -> Mark:
+def mark_from_json(spelled: Mapping[str, Any]) -> FileMark:
     """A mark from JSON; raises TypeError for what is none."""
     values: dict[str, Any] = {**spelled, "cut": bool(spelled.get("cut"))}
     if not all(isinstance(value, int) for value in values.values()):
         raise TypeError(f"a mark holds numbers, not {spelled}")
-    return Mark(**values)
+    return FileMark(**values)
 
 
-class Followed:
+class FollowedFile:
     """An open file. watch: its inotify watch, None while it is polled.
 
     copy: it is read only as far as it goes now, as what a truncation has left elsewhere; active: when something was
@@ -71,7 +71,7 @@ class Followed:
         self.cut = last < 0 < before
         self._stand_at(size if self.cut else before + last + 1)
 
-    def resume(self, mark: Mark) -> bool:
+    def resume(self, mark: FileMark) -> bool:
         """Begin where the mark says, if this is the file that it was made of."""
         fits = fits_mark(self.file, mark)
         if fits:
@@ -89,16 +89,16 @@ class Followed:
         self.head = os.pread(self.file, min(PRINT, offset), 0)
         self.tail = os.pread(self.file, min(PRINT, offset), offset - min(PRINT, offset))
 
-    def mark(self) -> Mark:
+    def mark(self) -> FileMark:
         """The place reached."""
-        return Mark(*self.identity, self.offset, crc32(self.head), crc32(self.tail), self.cut)
+        return FileMark(*self.identity, self.offset, crc32(self.head), crc32(self.tail), self.cut)
 
     def read(self) -> bytes:
         """The next whole lines, each with its newline; nothing if there is none yet. Raises Rewritten."""
         while True:
             raw = os.pread(self.file, len(self.tail) + CHUNK, self.offset - len(self.tail))
             if not raw.startswith(self.tail) or os.pread(self.file, len(self.head), 0) != self.head:
-                raise Rewritten
+                raise FileRewritten
             begin = self._skipped(raw) if self.cut else len(self.tail)
             end = raw.rfind(b"\n", begin) + 1
             if end:
@@ -147,7 +147,7 @@ class Followed:
         os.close(self.file)
 
 
-def opened(path: str) -> Followed | None:
+def open_regular_file(path: str) -> FollowedFile | None:
     """The regular file at this path, to be read from its beginning; None if there is none that may be read."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -155,12 +155,12 @@ def opened(path: str) -> Followed | None:
         return None
     status = os.fstat(file)
     if stat.S_ISREG(status.st_mode):
-        return Followed(file, (status.st_dev, status.st_ino))
+        return FollowedFile(file, (status.st_dev, status.st_ino))
     os.close(file)
     return None
 
 
-def fits_mark(file: int, mark: Mark) -> bool:
+def fits_mark(file: int, mark: FileMark) -> bool:
     """Whether an open file begins, and goes on before the mark's offset, as the one that the mark was made of."""
     length = min(PRINT, mark.offset)
     if os.fstat(file).st_size < mark.offset:
@@ -169,7 +169,7 @@ def fits_mark(file: int, mark: Mark) -> bool:
     return crc32(head) == mark.head and crc32(tail) == mark.tail
 
 
-def repeats(file: int, origin: Followed) -> bool:
+def is_copy_of(file: int, origin: FollowedFile) -> bool:
     """Whether what stands in an open file so far stands, or stood when it was read, at the same place in the other one.
 
     So it is with a copy, from its first byte on, which is made to empty the original.

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from pulse_adapters.logs.line_filter import LinePattern, sift, told
+from pulse_adapters.logs.line_filter import LinePattern, matching_lines, printable_line
 
 MINUTE = 60.0
 GAP = 0.02
@@ -43,7 +43,7 @@ class OutboxSource(Protocol):
     def place(self) -> dict[str, Any]: ...
 
 
-class Pending:
+class PendingLines:
     """What one source has said and nobody has heard yet: for each rule the lines to be told, and how many there were."""
 
     def __init__(self, source: OutboxSource) -> None:
@@ -64,7 +64,7 @@ class Outbox:
         self.rules, self.send = tuple(rules), send
         self.moved: dict[str, OutboxSource] = {}
         """Sources that went on since their place was last sent."""
-        self._pending: dict[str, Pending] = {}
+        self._pending: dict[str, PendingLines] = {}
         self._meters: dict[tuple[str, int], RateLimit] = {}
         self._sent = 0.0
         self._counted: dict[str, float] = {}
@@ -73,15 +73,15 @@ class Outbox:
         """Take the next lines of a source."""
         self.moved[source.name] = source
         for number in source.rules:
-            if lines := sift(self.rules[number], block):
+            if lines := matching_lines(self.rules[number], block):
                 self._keep(source, number, lines, now)
 
     def _keep(self, source: OutboxSource, number: int, lines: Sequence[bytes], now: float) -> None:
         meter = self._meters.setdefault((source.name, number), RateLimit(self.rules[number].limit))
-        pending = self._pending.setdefault(source.name, Pending(source))
+        pending = self._pending.setdefault(source.name, PendingLines(source))
         pending.counts[number] = pending.counts.get(number, 0) + len(lines)
         if granted := meter.take(len(lines), now):
-            pending.lines.setdefault(number, []).extend(map(told, lines[:granted]))
+            pending.lines.setdefault(number, []).extend(map(printable_line, lines[:granted]))
 
     def flush(self, now: float) -> float | None:
         """Send what is due; the seconds until the next is, None if nothing waits."""
@@ -98,7 +98,7 @@ class Outbox:
             self.moved.pop(name, None)
         return min(waits, default=None)
 
-    def _wait(self, pending: Pending, now: float) -> float:
+    def _wait(self, pending: PendingLines, now: float) -> float:
         if pending.lines:
             return self._sent + GAP - now
         return self._counted.get(pending.source.name, now - COUNTED_EVERY) + COUNTED_EVERY - now

@@ -8,7 +8,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from pulse_adapters.logs.messages import Complaint, message_of, task
+from pulse_adapters.logs.messages import LogReaderProblem, parse_message, reader_task
 from pulse_adapters.workers.environment import ROOT, passed_on
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.messages import Limits
@@ -109,7 +109,7 @@ class FollowedLogs:
         except OSError as error:
             self._again(f"cannot be started: {error.strerror}")
             return
-        child.send(task(self._logs, self._places, self._known, paths, self._journalctl))
+        child.send(reader_task(self._logs, self._places, self._known, paths, self._journalctl))
         self._expect_word()
 
     def _gone(self, child: Worker) -> None:
@@ -123,7 +123,7 @@ class FollowedLogs:
             self._again(f"{how} and is begun again{f': {words}' if words else ''}")
 
     def _hear(self, message: Message) -> None:
-        self._take_in(message_of(message))
+        self._take_in(parse_message(message))
         self._expect_word()
         if self._heard:
             self._news()
@@ -131,9 +131,9 @@ class FollowedLogs:
             self._waiting = True
             self._child.pause()
 
-    def _take_in(self, message: LogBatch | ReadProgress | Complaint) -> None:
+    def _take_in(self, message: LogBatch | ReadProgress | LogReaderProblem) -> None:
         match message:
-            case Complaint(whose, words):
+            case LogReaderProblem(whose, words):
                 self._failed(f"log:{whose}", words)
                 return
             case LogBatch(source, place):

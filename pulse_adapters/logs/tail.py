@@ -13,9 +13,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pulse_adapters.logs.files import Files
+from pulse_adapters.logs.followed_files import FollowedFiles
 from pulse_adapters.logs.journal import JournalUnit, Tell
-from pulse_adapters.logs.line_filter import rule_of
+from pulse_adapters.logs.line_filter import pattern_from_json
 from pulse_adapters.logs.open_file import CHUNK
 from pulse_adapters.logs.outbox import Outbox
 from pulse_adapters.workers import child_side
@@ -39,10 +39,10 @@ class TailReader:
 
     def __init__(self, task: Mapping[str, Any]) -> None:
         logs, places = task["logs"], task["places"]
-        self.outbox = Outbox([rule_of(log) for log in logs], child_side.send)
+        self.outbox = Outbox([pattern_from_json(log) for log in logs], child_side.send)
         self._said: set[tuple[str, str]] = set()
         patterns = {number: log["path"] for number, log in enumerate(logs) if log["path"]}
-        self.files = Files(patterns, task["patterns"], places, self.tell)
+        self.files = FollowedFiles(patterns, task["patterns"], places, self.tell)
         self.units = units_of(logs, places, self.tell, task["journalctl"])
         self._poll = select.poll()
         if self.files.watches.fileno is not None:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from pulse_adapters.logs.file_discovery import Hit, inside, originals
+from pulse_adapters.logs.file_discovery import FoundFile, files_in, unrotated_paths
 from pulse_adapters.logs.rotated_files import Identity, RotatedFiles
 
 COARSE = 20_000_000
 """Nanoseconds by which the times of files may be behind the clock."""
 
 
-class DirectoryLook(NamedTuple):
+class DirectoryState(NamedTuple):
     """A look into a directory: when (UTC nanoseconds), when it was last changed, and which strangers were in it."""
 
     at: int
@@ -26,7 +26,7 @@ class UnfollowedFiles:
 
     def __init__(self, doubt: Callable[[str], None]) -> None:
         self.doubt = doubt
-        self._looks: dict[str, DirectoryLook] = {}
+        self._looks: dict[str, DirectoryState] = {}
 
     def meet(
         self, trails: Iterable[RotatedFiles], known: Collection[Identity], fresh: Collection[str]
@@ -40,30 +40,32 @@ class UnfollowedFiles:
         for path, trail in paths.items():
             homes.setdefault(os.path.dirname(path), []).append(trail)
         for home, inhabitants in homes.items():
-            now, before, changed = time.time_ns(), self._looks.get(home), _changed(home)
+            now, before, changed = time.time_ns(), self._looks.get(home), _change_time(home)
             if before is None or before.changed != changed or before.at - changed < COARSE:
-                hits = [hit for hit in inside(home, partial(is_strange, paths)) if hit.identity not in known]
-                if doubtful := [hit for hit in hits if not _placed(hit, paths, before, fresh)]:
+                hits = [
+                    hit for hit in files_in(home, partial(is_unfollowed, paths)) if hit.identity not in known
+                ]
+                if doubtful := [hit for hit in hits if not _follow_in_trails(hit, paths, before, fresh)]:
                     for hit in doubtful:
                         self.doubt(hit.path)
                     continue
-                self._looks[home] = DirectoryLook(now, changed, frozenset(hit.identity for hit in hits))
+                self._looks[home] = DirectoryState(now, changed, frozenset(hit.identity for hit in hits))
             for trail in inhabitants:
                 trail.looked = now - COARSE
         self._looks = {home: look for home, look in self._looks.items() if home in homes}
 
 
-def is_strange(paths: Mapping[str, RotatedFiles], path: str) -> bool:
+def is_unfollowed(paths: Mapping[str, RotatedFiles], path: str) -> bool:
     """Whether this looks like a rotated file of one of these paths, and is not followed by its own name."""
-    return path not in paths and any(one in paths for one in originals(path))
+    return path not in paths and any(one in paths for one in unrotated_paths(path))
 
 
-def _placed(
-    hit: Hit, paths: Mapping[str, RotatedFiles], before: DirectoryLook | None, fresh: Collection[str]
+def _follow_in_trails(
+    hit: FoundFile, paths: Mapping[str, RotatedFiles], before: DirectoryState | None, fresh: Collection[str]
 ) -> bool:
     """Have the trails to which the file may belong follow it, if it is new; False if that can't be told yet."""
     told = True
-    for trail in (paths[one] for one in originals(hit.path) if one in paths):
+    for trail in (paths[one] for one in unrotated_paths(hit.path) if one in paths):
         if trail.name in fresh:
             trail.add_history(hit)
         elif _is_new(hit, trail, before):
@@ -71,7 +73,7 @@ def _placed(
     return told
 
 
-def _is_new(hit: Hit, trail: RotatedFiles, before: DirectoryLook | None) -> bool:
+def _is_new(hit: FoundFile, trail: RotatedFiles, before: DirectoryState | None) -> bool:
     """Whether it came, or was written, since the last look, of this reader or of the one before it."""
     written = hit.status.st_mtime_ns
     if before is None:
@@ -79,7 +81,7 @@ def _is_new(hit: Hit, trail: RotatedFiles, before: DirectoryLook | None) -> bool
     return hit.identity not in before.identities or written >= before.at - COARSE
 
 
-def _changed(directory: str) -> int:
+def _change_time(directory: str) -> int:
     try:
         return os.stat(directory).st_mtime_ns
     except OSError:

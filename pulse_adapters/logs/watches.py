@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterable
 
 from pulse_adapters.logs import inotify
-from pulse_adapters.logs.file_discovery import Scan, means
+from pulse_adapters.logs.file_discovery import PatternScan, name_matches
 from pulse_adapters.logs.inotify import Exhausted, Inotify
-from pulse_adapters.logs.open_file import Followed
+from pulse_adapters.logs.open_file import FollowedFile
 from pulse_adapters.logs.rotated_files import RotatedFiles
 
 Tell = Callable[[str, str], None]
 _GONE = inotify.DELETE_SELF | inotify.MOVE_SELF | inotify.IGNORED
 
 
-class Watches:
+class LogWatches:
     """Watches, as far as the kernel grants them; what it refuses is asked for again at each scan.
 
     polled: whether since the last `begin` something could not be watched. tell: called with (whose, message).
@@ -51,7 +51,7 @@ class Watches:
         self.polled = self.polled or watch is None
         return watch
 
-    def follow(self, followed: Followed, trail: RotatedFiles) -> None:
+    def follow(self, followed: FollowedFile, trail: RotatedFiles) -> None:
         """Be told what happens to an open file."""
         if followed.watch is None:
             followed.watch = self._watch(f"/proc/self/fd/{followed.file}", inotify.OF_FILE)
@@ -63,7 +63,7 @@ class Watches:
         if (watch := self._watch(path, inotify.MODIFY)) is not None:
             self._doubtful.add(watch)
 
-    def directories(self, scans: Iterable[Scan]) -> bool:
+    def directories(self, scans: Iterable[PatternScan]) -> bool:
         """Be told of new files where these scans looked; whether one of the directories was not watched before."""
         wanted: dict[str, set[str]] = {}
         for one in scans:
@@ -81,7 +81,7 @@ class Watches:
                 self._remove(watch)
         return not kept <= set(before.values())
 
-    def forget(self, followed: Followed) -> None:
+    def forget(self, followed: FollowedFile) -> None:
         """It is not followed any more."""
         if followed.watch is not None:
             self._remove(followed.watch)
@@ -109,6 +109,6 @@ class Watches:
                 due = True
             elif watch in self._directories:
                 directory, names = self._directories[watch]
-                meant = any(means(one, name) for one in names)
+                meant = any(name_matches(one, name) for one in names)
                 due = due or meant or bool(mask & _GONE) or concerns(directory, name)
         return due

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from pulse_adapters.host.boot import require_linux
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.host.consumers import Consumers
 from pulse_adapters.host.disks import Disks
+from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.pressure import PsiTriggers, pressure
-from pulse_adapters.host.spawn import Spawner
-from pulse_adapters.host.usage import CpuMeter, SelfMeter, load, memory
+from pulse_adapters.host.resource_meters import CpuMeter, SelfMeter, load, memory
+from pulse_adapters.host.spawner import Spawner
 from pulse_core.model.condition_names import OF_MEMORY, SYSTEM_RESOURCE
 from pulse_core.model.json_types import Json
 from pulse_core.model.vitals import WINDOW_US, Reading, Window
@@ -23,8 +23,8 @@ UNSEEN = 3
 """Intervals without a sample after which what was over its bound before counts as over anew; or a minute, if longer."""
 
 
-class Before(NamedTuple):
-    """What is known already: the log's state, and this sense's last minute, an earlier daemon's samples with it."""
+class SystemHistory(NamedTuple):
+    """What is known at the start: the log's state, and the samples of the last minute, an earlier daemon's included."""
 
     current_state: CurrentState
     window: Callable[[], Window]
@@ -45,8 +45,8 @@ class SystemResource:
         settings: Callable[[], Settings],
         lateness: Callable[[], float],
         spawner: Spawner,
-        consumers: Consumers,
-        before: Before,
+        consumers: MemoryConsumers,
+        before: SystemHistory,
     ) -> None:
         require_linux()
         self._settings = settings

@@ -12,7 +12,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
 
 
-class Launcher:
+class ProcessStarter:
     """Starts programs with this process's environment as it was when the launcher was made."""
 
     def __init__(self) -> None:
@@ -38,15 +38,15 @@ class Launcher:
             before = _ticks_now()
             pid = spawn(program, argv, whole, {1: output, 2: output}, cwd=cwd)
         except (OSError, ValueError) as error:
-            raise PulseError(_sentence(argv[0], cwd, whole, error)) from error
-        return _born(pid, before, _ticks_now())
+            raise PulseError(_start_error(argv[0], cwd, whole, error)) from error
+        return _child_identity(pid, before, _ticks_now())
 
 
 def _ticks_now() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND // 1_000_000_000
 
 
-def _born(pid: int, before: int, after: int) -> ProcessId:
+def _child_identity(pid: int, before: int, after: int) -> ProcessId:
     """The new child's identity. Reading its start time would wait until it is executed, half a millisecond;
     so it is read only if a clock tick went by in between.
     """
@@ -56,7 +56,7 @@ def _born(pid: int, before: int, after: int) -> ProcessId:
     return ProcessId(pid, born.started if born else after)
 
 
-def _sentence(program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError) -> str:
+def _start_error(program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError) -> str:
     """What went wrong, in the words of somebody who wants to mend it."""
     start = f"cannot start {program!r}: "
     if not isinstance(error, OSError):

@@ -5,11 +5,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pulse_adapters.logs.file_discovery import Hit, Scan, matches, originals, scan
-from pulse_adapters.logs.open_file import Followed, opened, repeats
-from pulse_adapters.logs.rotated_files import Identity, RotatedFiles, named
+from pulse_adapters.logs.file_discovery import FoundFile, PatternScan, path_matches, scan, unrotated_paths
+from pulse_adapters.logs.open_file import FollowedFile, is_copy_of, open_regular_file
+from pulse_adapters.logs.rotated_files import Identity, RotatedFiles, subject_name
 from pulse_adapters.logs.unfollowed_files import UnfollowedFiles
-from pulse_adapters.logs.watches import Tell, Watches
+from pulse_adapters.logs.watches import LogWatches, Tell
 
 MOST = 1_000
 """Files that are followed at the same time."""
@@ -17,7 +17,7 @@ REMEMBERED, MOST_EMPTY = 3_600.0, 100
 """Seconds for which a path is remembered that has no file any more, and how many of them are."""
 
 
-class Files:
+class FollowedFiles:
     """Follows the files of these patterns, each with the number of its rule. known: those followed before this began.
 
     dirty: trails that may have something to be read; in_doubt: whether a file is there of which it can't be told yet
@@ -31,11 +31,11 @@ class Files:
         self.trails: dict[str, RotatedFiles] = {}
         self.dirty: dict[str, RotatedFiles] = {}
         self.in_doubt = False
-        self.watches = Watches(tell)
+        self.watches = LogWatches(tell)
         self._strangers = UnfollowedFiles(self._doubt)
         self._known_patterns = set(known)
         self._totals: dict[str, int] = {}
-        self._since = max((looked(place) for place in places.values()), default=time.time_ns())
+        self._since = max((last_looked_at(place) for place in places.values()), default=time.time_ns())
         self._visible: set[Identity] = set()
         self._followed: set[Identity] = set()
         for name, place in places.items():
@@ -50,10 +50,10 @@ class Files:
         return self.watches.polled
 
     def _rules(self, path: str) -> Sequence[int]:
-        return [number for number, pattern in self.patterns.items() if matches(pattern, path)]
+        return [number for number, pattern in self.patterns.items() if path_matches(pattern, path)]
 
     def _trail(self, path: str) -> RotatedFiles:
-        trail = self.trails.get(named(path))
+        trail = self.trails.get(subject_name(path))
         if trail is None:
             trail = RotatedFiles(path, self._rules(path), self.watches.forget)
             trail.total = max(trail.total, self._totals.pop(trail.name, 0) + 1)
@@ -81,17 +81,17 @@ class Files:
         self._drop_empty()
         self.look()
 
-    def _found(self) -> dict[str, Scan]:
+    def _found(self) -> dict[str, PatternScan]:
         return {pattern: scan(pattern) for pattern in dict.fromkeys(self.patterns.values())}
 
-    def _met(self, hit: Hit, pattern: str) -> str:
+    def _met(self, hit: FoundFile, pattern: str) -> str:
         """Follow a file, if nobody does yet; the name of its trail if it begins at its end."""
         if hit.identity in self._followed:
             return ""
         if len(self._followed) >= MOST:
             self.tell(pattern, f"more than {MOST} files match; the others are not followed")
             return ""
-        followed = opened(hit.path)
+        followed = open_regular_file(hit.path)
         if followed is None:
             if os.path.exists(hit.path) and not os.access(hit.path, os.R_OK):
                 self.tell(hit.path, "it may not be read by the user Pulse runs as; give that user the right")
@@ -102,7 +102,7 @@ class Files:
             return ""
         return self._begun(followed, self._trail(hit.path), pattern not in self._known_patterns)
 
-    def _begun(self, followed: Followed, trail: RotatedFiles, fresh: bool) -> str:
+    def _begun(self, followed: FollowedFile, trail: RotatedFiles, fresh: bool) -> str:
         """Follow it from its place, from its beginning, or, if what is there is history, from its end."""
         history = not self._remembered(followed) and fresh and not trail.known
         if history:
@@ -111,7 +111,7 @@ class Files:
         self._followed.add(followed.identity)
         return trail.name if history else ""
 
-    def _remembered(self, followed: Followed) -> bool:
+    def _remembered(self, followed: FollowedFile) -> bool:
         """Whether it was followed before, under whatever name; then it is gone on with, and under one name only."""
         for trail in self.trails.values():
             for mark in trail.past:
@@ -120,10 +120,10 @@ class Files:
                     return True
         return False
 
-    def _may_be_copy(self, path: str, followed: Followed) -> bool:
+    def _may_be_copy(self, path: str, followed: FollowedFile) -> bool:
         """Whether it says nothing so far but what a followed file says: then it may be copied to be truncated."""
-        origins = [trail for one in originals(path) if (trail := self.trails.get(named(one)))]
-        return any(repeats(followed.file, origin) for trail in origins for origin in trail.files)
+        origins = [trail for one in unrotated_paths(path) if (trail := self.trails.get(subject_name(one)))]
+        return any(is_copy_of(followed.file, origin) for trail in origins for origin in trail.files)
 
     def _doubt(self, path: str) -> None:
         self.in_doubt = True
@@ -150,7 +150,7 @@ class Files:
         return self.watches.hear(self.dirty, self._concerns)
 
     def _concerns(self, directory: str, name: str) -> bool:
-        return any(named(one) in self.trails for one in originals(os.path.join(directory, name)))
+        return any(subject_name(one) in self.trails for one in unrotated_paths(os.path.join(directory, name)))
 
     def look(self) -> None:
         """The safety net: see without being told what has something to be read, and have watched what is not."""
@@ -173,7 +173,7 @@ class Files:
         return sum(followed.unread() for trail in self.trails.values() for followed in trail.files)
 
 
-def looked(place: Mapping[str, Any]) -> int:
+def last_looked_at(place: Mapping[str, Any]) -> int:
     """When somebody last looked for rotated files, as a place says."""
-    when = place.get("looked", 0)
+    when = place.get("last_looked_at", 0)
     return when if isinstance(when, int) else 0

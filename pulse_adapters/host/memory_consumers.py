@@ -11,13 +11,13 @@ from pulse_core.model.pattern import search_pattern
 from pulse_core.ports import ProcessId
 from pulse_core.settings import ProcessSettings, Settings
 
-MOST = 10
+MAX_LISTED = 10
 """How many are told, the largest first."""
 
 _GUARDED = "guarded:"
 
 
-class MemoryHeld(NamedTuple):
+class MemoryUse(NamedTuple):
     """The bytes that a process holds in memory and in swap, and whose it is."""
 
     rss: int
@@ -25,7 +25,7 @@ class MemoryHeld(NamedTuple):
     uid: int
 
 
-class Consumers:
+class MemoryConsumers:
     """Looks for them; between two looks it holds on to open files, until it is told to rest.
 
     known: the live processes that are the guarded ones, by name; running: sessions of what runs for Pulse.
@@ -44,10 +44,10 @@ class Consumers:
         """Those that hold most: pid, started, rss and swap (bytes), name, and the pattern that they match."""
         told = []
         for found, pattern in (await self._allowed()).items():
-            held = held_by(found.pid)
+            held = memory_of(found.pid)
             if held and os.geteuid() in (0, held.uid):
-                told.append(_told(found, held, pattern))
-        return sorted(told, key=lambda one: (-one["rss"] - one["swap"], one["pid"]))[:MOST]
+                told.append(_as_json(found, held, pattern))
+        return sorted(told, key=lambda one: (-one["rss"] - one["swap"], one["pid"]))[:MAX_LISTED]
 
     async def is_one(self, found: ProcessId, pattern: str) -> bool:
         """Whether this very process may still be stopped, by this pattern."""
@@ -74,7 +74,7 @@ class Consumers:
             return {}
         hits = await self._search.find(wanted | known, self._running())
         guarded = self._guarded(settings.process, [hits[name] for name in known])
-        spared = untouchable(guarded, living())
+        spared = protected_pids(guarded, living())
         return {
             found: pattern
             for pattern in reversed(wanted)
@@ -97,7 +97,7 @@ class Consumers:
             self._search = None
 
 
-def untouchable(guarded: Collection[int], processes: Iterable[ProcStat]) -> set[int]:
+def protected_pids(guarded: Collection[int], processes: Iterable[ProcStat]) -> set[int]:
     """The pids that must not be ended: guarded ones, Pulse, what runs for it, and all that would take these along.
 
     Ending a process ends its descendants, and the group and session that it leads. `processes` may leave out Pulse.
@@ -117,7 +117,7 @@ def untouchable(guarded: Collection[int], processes: Iterable[ProcStat]) -> set[
     return spared
 
 
-def held_by(pid: int) -> MemoryHeld | None:
+def memory_of(pid: int) -> MemoryUse | None:
     """What a process holds; None if it is gone."""
     said = dict(
         line.split(b":", 1) for line in (content(f"/proc/{pid}/status") or b"").splitlines() if b":" in line
@@ -125,10 +125,10 @@ def held_by(pid: int) -> MemoryHeld | None:
     if b"VmRSS" not in said:
         return None
     rss, swap = (int(said.get(name, b"0 kB").split()[0]) * 1024 for name in (b"VmRSS", b"VmSwap"))
-    return MemoryHeld(rss, swap, int(said[b"Uid"].split()[1]))
+    return MemoryUse(rss, swap, int(said[b"Uid"].split()[1]))
 
 
-def _told(found: ProcessId, held: MemoryHeld, pattern: str) -> Mapping[str, Json]:
+def _as_json(found: ProcessId, held: MemoryUse, pattern: str) -> Mapping[str, Json]:
     argv = command_line(found.pid)
     name = os.path.basename(argv[0]) if argv else ""
     words = name.encode("utf-8", "replace").decode()[:100]

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Collection, Mapping
 
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.spawner import Spawner
 from pulse_core.model.errors import PulseError, Refused, hint
 from pulse_core.ports import ProcessId, ProcessObservation, ProcessTable
 from pulse_core.settings import ProcessSettings, Settings
 
 
-def guarded(settings: Settings, name: str) -> ProcessSettings:
+def guarded_process(settings: Settings, name: str) -> ProcessSettings:
     """The process of this name; raises Refused with the nearest name there is."""
     by_name = {process.name: process for process in settings.process}
     if name not in by_name:
@@ -17,7 +17,7 @@ def guarded(settings: Settings, name: str) -> ProcessSettings:
     return by_name[name]
 
 
-async def present(
+async def observe_all(
     table: ProcessTable, process: ProcessSettings, known: Mapping[str, ProcessId]
 ) -> ProcessObservation:
     """All that is this process just now, not only the one known: a search where there is a way to search."""

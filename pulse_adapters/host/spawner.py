@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.host.boot import require_linux
 from pulse_adapters.host.children import REMEMBERED, Children
-from pulse_adapters.host.launch import Launcher
-from pulse_adapters.host.outputs import ToFile, ToMemory, last_words, open_output
-from pulse_adapters.host.tree import end_tree, family
+from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_output
+from pulse_adapters.host.process_starter import ProcessStarter
+from pulse_adapters.host.tree import end_tree, tree_members
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import entry, is_alive
 from pulse_core.model.errors import PulseError
@@ -41,7 +41,7 @@ class ProcessEnded(NamedTuple):
 
 
 @dataclass
-class _Life:
+class _StartedChild:
     """A process that was started here: its start time in clock ticks, and seconds of the monotonic clock."""
 
     started: int
@@ -59,7 +59,7 @@ class CommandTimedOut(PulseError):
 
     def __init__(self, program: str, timeout: float, output: str, left: tuple[ProcessId, ...]) -> None:
         beyond = f"; not permitted to end {', '.join(str(one.pid) for one in left)}" if left else ""
-        said = f"; its last words: {last_words(output)}" if output.strip() else ""
+        said = f"; its last words: {end_of_output(output)}" if output.strip() else ""
         super().__init__(f"{program!r} took longer than {timeout:g} s and was ended{beyond}{said}")
         self.left = left
 
@@ -70,9 +70,9 @@ class Spawner:
     def __init__(self) -> None:
         require_linux()
         self._children = Children()
-        self._launcher = Launcher()
+        self._launcher = ProcessStarter()
         self._running: set[int] = set()
-        self._lives: dict[int, _Life] = {}
+        self._lives: dict[int, _StartedChild] = {}
 
     @property
     def running(self) -> frozenset[int]:
@@ -97,7 +97,7 @@ class Spawner:
             found = self._launcher.launch(argv, cwd=cwd, env=env or {}, output=target)
         finally:
             os.close(target)
-        life = _Life(found.started, (env or {}).get(EFFECT_MARK, ""), time.monotonic())
+        life = _StartedChild(found.started, (env or {}).get(EFFECT_MARK, ""), time.monotonic())
         self._adopt(found.pid).add_done_callback(life.end)
         self._lives.pop(found.pid, None)  # so that the newest is last
         self._lives[found.pid] = life
@@ -144,7 +144,7 @@ class Spawner:
         leaves behind can go on writing to. What is left behind after a normal end is let live.
         """
         began = time.monotonic()
-        sink = ToFile(log) if log else ToMemory()
+        sink = FileOutput(log) if log else MemoryOutput()
         try:
             marked = {**(env or {}), **({EFFECT_MARK: marker} if marker else {})}
             found = self._launcher.launch(
@@ -166,9 +166,9 @@ class Spawner:
             await asyncio.wait([exited], timeout=timeout)
             if exited.done():
                 return exited.result()
-            return await _to_the_end(end_tree(found, marker))
+            return await _finish_despite_cancel(end_tree(found, marker))
         except asyncio.CancelledError:
-            await _to_the_end(end_tree(found, marker))
+            await _finish_despite_cancel(end_tree(found, marker))
             raise
         finally:
             self._running.discard(found.pid)
@@ -181,7 +181,7 @@ class Spawner:
         """
         if found.pid == os.getpid():
             raise PulseError("Pulse does not end itself; use: upulse daemon stop")
-        if (handle := _held(found)) is None:
+        if (handle := _open_pidfd(found)) is None:
             return
         leads = (seen := entry(found.pid)) is not None and seen.group == found.pid != os.getpgrp()
         try:
@@ -191,11 +191,11 @@ class Spawner:
             raise PulseError(f"process {found.pid} may not be ended by the user Pulse runs as") from error
         finally:
             os.close(handle)
-        if not ended or (leads and any(one.group == found.pid for one in family(found, ()))):
+        if not ended or (leads and any(one.group == found.pid for one in tree_members(found, ()))):
             await self._kill(found)
 
     async def _kill(self, found: ProcessId) -> None:
-        if left := await _to_the_end(end_tree(found)):
+        if left := await _finish_despite_cancel(end_tree(found)):
             pids = ", ".join(str(one.pid) for one in left)
             raise PulseError(f"not permitted to end process {pids}; it belongs to another user")
 
@@ -204,7 +204,7 @@ class Spawner:
         self._children.close()
 
 
-def _held(found: ProcessId) -> int | None:
+def _open_pidfd(found: ProcessId) -> int | None:
     """A pidfd that is surely this very process, or None if it is gone."""
     try:
         handle = os.pidfd_open(found.pid)
@@ -240,7 +240,7 @@ async def _readable(handle: int, timeout: float) -> bool:
         loop.remove_reader(handle)
 
 
-async def _to_the_end(work: Coroutine[Any, Any, tuple[ProcessId, ...]]) -> tuple[ProcessId, ...]:
+async def _finish_despite_cancel(work: Coroutine[Any, Any, tuple[ProcessId, ...]]) -> tuple[ProcessId, ...]:
     """Finish this even if the caller is cancelled meanwhile, and pass the cancellation on afterwards."""
     task = asyncio.create_task(work, name="ending a process tree")
     cancelled: asyncio.CancelledError | None = None
