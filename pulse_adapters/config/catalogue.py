@@ -107,7 +107,7 @@ def groups(
             yield from groups(setting.inner, (*path, setting.key))
 
 
-def find(path: Sequence[str | int]) -> tuple[type[BaseModel], Setting | None]:
+def find_setting(path: Sequence[str | int]) -> tuple[type[BaseModel], Setting | None]:
     """The innermost group on the path, and the setting of it that the path names, if there is one."""
     model: type[BaseModel] = Settings
     found: Setting | None = None

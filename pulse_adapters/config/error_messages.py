@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from pulse_adapters.config.catalogue import Setting, find, settings_of
+from pulse_adapters.config.catalogue import Setting, find_setting, settings_of
 from pulse_adapters.config.toml_lines import Path
-from pulse_adapters.config.toml_writer import dotted, key, spell
+from pulse_adapters.config.toml_writer import dotted, key, value_as_toml
 from pulse_core.model.errors import hint
 
 _WANTED: Mapping[str, str] = {
@@ -28,19 +28,19 @@ _WANTED: Mapping[str, str] = {
 _BOUNDS = frozenset({"greater_than_equal", "greater_than", "less_than_equal", "less_than"})
 
 
-def said(data: Mapping[str, Any], path: Path) -> str:
+def path_text(data: Mapping[str, Any], path: Path) -> str:
     """A path as a person would say it: `process.gateway.restart.max`, an unnamed one by its place from 1."""
     words = ""
     for length, part in enumerate(path, 1):
         if isinstance(part, str):
             words += f".{key(part)}" if words else key(part)
         else:
-            name = at(data, (*path[:length], "name"))
+            name = value_at(data, (*path[:length], "name"))
             words += f".{name}" if isinstance(name, str) and name.isprintable() else f"[{part + 1}]"
     return words or "settings"
 
 
-def at(data: Any, path: Path) -> Any:
+def value_at(data: Any, path: Path) -> Any:
     """What stands at this path of the parsed file, or None."""
     for part in path:
         try:
@@ -50,11 +50,11 @@ def at(data: Any, path: Path) -> Any:
     return data
 
 
-def wrong(data: Mapping[str, Any], detail: ErrorDetails) -> str:
+def error_sentence(data: Mapping[str, Any], detail: ErrorDetails) -> str:
     """One error of pydantic's as a sentence for whoever wrote the file."""
     path, what = detail["loc"], detail["type"]
-    group, setting = find(path)
-    given = at(data, path)
+    group, setting = find_setting(path)
+    given = value_at(data, path)
     if what == "value_error" and not isinstance(given, date | time):
         return str(detail["ctx"]["error"])
     if what == "extra_forbidden":
@@ -83,7 +83,7 @@ def _example(path: Path, setting: Setting) -> str:
     if setting.headed:
         name = dotted([part for part in path if isinstance(part, str)])
         return f"[[{name}]]" if setting.kind == "tables" else f"[{name}]"
-    return f"{key(setting.key)} = {spell(setting, setting.example)}"
+    return f"{key(setting.key)} = {value_as_toml(setting, setting.example)}"
 
 
 def _given(value: Any, setting: Setting) -> str:

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from pulse_adapters.config.catalogue import find, settings_of
-from pulse_adapters.config.error_messages import at, said, wrong
+from pulse_adapters.config.catalogue import find_setting, settings_of
+from pulse_adapters.config.error_messages import error_sentence, path_text, value_at
 from pulse_adapters.config.settings_check import validate
 from pulse_adapters.config.toml_lines import Path, locate, nearest
 from pulse_core.composition import Settings
@@ -25,19 +25,19 @@ def faults(text: str, data: dict[str, Any], error: ValidationError) -> list[tupl
     """Each fault as its line and `KEY: what is wrong`, in the file's order."""
     lines = locate(text)
     details = _details(data, error)
-    placed = [*_own(data, details), *_overlooked(data, details), *_between(data)]
-    return sorted({(nearest(lines, path), f"{said(data, path)}: {words}") for path, words in placed})
+    placed = [*_pydantic_faults(data, details), *_masked_faults(data, details), *_faults_between_tables(data)]
+    return sorted({(nearest(lines, path), f"{path_text(data, path)}: {words}") for path, words in placed})
 
 
-def _own(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[Placed]:
+def _pydantic_faults(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[Placed]:
     """What pydantic found, but for what is wrong between tables: that is told with its place below."""
     for detail in details:
         if detail["loc"]:
-            words = wrong(data, detail)
+            words = error_sentence(data, detail)
             yield (_mentioned(data, detail["loc"], words) if _of_group(detail) else detail["loc"]), words
 
 
-def _overlooked(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[Placed]:
+def _masked_faults(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[Placed]:
     """What pydantic passes over: a group's own check is not run while one of its keys is faulty.
 
     So the faulty keys are taken out and the rest is checked again; what is then said about a key that was
@@ -48,34 +48,34 @@ def _overlooked(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[P
         taken |= gone
         details = _faults_left(left)
         for detail in details:
-            words = wrong(left, detail)
+            words = error_sentence(left, detail)
             if detail["loc"] and _of_group(detail) and not _concerns(words, detail["loc"], taken):
                 yield _mentioned(left, detail["loc"], words), words
 
 
-def _between(data: dict[str, Any]) -> Iterator[Placed]:
+def _faults_between_tables(data: dict[str, Any]) -> Iterator[Placed]:
     """What is wrong between tables, as far as they can be told apart."""
-    processes = _outlines(data, "process", ProcessSettings, name=None, depends_on=())
+    processes = _partial_tables(data, "process", ProcessSettings, name=None, depends_on=())
     processes = {place: process for place, process in processes.items() if process.name is not None}
-    yield from _placed(disagreements(list(processes.values())), processes)
+    yield from _faults_by_place(disagreements(list(processes.values())), processes)
     for group in Settings.extensions:
         if inner := next(one.inner for one in settings_of(Settings) if one.key == group.name):
-            tables = _outlines(data, group.name, inner, **group.outline)
-            yield from _placed(group.agree(list(tables.values()), list(processes.values())), tables)
+            tables = _partial_tables(data, group.name, inner, **group.outline)
+            yield from _faults_by_place(group.agree(list(tables.values()), list(processes.values())), tables)
 
 
-def _placed(found: Iterable[Disagreement], tables: Mapping[int, object]) -> Iterator[Placed]:
+def _faults_by_place(found: Iterable[Disagreement], tables: Mapping[int, object]) -> Iterator[Placed]:
     """The faults of tables that have these places in the file."""
     places = list(tables)
     return (((fault.table, places[fault.place], fault.key), fault.text) for fault in found)
 
 
-def _outlines(data: dict[str, Any], table: str, model: type[Model], **keys: Any) -> dict[int, Model]:
+def _partial_tables(data: dict[str, Any], table: str, model: type[Model], **keys: Any) -> dict[int, Model]:
     """The tables by their place, valid or not, with just these keys, and these values where they have no text."""
     tables = data.get(table)
     return {
         place: model.model_construct(
-            **{key: _texts(at(held, (key,)), absent) for key, absent in keys.items()}
+            **{key: _texts(value_at(held, (key,)), absent) for key, absent in keys.items()}
         )
         for place, held in enumerate(tables if isinstance(tables, list) else ())
     }
@@ -97,7 +97,7 @@ def _as_written(data: dict[str, Any], loc: Path) -> Path:
     """The path without a place in a list where the file has one table instead of a list of them."""
     path: Path = ()
     for part in loc:
-        if not (isinstance(part, int) and isinstance(at(data, path), dict)):
+        if not (isinstance(part, int) and isinstance(value_at(data, path), dict)):
             path = (*path, part)
     return path
 
@@ -112,7 +112,7 @@ def _faults_left(data: dict[str, Any]) -> list[ErrorDetails]:
 
 def _of_group(detail: ErrorDetails) -> bool:
     """Whether this was said by a group's own check, not about one key."""
-    _, setting = find(detail["loc"])
+    _, setting = find_setting(detail["loc"])
     return detail["type"] == "value_error" and bool(setting and setting.inner)
 
 
@@ -121,9 +121,9 @@ def _take_out(data: dict[str, Any], detail: ErrorDetails) -> Path | None:
     path = detail["loc"]
     while path and isinstance(path[-1], int):
         path = path[:-1]
-    _, setting = find(path)
-    table = at(data, path[:-1]) if path else None
-    if not isinstance(table, dict) or (setting and setting.inner and isinstance(at(data, path), list)):
+    _, setting = find_setting(path)
+    table = value_at(data, path[:-1]) if path else None
+    if not isinstance(table, dict) or (setting and setting.inner and isinstance(value_at(data, path), list)):
         return None
     if setting and setting.field.is_required():
         table[path[-1]] = setting.example
@@ -134,7 +134,7 @@ def _take_out(data: dict[str, Any], detail: ErrorDetails) -> Path | None:
 
 def _concerns(words: str, group: Path, taken: set[Path]) -> bool:
     """Whether a group's fault speaks of a key that was taken out of it."""
-    setting = find(group)[1]
+    setting = find_setting(group)[1]
     known = [inner.key for inner in settings_of(setting.inner)] if setting and setting.inner else []
     meant = {str(path[-1]) for path in taken if path[:-1] == group}
     meant |= {near for name in meant for near in get_close_matches(name, known, n=1)}
@@ -143,6 +143,6 @@ def _concerns(words: str, group: Path, taken: set[Path]) -> bool:
 
 def _mentioned(data: dict[str, Any], group: Path, words: str) -> Path:
     """The first key of the group that the words mention and the file has, or else the group."""
-    table = at(data, group)
+    table = value_at(data, group)
     spoken = re.findall(r"[\w-]+", words)
     return next(((*group, word) for word in spoken if isinstance(table, dict) and word in table), group)

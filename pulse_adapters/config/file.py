@@ -80,26 +80,26 @@ def _read(path: Path) -> str:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
             what = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
-            raise _refused(path, 1, f"this is {what}; the settings must be a file")
+            raise _refusal(path, 1, f"this is {what}; the settings must be a file")
         if found.st_size > LARGEST:
-            raise _refused(path, 1, f"this has {found.st_size} bytes; settings have at most {LARGEST}")
+            raise _refusal(path, 1, f"this has {found.st_size} bytes; settings have at most {LARGEST}")
         blob = path.read_bytes()
         return blob.decode("utf-8-sig")
     except FileNotFoundError as error:
         if not path.parent.is_dir():
             raise NoHome(str(path.parent)) from error
-        raise _refused(
+        raise _refusal(
             path,
             1,
             "there is no such file; an empty one means the defaults, 'upulse init' writes a commented one",
         ) from error
     except UnicodeDecodeError as error:
         line = blob.count(b"\n", 0, error.start) + 1
-        raise _refused(
+        raise _refusal(
             path, line, f"byte {blob[error.start]:#04x} is no UTF-8; save it as UTF-8 text"
         ) from error
     except OSError as error:
-        raise _refused(path, 1, f"can't be read: {error.strerror}") from error
+        raise _refusal(path, 1, f"can't be read: {error.strerror}") from error
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:
@@ -109,10 +109,10 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         said = _SAID_AT.search(str(error))
         line = int(said[1]) if said and said[1] else text.count("\n") + 1
         words = str(error)[: said.start()] if said else str(error)
-        raise _refused(path, line, f"no valid TOML: {_PLAINLY.get(words, words)}") from error
+        raise _refusal(path, line, f"no valid TOML: {_PLAINLY.get(words, words)}") from error
     except RecursionError as error:
-        raise _refused(path, 1, "no usable TOML: it is nested too deeply") from error
+        raise _refusal(path, 1, "no usable TOML: it is nested too deeply") from error
 
 
-def _refused(path: Path, line: int, words: str) -> SettingsRefused:
+def _refusal(path: Path, line: int, words: str) -> SettingsRefused:
     return SettingsRefused([f"{path}:{line}: {words}"])

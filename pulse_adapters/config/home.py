@@ -14,7 +14,7 @@ class NotUsable(PulseError):
     """The path can't become a Pulse home, and why not."""
 
 
-def expanded(text: str) -> Path:
+def expand_path(text: str) -> Path:
     """The absolute path that a setting names: `~/` is the home of the user that runs this.
 
     Settings hold paths as they were written, so that they say the same to whoever reads them.

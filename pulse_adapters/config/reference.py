@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pulse_adapters.config.catalogue import Setting, find, groups, settings_of
-from pulse_adapters.config.template import about, headed, header
-from pulse_adapters.config.toml_writer import spell
+from pulse_adapters.config.catalogue import Setting, find_setting, groups, settings_of
+from pulse_adapters.config.template import group_purpose, has_header, header
+from pulse_adapters.config.toml_writer import value_as_toml
 
 HEAD = "| key | type | default | meaning |\n|---|---|---|---|"
 
@@ -21,15 +21,15 @@ def _chapters() -> Iterator[tuple[Sequence[str], type[BaseModel]]]:
     """The groups; inner tables of one kind share a chapter behind that of the group that they are in."""
     shared: dict[tuple[str, type[BaseModel]], list[str]] = {}
     for path, model in groups():
-        around = path if headed(path) else path.rpartition(".")[0]
+        around = path if has_header(path) else path.rpartition(".")[0]
         shared.setdefault((around, model), []).append(path)
     return ((paths, model) for (_, model), paths in shared.items())
 
 
 def _chapter(paths: Sequence[str], model: type[BaseModel]) -> Iterator[str]:
-    yield f"### {_title(paths)}\n\n{about(model)}\n"
+    yield f"### {_title(paths)}\n\n{group_purpose(model)}\n"
     yield HEAD
-    outer = [setting.default for path in paths if (setting := find(path.split("."))[1])]
+    outer = [setting.default for path in paths if (setting := find_setting(path.split("."))[1])]
     for setting in settings_of(model):
         cells = (
             f"`{setting.key}`",
@@ -42,7 +42,7 @@ def _chapter(paths: Sequence[str], model: type[BaseModel]) -> Iterator[str]:
 
 
 def _title(paths: Sequence[str]) -> str:
-    if headed(paths[0]):
+    if has_header(paths[0]):
         return f"`{header(paths[0])}`"
     around, keys = paths[0].rpartition(".")[0], [path.rpartition(".")[2] for path in paths]
     return f"{', '.join(f'`{key}`' for key in keys)} in `{header(around)}`"
@@ -59,4 +59,4 @@ def _default(setting: Setting, outer: Sequence[Any]) -> str:
     given = [table.get(setting.key) for table in outer if isinstance(table, Mapping)] or [setting.default]
     if any(value != given[0] for value in given):
         return "see above"
-    return "not set" if given[0] is None else f"`{spell(setting, given[0])}`"
+    return "not set" if given[0] is None else f"`{value_as_toml(setting, given[0])}`"

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.config.home import expanded
+from pulse_adapters.config.home import expand_path
 from pulse_core.composition import Settings
 from pulse_core.model.errors import hint
 from pulse_core.settings.durations import AS_WRITTEN
@@ -38,7 +38,7 @@ def validate(data: dict[str, Any], *, to_start: bool = False, home: Path | None 
 
 def demand_elsewhere(home: str, tree: str) -> None:
     """Raise ValueError for a directory that is Pulse's home, lies in it, or holds it."""
-    place = os.path.normpath(expanded(tree))
+    place = os.path.normpath(expand_path(tree))
     if f"{place}/".startswith(f"{home}/") or f"{home}/".startswith(f"{place}/"):
         raise ValueError(f"{tree!r} holds Pulse's own files ({home}); name another directory")
 

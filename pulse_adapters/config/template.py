@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
-from pulse_adapters.config.catalogue import Setting, find, groups, settings_of
-from pulse_adapters.config.toml_writer import key, spell
+from pulse_adapters.config.catalogue import Setting, find_setting, groups, settings_of
+from pulse_adapters.config.toml_writer import key, value_as_toml
 
 _TOP = """\
 # What Pulse guards here, and how. Every setting is listed with its default, commented out: take the '#' away
@@ -30,24 +30,24 @@ restart = { healthy_after = "0s" }
 
 def template(demo: bool = False) -> str:
     """The text of a new `config.toml`; with `demo`, one guarded process in it."""
-    return "".join([_TOP, *(_headed(path, model) for path, model in groups() if headed(path))]) + (
+    return "".join([_TOP, *(_headed(path, model) for path, model in groups() if has_header(path))]) + (
         _DEMO if demo else ""
     )
 
 
-def headed(path: str) -> bool:
+def has_header(path: str) -> bool:
     """Whether the group of this dotted name stands under a header of its own."""
-    setting = find(path.split("."))[1]
+    setting = find_setting(path.split("."))[1]
     return bool(setting and setting.headed)
 
 
 def header(path: str) -> str:
     """The header of the group of this dotted name, as `[daemon]` or `[[process]]`."""
-    setting = find(path.split("."))[1]
+    setting = find_setting(path.split("."))[1]
     return f"[[{path}]]" if setting and setting.kind == "tables" else f"[{path}]"
 
 
-def about(model: type[BaseModel]) -> str:
+def group_purpose(model: type[BaseModel]) -> str:
     """What a group is for: its docstring without the name of its table."""
     words = " ".join((model.__doc__ or "").split())
     words = words.partition("`: ")[2] or words
@@ -57,7 +57,7 @@ def about(model: type[BaseModel]) -> str:
 def _headed(path: str, model: type[BaseModel]) -> str:
     top = header(path)
     begin = ["# Copy this block for each one.", f"#{top}"] if top.startswith("[[") else [top]
-    return "\n" + "\n".join([*_wrapped(about(model), "# ", "# "), *begin, *_entries(model)]) + "\n"
+    return "\n" + "\n".join([*_wrap(group_purpose(model), "# ", "# "), *begin, *_entries(model)]) + "\n"
 
 
 def _entries(model: type[BaseModel]) -> Iterator[str]:
@@ -71,11 +71,11 @@ def _entries(model: type[BaseModel]) -> Iterator[str]:
 def _entry(setting: Setting, like: str) -> Iterator[str]:
     """The meaning as a comment, then the setting itself as a line that only lacks its '#'."""
     as_there = "" if like == setting.key else f"; keys as in {like}"
-    yield from _wrapped(_words(setting) + as_there, "# ")
+    yield from _wrap(_words(setting) + as_there, "# ")
     for inner in settings_of(setting.inner) if setting.inner and not as_there else ():
-        yield from _wrapped(f"{inner.key}: {_words(inner)}", "#   ")
+        yield from _wrap(f"{inner.key}: {_words(inner)}", "#   ")
     value = setting.example if setting.default is None else setting.default
-    yield f"#{key(setting.key)} = {spell(setting, value)}"
+    yield f"#{key(setting.key)} = {value_as_toml(setting, value)}"
 
 
 def _words(setting: Setting) -> str:
@@ -83,9 +83,11 @@ def _words(setting: Setting) -> str:
     if setting.default is None:
         return f"{words} ({'required' if setting.field.is_required() else 'not set'})"
     return (
-        words if setting.default or not setting.example else f"{words}; as {spell(setting, setting.example)}"
+        words
+        if setting.default or not setting.example
+        else f"{words}; as {value_as_toml(setting, setting.example)}"
     )
 
 
-def _wrapped(words: str, start: str, then: str = "") -> list[str]:
+def _wrap(words: str, start: str, then: str = "") -> list[str]:
     return textwrap.wrap(words, 108, initial_indent=start, subsequent_indent=then or start + "  ")

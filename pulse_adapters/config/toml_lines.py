@@ -78,7 +78,7 @@ class _Reader:
         parts, more = [], True
         while more and (found := self._take(_KEY)):
             bare, basic, literal, dot = found.groups()
-            parts.append(bare or _spoken(basic or literal))
+            parts.append(bare or _unquote(basic or literal))
             more = bool(dot)
         return parts
 
@@ -130,6 +130,6 @@ class _Reader:
         return self._line
 
 
-def _spoken(quoted: str) -> str:
+def _unquote(quoted: str) -> str:
     """What a quoted key says."""
     return str(tomllib.loads(f"key = {quoted}")["key"])

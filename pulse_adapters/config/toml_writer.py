@@ -12,7 +12,7 @@ from pulse_core.composition import Settings
 from pulse_core.settings import format_duration, parse_duration
 
 
-def show(settings: Settings) -> str:
+def settings_as_toml(settings: Settings) -> str:
     """The settings in force as valid TOML, defaults filled in, durations spelled; loads to the same value.
 
     But secrets are hidden, and what stands for one is refused when it is loaded.
@@ -20,13 +20,15 @@ def show(settings: Settings) -> str:
     return "\n".join(_table(Settings, settings.model_dump(by_alias=True), ())).strip() + "\n"
 
 
-def spell(setting: Setting, value: Any) -> str:
+def value_as_toml(setting: Setting, value: Any) -> str:
     """The value of one setting as TOML; groups are given as mappings by key."""
     if setting.inner and isinstance(value, Mapping):
         pairs = [(inner, value.get(inner.key)) for inner in settings_of(setting.inner)]
-        return inline({inner.key: _Raw(spell(inner, held)) for inner, held in pairs if held is not None})
+        return inline(
+            {inner.key: _Raw(value_as_toml(inner, held)) for inner, held in pairs if held is not None}
+        )
     if setting.inner:
-        return inline([_Raw(spell(setting, held)) for held in value])
+        return inline([_Raw(value_as_toml(setting, held)) for held in value])
     if setting.kind == "duration" and isinstance(value, int):
         return json.dumps(_exact(value))
     return inline(value)
@@ -93,4 +95,4 @@ def _headed(model: type[BaseModel], held: Any, path: tuple[str, ...]) -> Iterato
 
 
 def _row(setting: Setting, value: Any) -> str:
-    return f"{key(setting.key)} = {spell(setting, value)}"
+    return f"{key(setting.key)} = {value_as_toml(setting, value)}"

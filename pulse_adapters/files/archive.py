@@ -9,54 +9,56 @@ from typing import Any
 
 from pulse_adapters.files import worker
 from pulse_adapters.files.archiver import Archiver
-from pulse_adapters.files.in_use import in_use
-from pulse_adapters.files.safe_directory import SafeDirectory, enter, forbidden, is_near
+from pulse_adapters.files.in_use import find_files_in_use
+from pulse_adapters.files.safe_directory import SafeDirectory, is_near, open_directory, reason_forbidden
 from pulse_adapters.files.sessions import SessionReader
-from pulse_adapters.files.worker import CannotGo, OutOfTime, Watch, why
+from pulse_adapters.files.worker import Deadline, OrderRefused, OutOfTime, describe_os_error
 
 
-def places(order: Mapping[str, Any], stack: ExitStack) -> tuple[SafeDirectory, SafeDirectory]:
+def open_directories(order: Mapping[str, Any], stack: ExitStack) -> tuple[SafeDirectory, SafeDirectory]:
     """The root and the directory for archives, which is made if need be, and locked against another run."""
     try:
-        root = enter(os.path.expanduser(order["root"]))
+        root = open_directory(os.path.expanduser(order["root"]))
     except FileNotFoundError as error:
-        raise CannotGo(f"{order['root']} is not there; name a directory as root of sessions") from error
+        raise OrderRefused(f"{order['root']} is not there; name a directory as root of sessions") from error
     stack.callback(root.close)
-    if fault := forbidden(root.path, order["home"], order["own"]):
-        raise CannotGo(fault)
-    stack.callback((store := made(os.path.expanduser(order["archive"]))).close)
+    if fault := reason_forbidden(root.path, order["home"], order["own"]):
+        raise OrderRefused(fault)
+    stack.callback((store := make_directory(os.path.expanduser(order["archive"]))).close)
     if f"{store.path}/".startswith(f"{root.path}/") or f"{root.path}/".startswith(f"{store.path}/"):
-        raise CannotGo(f"{store.path} and {root.path} lie in one another; archive to another directory")
+        raise OrderRefused(f"{store.path} and {root.path} lie in one another; archive to another directory")
     try:
         fcntl.flock(store.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise CannotGo(f"sessions are being archived to {store.path} already") from error
+        raise OrderRefused(f"sessions are being archived to {store.path} already") from error
     except OSError:
         pass  # a file system without locks
     return root, store
 
 
-def made(path: str) -> SafeDirectory:
+def make_directory(path: str) -> SafeDirectory:
     """The directory for archives; only the last step of the path is made where it is missing."""
     with suppress(FileNotFoundError):
-        return enter(path)
+        return open_directory(path)
     above, name = os.path.split(path.rstrip("/"))
     try:
-        with closing(enter(above)) as parent:
+        with closing(open_directory(above)) as parent:
             os.mkdir(name, mode=0o700, dir_fd=parent.fd)
-        return enter(path)
+        return open_directory(path)
     except OSError as error:
-        raise CannotGo(f"{path}, for the archives, cannot be made: {why(error)}; make it by hand") from error
+        raise OrderRefused(
+            f"{path}, for the archives, cannot be made: {describe_os_error(error)}; make it by hand"
+        ) from error
 
 
-def work(order: Mapping[str, Any], watch: Watch) -> Mapping[str, Any]:
+def archive_root(order: Mapping[str, Any], watch: Deadline) -> Mapping[str, Any]:
     """Tidy, finish what was interrupted, and unless that is all that is wanted, let old archives go and make new ones."""
     now = time.time_ns()
     with ExitStack() as stack:
-        root, store = places(order, stack)
+        root, store = open_directories(order, stack)
         if order["near"] and not is_near(root, order["near"]):
             return {"sessions": 0, "passed": f"{root.path} is on another file system than {order['near']}"}
-        reader = SessionReader(root, now - order["keep_us"] * 1000, in_use(), watch)
+        reader = SessionReader(root, now - order["keep_us"] * 1000, find_files_in_use(), watch)
         archiver = Archiver(reader, store, order["effect"], watch)
         tally = archiver.tally
         try:
@@ -67,13 +69,13 @@ def work(order: Mapping[str, Any], watch: Watch) -> Mapping[str, Any]:
                 archiver.archive()
         except OutOfTime:
             return {**tally.told, "finished": False}
-        except CannotGo as error:
+        except OrderRefused as error:
             before = f"; {tally.sessions} sessions were archived before that" if tally.sessions else ""
-            raise CannotGo(f"{error}{before}") from error
+            raise OrderRefused(f"{error}{before}") from error
         except OSError as error:
-            raise CannotGo(f"{error.filename or root.path}: {why(error)}") from error
+            raise OrderRefused(f"{error.filename or root.path}: {describe_os_error(error)}") from error
         return {**tally.told, "finished": True}
 
 
 if __name__ == "__main__":
-    worker.run(work, idle=True)
+    worker.run_order(archive_root, idle=True)

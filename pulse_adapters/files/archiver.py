@@ -15,9 +15,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pulse_adapters.files.safe_directory import SafeDirectory
-from pulse_adapters.files.sessions import MOST, KeptReason, Session, SessionReader, delete
-from pulse_adapters.files.tarball import Manifest, SessionChanged, Unreadable, holds, read_back, write
-from pulse_adapters.files.worker import CannotGo, Watch, why
+from pulse_adapters.files.sessions import MOST, KeptReason, Session, SessionReader, delete_session
+from pulse_adapters.files.tarball import (
+    ArchiveUnreadable,
+    Manifest,
+    SessionChanged,
+    archive_holds,
+    read_back,
+    write_archive,
+)
+from pulse_adapters.files.worker import Deadline, OrderRefused, describe_os_error
 
 BATCH_BYTES, BATCH_SESSIONS = 64 << 20, 1_000
 PART = re.compile(r"\.sessions-.*\.part")
@@ -47,7 +54,7 @@ class ArchiveReport:
 class Archiver:
     """Archives the sessions of one root into one directory; `effect` is part of the archives' names."""
 
-    def __init__(self, reader: SessionReader, store: SafeDirectory, effect: str, watch: Watch) -> None:
+    def __init__(self, reader: SessionReader, store: SafeDirectory, effect: str, watch: Deadline) -> None:
         self.reader, self.store, self.effect, self.watch = reader, store, effect, watch
         self.root = reader.root
         self.tally = ArchiveReport()
@@ -67,11 +74,11 @@ class Archiver:
         for name in self._names():
             if (found := NAME.fullmatch(name)) and found[2] == self.effect:
                 self.tally.archives.append(name)
-                with suppress(Unreadable):
+                with suppress(ArchiveUnreadable):
                     manifest = self._read(name)
                     names = sorted({path.partition("/")[0] for path in manifest})
                     left = self._sessions(names, anything)
-                    self._delete([one for one in left if holds(manifest, self.root, one, self.watch)])
+                    self._delete([one for one in left if archive_holds(manifest, self.root, one, self.watch)])
 
     def expire(self, before_ns: int) -> None:
         """Delete archives that are older than they have to be, by their name and by their file's own time."""
@@ -120,10 +127,12 @@ class Archiver:
                 os.fsync(self.store.fd)
         except OSError as error:
             if error.errno in NO_ROOM:
-                raise CannotGo(f"there is no room in {self.store.path} for an archive") from error
-            raise CannotGo(f"no archive could be written to {self.store.path}: {why(error)}") from error
-        except Unreadable as error:
-            raise CannotGo(
+                raise OrderRefused(f"there is no room in {self.store.path} for an archive") from error
+            raise OrderRefused(
+                f"no archive could be written to {self.store.path}: {describe_os_error(error)}"
+            ) from error
+        except ArchiveUnreadable as error:
+            raise OrderRefused(
                 f"what was written to {self.store.path} could not be read back: {error}"
             ) from error
         finally:
@@ -139,7 +148,7 @@ class Archiver:
     def _is_safe(self, session: Session, manifest: Manifest) -> bool:
         """Whether the archive holds all of the session, which is exactly what it was when it was written."""
         try:
-            return self.reader.session(session.name) == session and holds(
+            return self.reader.session(session.name) == session and archive_holds(
                 manifest, self.root, session, self.watch
             )
         except (KeptReason, FileNotFoundError):
@@ -151,7 +160,7 @@ class Archiver:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
             with os.fdopen(os.open(part, flags, 0o600, dir_fd=self.store.fd), "wb") as file:
                 try:
-                    write(file, self.root, batch, self.watch)
+                    write_archive(file, self.root, batch, self.watch)
                 except SessionChanged as changed:
                     batch = [session for session in batch if session.name != str(changed)]
                 else:
@@ -166,7 +175,7 @@ class Archiver:
         """Delete sessions that an archive holds; how many of them are not whole any more."""
         changed = 0
         for session in sessions:
-            if delete(self.root, session):
+            if delete_session(self.root, session):
                 self.tally.sessions += 1
                 self.tally.bytes += session.blocks
                 changed += 1

@@ -44,8 +44,8 @@ class CleanPaths:
                 "nothing may be cleaned; name directories in `clean` under [resources] in config.toml"
             )
         # A root in the setting's own words needs no look at the disk, which may not answer.
-        real = {} if set(params.roots) <= set(allow) else {_real(text): text for text in allow}
-        return [root if root in allow else _named(root, real) for root in params.roots or allow]
+        real = {} if set(params.roots) <= set(allow) else {_real_path(text): text for text in allow}
+        return [root if root in allow else _same_root(root, real) for root in params.roots or allow]
 
     async def execute(self, effect: Effect, params: CleanParams, event: Event) -> Result:
         """Clean, and tell how much went and why the rest was kept; a root that is not there has nothing to clean."""
@@ -72,17 +72,17 @@ class CleanPaths:
         }
 
     async def verify(self, effect: Effect, params: CleanParams, event: Event) -> Result | None:
-        """Never asked: it is done again."""
+        """Never called: it is done again."""
         return None
 
 
-def _real(text: str) -> str:
+def _real_path(text: str) -> str:
     return os.path.realpath(os.path.expanduser(text))
 
 
-def _named(root: str, real: Mapping[str, str]) -> str:
+def _same_root(root: str, real: Mapping[str, str]) -> str:
     """The setting that allows this root under another name."""
-    if (found := _real(root)) not in real:
+    if (found := _real_path(root)) not in real:
         raise Refused(
             f'{root!r} may not be cleaned; to allow it, add "{found}" to `clean` under [resources] in config.toml'
         )

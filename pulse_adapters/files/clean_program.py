@@ -10,42 +10,42 @@ from typing import Any
 
 from pulse_adapters.files import worker
 from pulse_adapters.files.cleaner import Cleaner, CleanOrder, CleanReport
-from pulse_adapters.files.in_use import in_use
+from pulse_adapters.files.in_use import find_files_in_use
 from pulse_adapters.files.ledger import Ledger
-from pulse_adapters.files.safe_directory import SafeDirectory, enter, forbidden, is_near
-from pulse_adapters.files.worker import CannotGo, OutOfTime, Watch, why
+from pulse_adapters.files.safe_directory import SafeDirectory, is_near, open_directory, reason_forbidden
+from pulse_adapters.files.worker import Deadline, OrderRefused, OutOfTime, describe_os_error
 
 
-def opened(text: str, order: Mapping[str, Any]) -> SafeDirectory | str:
+def open_root(text: str, order: Mapping[str, Any]) -> SafeDirectory | str:
     """The root, locked against another run; or why it is passed over although nothing is wrong."""
     try:
-        place = enter(os.path.expanduser(text))
+        place = open_directory(os.path.expanduser(text))
     except FileNotFoundError:
         return "is not there"
     try:
-        if fault := forbidden(place.path, order["home"], order["own"]):
-            raise CannotGo(fault)
-        if (known := order["known"].get(text)) not in (None, spelled(place.path)):
-            raise CannotGo(f"{text} leads to {spelled(place.path)} now, and led to {known} before")
+        if fault := reason_forbidden(place.path, order["home"], order["own"]):
+            raise OrderRefused(fault)
+        if (known := order["known"].get(text)) not in (None, printable_path(place.path)):
+            raise OrderRefused(f"{text} leads to {printable_path(place.path)} now, and led to {known} before")
         if order["near"] and not is_near(place, order["near"]):
             passed = "is on another file system"
-        elif not _locked(place):
+        elif not _lock(place):
             passed = "is being cleaned already"
         else:
             return place
-    except CannotGo:
+    except OrderRefused:
         place.close()
         raise
     place.close()
     return passed
 
 
-def spelled(path: str) -> str:
+def printable_path(path: str) -> str:
     """A path as it can be told: half a character becomes `?`."""
     return path.encode("utf-8", "replace").decode()
 
 
-def _locked(place: SafeDirectory) -> bool:
+def _lock(place: SafeDirectory) -> bool:
     try:
         fcntl.flock(place.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -56,7 +56,7 @@ def _locked(place: SafeDirectory) -> bool:
 
 
 @dataclass
-class Report:
+class RootReports:
     """What became of each root: its real path, why it was passed over, or what is wrong with it."""
 
     real: dict[str, str] = field(default_factory=dict)
@@ -65,13 +65,13 @@ class Report:
     finished: bool = True
 
 
-def work(order: Mapping[str, Any], watch: Watch) -> Mapping[str, Any]:
+def clean_roots(order: Mapping[str, Any], watch: Deadline) -> Mapping[str, Any]:
     """Clean every root; one that can't be cleaned is told and keeps none of the others."""
     before = time.time_ns() - order["older_than_us"] * 1000
     what = CleanOrder(before, order["limit_bytes"], order["dry_run"], order["effect"])
-    tally, report = CleanReport(), Report()
+    tally, report = CleanReport(), RootReports()
     with closing(Ledger(order["ledger"])) as ledger:
-        used = in_use()
+        used = find_files_in_use()
         try:
             for text in order["roots"]:
                 _clean(text, order, report, lambda root: Cleaner(root, what, used, ledger, tally, watch))
@@ -86,21 +86,21 @@ def work(order: Mapping[str, Any], watch: Watch) -> Mapping[str, Any]:
 
 
 def _clean(
-    text: str, order: Mapping[str, Any], report: Report, cleaner: Callable[[SafeDirectory], Cleaner]
+    text: str, order: Mapping[str, Any], report: RootReports, cleaner: Callable[[SafeDirectory], Cleaner]
 ) -> None:
     try:
-        root = opened(text, order)
+        root = open_root(text, order)
         if isinstance(root, str):
             report.passed[text] = root
             return
-        report.real[text] = spelled(root.path)
+        report.real[text] = printable_path(root.path)
         with closing(root):
             cleaner(root).clean()
-    except CannotGo as error:
+    except OrderRefused as error:
         report.faults.append(str(error))
     except OSError as error:
-        report.faults.append(f"{text}: {why(error)}")
+        report.faults.append(f"{text}: {describe_os_error(error)}")
 
 
 if __name__ == "__main__":
-    worker.run(work, idle=False)
+    worker.run_order(clean_roots, idle=False)

@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from pulse_adapters.files.in_use import FileTaken, InUse, MountDevices, alone_with
+from pulse_adapters.files.in_use import FilesInUse, FileTaken, MountDevices, exclusive_access
 from pulse_adapters.files.ledger import Ledger
 from pulse_adapters.files.safe_directory import LIST, SafeDirectory, mount_of
-from pulse_adapters.files.worker import Watch, why
+from pulse_adapters.files.worker import Deadline, describe_os_error
 
 DEEPEST = 100
 SHOWN, SHOWN_CHARS = 100, 20_000
@@ -71,10 +71,10 @@ class Cleaner:
         self,
         root: SafeDirectory,
         order: CleanOrder,
-        used: InUse,
+        used: FilesInUse,
         ledger: Ledger,
         tally: CleanReport,
-        watch: Watch,
+        watch: Deadline,
     ) -> None:
         self.root, self.order, self.used = root, order, used
         self.ledger, self.tally, self.watch = ledger, tally, watch
@@ -106,7 +106,7 @@ class Cleaner:
         except FileTaken:
             self.tally.kept["open"] += 1
         except OSError as error:
-            self.tally.kept[why(error)] += 1
+            self.tally.kept[describe_os_error(error)] += 1
 
     def _level(self, fd: int, name: str, path: str) -> DirectoryLevel:
         try:
@@ -160,23 +160,23 @@ class Cleaner:
             return "has another name"
         if self.used.holds(self._device, said.st_ino, path):
             return "open"
-        if self.order.limit is not None and self.tally.bytes + size(said) > self.order.limit:
+        if self.order.limit is not None and self.tally.bytes + size_on_disk(said) > self.order.limit:
             return "over the limit"
         return ""
 
     def _delete(self, level: DirectoryLevel, name: str, path: str, said: os.stat_result) -> None:
         if self.order.dry:
-            self.tally.show(path, size(said))
+            self.tally.show(path, size_on_disk(said))
         elif stat.S_ISLNK(said.st_mode):
             self._unlink(level, name)
         else:
-            with alone_with(name, level.fd, said.st_ino):
+            with exclusive_access(name, level.fd, said.st_ino):
                 self._unlink(level, name)
         self.tally.files += 1
-        self.tally.bytes += size(said)
+        self.tally.bytes += size_on_disk(said)
         if not self.order.dry:
             times = {"at_us": time.time_ns() // 1000, "mtime_us": said.st_mtime_ns // 1000}
-            self.ledger.add(path=path, size=size(said), effect=self.order.effect, **times)
+            self.ledger.add(path=path, size=size_on_disk(said), effect=self.order.effect, **times)
 
     def _unlink(self, level: DirectoryLevel, name: str) -> None:
         if not self.root.holds(level.fd):
@@ -184,6 +184,6 @@ class Cleaner:
         os.unlink(name, dir_fd=level.fd)
 
 
-def size(said: os.stat_result) -> int:
+def size_on_disk(said: os.stat_result) -> int:
     """The bytes that a file takes on the disk."""
     return said.st_blocks * 512

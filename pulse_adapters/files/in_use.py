@@ -14,7 +14,7 @@ GONE = " (deleted)"
 _F_SETSIG = 10
 
 
-class InUse(NamedTuple):
+class FilesInUse(NamedTuple):
     """What is open, mapped, or somebody's directory: (device, inode number) and paths; device: `8:1`, or unknown."""
 
     inodes: frozenset[tuple[str, int]] = frozenset()
@@ -25,17 +25,17 @@ class InUse(NamedTuple):
         return (device, inode) in self.inodes or (UNKNOWN, inode) in self.inodes or path in self.paths
 
 
-def in_use() -> InUse:
+def find_files_in_use() -> FilesInUse:
     """What the processes that this user may look at have open; no file is touched for it, so none can hang."""
     inodes, paths, mounts = set[tuple[str, int]](), set[str](), MountDevices()
     own = str(os.getpid())
     for pid in os.listdir("/proc"):
         if pid.isdecimal() and pid != own:
-            for device, inode, path in (*_opened(pid, mounts), *_mapped(pid)):
+            for device, inode, path in (*_open_files(pid, mounts), *_mapped_files(pid)):
                 if not path.endswith(GONE):
                     inodes.add((device, inode))
                 paths.add(path)
-    return InUse(frozenset(inodes), frozenset(paths))
+    return FilesInUse(frozenset(inodes), frozenset(paths))
 
 
 class MountDevices:
@@ -58,7 +58,7 @@ class MountDevices:
         return {}
 
 
-def _opened(pid: str, mounts: MountDevices) -> Iterator[tuple[str, int, str]]:
+def _open_files(pid: str, mounts: MountDevices) -> Iterator[tuple[str, int, str]]:
     with suppress(OSError):
         for fd in os.listdir(f"/proc/{pid}/fd"):
             with suppress(OSError):
@@ -78,7 +78,7 @@ def _of(pid: str, fd: str, mounts: MountDevices) -> tuple[str, int]:
     return device, int(said["ino"]) if "ino" in said else os.stat(f"/proc/{pid}/fd/{fd}").st_ino
 
 
-def _mapped(pid: str) -> Iterator[tuple[str, int, str]]:
+def _mapped_files(pid: str) -> Iterator[tuple[str, int, str]]:
     with suppress(OSError), open(f"/proc/{pid}/maps", errors="surrogateescape") as maps:
         for line in maps:
             field = line.rstrip("\n").split(maxsplit=5)
@@ -92,7 +92,7 @@ class FileTaken(Exception):
 
 
 @contextmanager
-def alone_with(name: str, parent: int, inode: int) -> Iterator[None]:
+def exclusive_access(name: str, parent: int, inode: int) -> Iterator[None]:
     """Inside, nobody else has this file open, as far as the kernel can promise that; raises Taken.
 
     The kernel gives a write lease only to who is alone. Files that may not be opened, and file systems without

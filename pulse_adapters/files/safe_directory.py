@@ -4,7 +4,7 @@ import os
 import stat
 from typing import NamedTuple
 
-from pulse_adapters.files.worker import CannotGo, why
+from pulse_adapters.files.worker import OrderRefused, describe_os_error
 
 STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -51,7 +51,7 @@ class SafeDirectory(NamedTuple):
         os.close(self.fd)
 
 
-def enter(path: str) -> SafeDirectory:
+def open_directory(path: str) -> SafeDirectory:
     """The directory at an absolute path; only links of root or of this user are followed. Raises CannotGo.
 
     Raises FileNotFoundError if it is not there.
@@ -66,19 +66,19 @@ def enter(path: str) -> SafeDirectory:
             real = real[:-1] if name == ".." else [*real, name]
             target = None if name == ".." else _link(name, here, "/" + "/".join(real))
             if target is None:
-                here = _moved(here, name)
+                here = _was_moved(here, name)
                 continue
             links += 1
             if links > LINKS:
-                raise CannotGo(f"{path} leads through too many links")
+                raise OrderRefused(f"{path} leads through too many links")
             real = [] if target.startswith("/") else real[:-1]
-            here = _moved(here, "/") if target.startswith("/") else here
+            here = _was_moved(here, "/") if target.startswith("/") else here
             steps[:0] = target.split("/")
         return SafeDirectory("/" + "/".join(real), os.open(".", LIST, dir_fd=here))
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise CannotGo(f"{path} cannot be entered: {why(error)}") from error
+        raise OrderRefused(f"{path} cannot be entered: {describe_os_error(error)}") from error
     finally:
         os.close(here)
 
@@ -89,17 +89,17 @@ def _link(name: str, here: int, path: str) -> str | None:
     if not stat.S_ISLNK(said.st_mode):
         return None
     if said.st_uid not in (0, os.geteuid()):
-        raise CannotGo(f"{path} is a link of the user {said.st_uid}; name the directory it leads to")
+        raise OrderRefused(f"{path} is a link of the user {said.st_uid}; name the directory it leads to")
     return os.readlink(name, dir_fd=here)
 
 
-def _moved(here: int, name: str) -> int:
+def _was_moved(here: int, name: str) -> int:
     there = os.open(name, STEP, dir_fd=here)
     os.close(here)
     return there
 
 
-def forbidden(path: str, home: str, own: str) -> str | None:
+def reason_forbidden(path: str, home: str, own: str) -> str | None:
     """Why this real path can be no root, or None if it can; `own` is Pulse's home, `home` that of its user."""
     if path in SYSTEM or path.startswith(KERNELS):
         return f"{path} belongs to the system; name a directory that holds nothing but what may go"
@@ -124,7 +124,7 @@ def is_near(place: SafeDirectory, path: str) -> bool:
     try:
         other = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError as error:
-        raise CannotGo(f"{path} cannot be looked at: {why(error)}") from error
+        raise OrderRefused(f"{path} cannot be looked at: {describe_os_error(error)}") from error
     try:
         if os.fstat(other).st_dev == os.fstat(place.fd).st_dev:
             return True

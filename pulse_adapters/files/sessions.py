@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from pulse_adapters.files.in_use import FileTaken, InUse, MountDevices, alone_with
+from pulse_adapters.files.in_use import FilesInUse, FileTaken, MountDevices, exclusive_access
 from pulse_adapters.files.safe_directory import LIST, STEP, SafeDirectory, mount_of
-from pulse_adapters.files.worker import Watch, why
+from pulse_adapters.files.worker import Deadline, describe_os_error
 
 DEEPEST, MOST = 100, 200_000
 
@@ -57,7 +57,7 @@ class Session(NamedTuple):
 class SessionReader:
     """Looks at the sessions of one root; those of them that were touched after `before_ns`, or are open, are kept."""
 
-    def __init__(self, root: SafeDirectory, before_ns: int, used: InUse, watch: Watch) -> None:
+    def __init__(self, root: SafeDirectory, before_ns: int, used: FilesInUse, watch: Deadline) -> None:
         self.root, self.before_ns, self.used, self.watch = root, before_ns, used, watch
         self._mount = mount_of(root.fd)
         self._device = MountDevices().device(self._mount)
@@ -72,7 +72,7 @@ class SessionReader:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise KeptReason(why(error)) from error
+            raise KeptReason(describe_os_error(error)) from error
         if stat.S_ISLNK(pieces[0].mode):
             raise KeptReason("a link")
         return Session(name, tuple(pieces))
@@ -121,12 +121,12 @@ def _may_remove(parent: int, said: os.stat_result) -> bool:
     """Whether this user may delete it: what is archived and stays would be archived again and again."""
     if not os.access(f"/proc/self/fd/{parent}", os.W_OK | os.X_OK, effective_ids=True):
         return False
-    above, own = os.fstat(parent), os.geteuid()
-    return not above.st_mode & stat.S_ISVTX or own in (0, said.st_uid, above.st_uid)
+    holder, own = os.fstat(parent), os.geteuid()
+    return not holder.st_mode & stat.S_ISVTX or own in (0, said.st_uid, holder.st_uid)
 
 
 @contextmanager
-def above(root: SafeDirectory, path: str) -> Iterator[tuple[int, str]]:
+def open_parent(root: SafeDirectory, path: str) -> Iterator[tuple[int, str]]:
     """The directory that holds a piece, entered step by step from the root, and the piece's own name."""
     *steps, name = path.split("/")
     here = os.dup(root.fd)
@@ -140,12 +140,15 @@ def above(root: SafeDirectory, path: str) -> Iterator[tuple[int, str]]:
         os.close(here)
 
 
-def delete(root: SafeDirectory, session: Session) -> bool:
+def delete_session(root: SafeDirectory, session: Session) -> bool:
     """Delete what is still as it was, inner before outer, unless somebody has it open; whether all of it went."""
     try:
         for piece in session.pieces:
             if stat.S_ISREG(piece.mode):
-                with above(root, piece.path) as (parent, name), alone_with(name, parent, piece.inode):
+                with (
+                    open_parent(root, piece.path) as (parent, name),
+                    exclusive_access(name, parent, piece.inode),
+                ):
                     pass
         for piece in reversed(session.pieces):
             _remove(root, piece)
@@ -155,7 +158,7 @@ def delete(root: SafeDirectory, session: Session) -> bool:
 
 
 def _remove(root: SafeDirectory, piece: SessionEntry) -> None:
-    with above(root, piece.path) as (parent, name):
+    with open_parent(root, piece.path) as (parent, name):
         if not root.holds(parent):
             raise FileTaken
         if stat.S_ISDIR(piece.mode):
@@ -166,5 +169,5 @@ def _remove(root: SafeDirectory, piece: SessionEntry) -> None:
         if stat.S_ISLNK(piece.mode):
             os.unlink(name, dir_fd=parent)
             return
-        with alone_with(name, parent, piece.inode):
+        with exclusive_access(name, parent, piece.inode):
             os.unlink(name, dir_fd=parent)

@@ -44,16 +44,16 @@ class FileShadowLog:
 
     def _append(self, line: str) -> None:
         if _size(self.path) + len(line) > self.largest:
-            os.replace(self.path, older(self.path))
+            os.replace(self.path, previous_file(self.path))
             line = self._begun + line
-        with open(self.path, "a", encoding="utf-8", opener=_for_the_owner) as file:
+        with open(self.path, "a", encoding="utf-8", opener=_open_private) as file:
             file.write(line)
 
 
 def shadow_lines(home: Path) -> Iterator[Line]:
     """What the last shadow wrote, from its beginning on as far as it is kept; one that is garbled is passed over."""
     found: list[Line] = []
-    for path in (older(home / NAME), home / NAME):
+    for path in (previous_file(home / NAME), home / NAME):
         for line in _read(path):
             if line["what"] == "begun" and not line.get("again"):
                 found.clear()
@@ -61,7 +61,7 @@ def shadow_lines(home: Path) -> Iterator[Line]:
     yield from found
 
 
-def older(path: Path) -> Path:
+def previous_file(path: Path) -> Path:
     """The file before this one."""
     return path.with_name(f"{path.name}.1")
 
@@ -89,5 +89,5 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _for_the_owner(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -11,8 +11,8 @@ from typing import IO, NamedTuple
 
 from pulse_adapters.files.in_use import OPEN
 from pulse_adapters.files.safe_directory import SafeDirectory
-from pulse_adapters.files.sessions import Session, SessionEntry, above
-from pulse_adapters.files.worker import Watch
+from pulse_adapters.files.sessions import Session, SessionEntry, open_parent
+from pulse_adapters.files.worker import Deadline
 
 CHUNK = 1 << 20
 LEVEL = 6
@@ -22,11 +22,11 @@ class SessionChanged(Exception):
     """A session is not what it was when it was looked at."""
 
 
-class Unreadable(Exception):
+class ArchiveUnreadable(Exception):
     """An archive that does not say what it should."""
 
 
-class Member(NamedTuple):
+class ArchiveMember(NamedTuple):
     """What stands for a piece in an archive: its type, a file's SHA-256 and time, or where a link leads."""
 
     kind: str
@@ -35,11 +35,11 @@ class Member(NamedTuple):
     target: str = ""
 
 
-Manifest = Mapping[str, Member]
+Manifest = Mapping[str, ArchiveMember]
 """By the path of the piece."""
 
 
-def write(file: IO[bytes], root: SafeDirectory, sessions: Iterable[Session], watch: Watch) -> None:
+def write_archive(file: IO[bytes], root: SafeDirectory, sessions: Iterable[Session], watch: Deadline) -> None:
     """Write the sessions as a compressed tar, and have it on the disk.
 
     Raises Changed with the name of a session that can't be read, or is not as it was.
@@ -58,18 +58,18 @@ def write(file: IO[bytes], root: SafeDirectory, sessions: Iterable[Session], wat
     os.fsync(file.fileno())
 
 
-def _add(tar: tarfile.TarFile, root: SafeDirectory, piece: SessionEntry, watch: Watch) -> None:
+def _add(tar: tarfile.TarFile, root: SafeDirectory, piece: SessionEntry, watch: Deadline) -> None:
     if not stat.S_ISREG(piece.mode):
-        tar.addfile(_described(piece))
+        tar.addfile(_describe(piece))
         return
-    with opened(root, piece) as source:
-        tar.addfile(_described(piece), _Watched(source, watch))
+    with open_piece(root, piece) as source:
+        tar.addfile(_describe(piece), _DeadlineReader(source, watch))
 
 
-def opened(root: SafeDirectory, piece: SessionEntry) -> IO[bytes]:
+def open_piece(root: SafeDirectory, piece: SessionEntry) -> IO[bytes]:
     """The file that this piece is; raises Changed if it is another one by now, not as it was, or not to be read."""
     try:
-        with above(root, piece.path) as (parent, name):
+        with open_parent(root, piece.path) as (parent, name):
             file = os.fdopen(os.open(name, OPEN, dir_fd=parent), "rb", buffering=0)
     except OSError as error:
         raise SessionChanged from error
@@ -79,10 +79,10 @@ def opened(root: SafeDirectory, piece: SessionEntry) -> IO[bytes]:
     return file
 
 
-class _Watched:
+class _DeadlineReader:
     """A file whose reader looks at the clock; raises Changed where it can't be read, or is shorter than it was."""
 
-    def __init__(self, file: IO[bytes], watch: Watch) -> None:
+    def __init__(self, file: IO[bytes], watch: Deadline) -> None:
         self._file, self._watch = file, watch
 
     def read(self, size: int = -1, /) -> bytes:
@@ -96,7 +96,7 @@ class _Watched:
         return data
 
 
-def _described(piece: SessionEntry) -> tarfile.TarInfo:
+def _describe(piece: SessionEntry) -> tarfile.TarInfo:
     info = tarfile.TarInfo(piece.path)
     info.mode = stat.S_IMODE(piece.mode)
     info.uid, info.gid, info.mtime = piece.uid, piece.gid, piece.mtime_ns // 10**9
@@ -114,7 +114,7 @@ def _time(piece: SessionEntry) -> str:
     return f"{piece.mtime_ns // 10**9}.{piece.mtime_ns % 10**9:09}"
 
 
-def read_back(file: IO[bytes], watch: Watch) -> Manifest:
+def read_back(file: IO[bytes], watch: Deadline) -> Manifest:
     """What an archive holds, read from the disk and to its end; raises Unreadable."""
     os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     try:
@@ -124,22 +124,22 @@ def read_back(file: IO[bytes], watch: Watch) -> Manifest:
             while packed.read(CHUNK):  # to the checksum at the end
                 pass
     except (tarfile.TarError, BadGzipFile, EOFError, zlib.error) as error:
-        raise Unreadable(f"{type(error).__name__}: {error}") from error
+        raise ArchiveUnreadable(f"{type(error).__name__}: {error}") from error
     return manifest
 
 
-def _member(tar: tarfile.TarFile, info: tarfile.TarInfo, watch: Watch) -> Member:
+def _member(tar: tarfile.TarFile, info: tarfile.TarInfo, watch: Deadline) -> ArchiveMember:
     if info.isdir():
-        return Member("directory")
+        return ArchiveMember("directory")
     if info.issym():
-        return Member("link", target=info.linkname)
+        return ArchiveMember("link", target=info.linkname)
     if not info.isreg() or (file := tar.extractfile(info)) is None:
-        raise Unreadable(f"{info.name!r} is no file, directory or link")
+        raise ArchiveUnreadable(f"{info.name!r} is no file, directory or link")
     with file:
-        return Member("file", digest(file, watch), info.pax_headers.get("mtime", ""))
+        return ArchiveMember("file", digest(file, watch), info.pax_headers.get("mtime", ""))
 
 
-def digest(file: IO[bytes], watch: Watch) -> str:
+def digest(file: IO[bytes], watch: Deadline) -> str:
     """SHA-256 of all that can be read, hex."""
     whole = hashlib.sha256()
     while chunk := file.read(CHUNK):
@@ -148,18 +148,18 @@ def digest(file: IO[bytes], watch: Watch) -> str:
     return whole.hexdigest()
 
 
-def holds(manifest: Manifest, root: SafeDirectory, session: Session, watch: Watch) -> bool:
+def archive_holds(manifest: Manifest, root: SafeDirectory, session: Session, watch: Deadline) -> bool:
     """Whether everything that is left of a session stands in an archive, byte for byte."""
-    return all(_same(manifest.get(piece.path), root, piece, watch) for piece in session.pieces)
+    return all(_is_same(manifest.get(piece.path), root, piece, watch) for piece in session.pieces)
 
 
-def _same(member: Member | None, root: SafeDirectory, piece: SessionEntry, watch: Watch) -> bool:
+def _is_same(member: ArchiveMember | None, root: SafeDirectory, piece: SessionEntry, watch: Deadline) -> bool:
     if stat.S_ISDIR(piece.mode):
-        return member == Member("directory")
+        return member == ArchiveMember("directory")
     if stat.S_ISLNK(piece.mode):
-        return member == Member("link", target=piece.target)
+        return member == ArchiveMember("link", target=piece.target)
     try:
-        with opened(root, piece) as file:
-            return member == Member("file", digest(file, watch), _time(piece))
+        with open_piece(root, piece) as file:
+            return member == ArchiveMember("file", digest(file, watch), _time(piece))
     except (SessionChanged, OSError):
         return False

@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 from pulse_adapters.workers import child_side
 from pulse_core.model.errors import PulseError
 
-EVERY = 64
+CALLS_PER_CHECK = 64
 """Calls of `Watch.beat` between two real looks."""
 
 
-class CannotGo(PulseError):
+class OrderRefused(PulseError):
     """Why the order can't be carried out, in words for people."""
 
 
@@ -24,7 +24,7 @@ class OutOfTime(PulseError):
         super().__init__("it took too long")
 
 
-class Watch:
+class Deadline:
     """Tells when it is time to end: `seconds` are over, or the parent has died, which nobody else would notice."""
 
     def __init__(self, seconds: float) -> None:
@@ -35,22 +35,24 @@ class Watch:
     def beat(self) -> None:
         """Raise OutOfTime if it is time to end; cheap enough for every file and every piece of one."""
         self._beats += 1
-        if self._beats % EVERY == 0 and (time.monotonic() > self._until or os.getppid() != self._parent):
+        if self._beats % CALLS_PER_CHECK == 0 and (
+            time.monotonic() > self._until or os.getppid() != self._parent
+        ):
             raise OutOfTime
 
 
-def run(work: Callable[[Mapping[str, Any], Watch], Mapping[str, Any]], *, idle: bool) -> NoReturn:
+def run_order(work: Callable[[Mapping[str, Any], Deadline], Mapping[str, Any]], *, idle: bool) -> NoReturn:
     """Do the one order and answer with what comes of it; `idle`: only when nobody else needs the disk."""
 
     def done(order: Mapping[str, Any]) -> Mapping[str, Any]:
         os.chdir("/")
-        be_modest(idle)
-        return work(order, Watch(order["seconds"]))
+        lower_priority(idle)
+        return work(order, Deadline(order["seconds"]))
 
     child_side.answer_once(done)
 
 
-def be_modest(idle: bool) -> None:
+def lower_priority(idle: bool) -> None:
     """Give way to others: to everybody if `idle`, else as far as a machine without room can wait for."""
     os.nice(19 if idle else 5)
     with suppress(ImportError, OSError):
@@ -60,6 +62,6 @@ def be_modest(idle: bool) -> None:
         own.ionice(psutil.IOPRIO_CLASS_IDLE) if idle else own.ionice(psutil.IOPRIO_CLASS_BE, 7)
 
 
-def why(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """An error of the system in words."""
     return error.strerror or str(error)

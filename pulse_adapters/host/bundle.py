@@ -1,4 +1,4 @@
-"""Diagnostic bundles: an archive of texts, some of which this machine has, and no more of them than are of use."""
+"""Diagnostic bundles: an archive of text files about this machine and its home; only the newest are kept."""
 
 import io
 import json
@@ -19,7 +19,7 @@ SYSTEM = ("meminfo", "loadavg", "uptime", "mounts", "pressure/cpu", "pressure/me
 
 
 def write_bundle(path: Path, parts: Iterable[BundlePart]) -> list[str]:
-    """Write the bundle, under its name once it is whole; what could not be read, with the reason."""
+    """Write the bundle, renamed into place once complete; returns what could not be read, with the reason."""
     missing: list[str] = []
     unfinished = path.with_name(f".{path.name}.part")
     with tarfile.open(unfinished, "w:gz", compresslevel=6) as bundle:
@@ -29,8 +29,8 @@ def write_bundle(path: Path, parts: Iterable[BundlePart]) -> list[str]:
             except Exception as error:  # noqa: BLE001  a part that fails must not keep the others out
                 missing.append(f"{name}: {type(error).__name__}: {error}")
                 continue
-            add(bundle, name, text.encode("utf-8", "replace"))
-        add(bundle, "missing.txt", "\n".join(missing).encode())
+            add_file(bundle, name, text.encode("utf-8", "replace"))
+        add_file(bundle, "missing.txt", "\n".join(missing).encode())
     unfinished.chmod(0o600)
     with unfinished.open("rb") as whole:
         os.fsync(whole.fileno())
@@ -38,23 +38,23 @@ def write_bundle(path: Path, parts: Iterable[BundlePart]) -> list[str]:
     return missing
 
 
-def add(bundle: tarfile.TarFile, name: str, blob: bytes) -> None:
-    """One file of the bundle."""
+def add_file(bundle: tarfile.TarFile, name: str, blob: bytes) -> None:
+    """Add one file to the bundle."""
     info = tarfile.TarInfo(f"pulse/{name}")
     info.size, info.mtime, info.mode = len(blob), int(time.time()), 0o600
     bundle.addfile(info, io.BytesIO(blob))
 
 
 def machine_parts(home: HomeLayout) -> Iterator[BundlePart]:
-    """The process table, what the kernel says, and the ends of the logs."""
-    yield "processes.jsonl", lambda: "\n".join(processes())
+    """The process table, the kernel's messages, and the ends of the logs."""
+    yield "process_table_text.jsonl", lambda: "\n".join(process_table_text())
     for name in SYSTEM:
         yield f"proc/{name}", lambda name=name: Path("/proc", name).read_text()  # type: ignore[misc]
     for path in sorted((*home.outputs.glob("*.log"), home.daemon_log)) if home.outputs.exists() else ():
-        yield f"logs/{path.name}", lambda path=path: tail(path)  # type: ignore[misc]
+        yield f"logs/{path.name}", lambda path=path: file_tail(path)  # type: ignore[misc]
 
 
-def processes() -> Iterator[str]:
+def process_table_text() -> Iterator[str]:
     """The process table; command lines, but nobody's environment."""
     fields = ["pid", "ppid", "username", "status", "create_time", "memory_info", "num_threads", "cmdline"]
     for process in psutil.process_iter(fields):
@@ -63,15 +63,15 @@ def processes() -> Iterator[str]:
         yield json.dumps(told)
 
 
-def tail(path: Path) -> str:
+def file_tail(path: Path) -> str:
     """The end of a file."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - TAIL))
         return file.read().decode("utf-8", "replace")
 
 
-def forget_oldest(directory: Path) -> None:
-    """Keep the newest bundles only, and nothing unfinished."""
+def remove_old_bundles(directory: Path) -> None:
+    """Remove all but the newest bundles, and every unfinished one."""
     for unfinished in directory.glob(".*.part"):
         unfinished.unlink(missing_ok=True)
     bundles = sorted(directory.glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)

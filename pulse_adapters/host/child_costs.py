@@ -1,4 +1,4 @@
-"""What the daemon's own child processes cost."""
+"""CPU and memory use of the daemon's own child processes."""
 
 import os
 import time
@@ -12,10 +12,10 @@ Told = Mapping[str, Any]
 
 def child_costs(daemon: int) -> Iterator[Told]:
     """The daemon's own child processes: the share of a core that each used since its start, its memory (bytes)."""
-    for pid in children(daemon):
-        words = read(pid, "cmdline").split("\0")
+    for pid in child_pids(daemon):
+        words = read_file(pid, "cmdline").split("\0")
         module = words[words.index("-m") + 1] if "-m" in words[:-1] else ""
-        fields = read(pid, "stat").rpartition(") ")[2].split()
+        fields = read_file(pid, "stat").rpartition(") ")[2].split()
         if module.startswith(OURS) and len(fields) > 21:
             cpu, began = int(fields[11]) + int(fields[12]), int(fields[19])
             lived = time.clock_gettime(time.CLOCK_BOOTTIME) - began / TICKS_PER_SECOND
@@ -23,17 +23,19 @@ def child_costs(daemon: int) -> Iterator[Told]:
             yield {"module": module, "pid": pid, "cpu": share, "rss": int(fields[21]) * PAGE}
 
 
-def children(pid: int) -> list[int]:
-    """The processes that any thread of this one has begun."""
+def child_pids(pid: int) -> list[int]:
+    """The pids of the children of all threads of this process."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
-    return sorted(int(word) for thread in threads for word in read(pid, f"task/{thread}/children").split())
+    return sorted(
+        int(word) for thread in threads for word in read_file(pid, f"task/{thread}/children").split()
+    )
 
 
-def read(pid: int, file: str) -> str:
-    """A file of a process; nothing if the process is gone."""
+def read_file(pid: int, file: str) -> str:
+    """A file of a process in /proc; empty if the process is gone."""
     try:
         with open(f"/proc/{pid}/{file}", encoding="utf-8", errors="replace") as found:
             return found.read()

@@ -1,4 +1,4 @@
-"""Where a scene of the demo plays: a home that is gone afterwards, with all that its daemons have started."""
+"""The demo's temporary home, which is removed afterwards with every process that its daemons have started."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pulse_adapters.host.process_search import marked
+from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.workers.environment import PROCESS_MARK
 
 
@@ -29,7 +29,7 @@ def filled_settings(template: str, home: Path) -> str:
 
 def kill_started(home: Path) -> Sequence[int]:
     """Kill what the home's daemons have started, with what that has started; the pids of those that lived."""
-    left = [one.pid for one in asyncio.run(marked(f"demo@{home}", PROCESS_MARK))]
+    left = [one.pid for one in asyncio.run(find_marked(f"demo@{home}", PROCESS_MARK))]
     for pid in left:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -42,7 +42,7 @@ def remove(directory: Path) -> None:
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on at this moment."""
+    """A TCP port that is free at this moment."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])

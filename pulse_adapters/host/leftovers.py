@@ -1,4 +1,4 @@
-"""Files in a home that are of no use any more: what was broken off, old logs, archives whose time is over."""
+"""Files in a home that are no longer needed: interrupted writes, old logs, expired archives."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pulse_adapters.host.disks import Mounts
 from pulse_adapters.host.outputs import ROTATE_AT
-from pulse_adapters.host.rotation import KEPT, cut
+from pulse_adapters.host.rotation import KEPT, truncate_log
 from pulse_core.app.gc import MINIMUM_AGE
 from pulse_core.home import HomeLayout
 from pulse_core.settings import SessionsSettings, Settings
@@ -27,7 +27,7 @@ ARCHIVE = re.compile(r"sessions-(\d{8}T\d{6}Z)-(.+)-\d+\.tar\.gz")
 
 
 class Leftover(NamedTuple):
-    """A file that may go, or a log that may be cut, and the bytes that this gives back."""
+    """A file that may be removed, or a log that may be truncated, and the bytes that this frees."""
 
     path: Path
     bytes: int
@@ -36,7 +36,7 @@ class Leftover(NamedTuple):
 
 @dataclass(frozen=True)
 class HomeLeftovers:
-    """Implements `LeftoverFiles`. broken_off: what broken-off writes left among the objects, with their bytes.
+    """Implements `LeftoverFiles`. broken_off: remains of interrupted writes among the objects, with their bytes.
 
     expand: the absolute path that a setting names.
     """
@@ -47,37 +47,39 @@ class HomeLeftovers:
     expand: Callable[[str], Path]
 
     def sizes(self) -> list[int]:
-        """The bytes that each would give back."""
+        """The bytes that removing each would free."""
         return [one.bytes for one in self._all()]
 
     def remove(self) -> list[int]:
-        """Take each away; the bytes that this gave back."""
+        """Remove each; returns the bytes freed."""
         gone = [_remove(one) for one in self._all()]
         return [size for size in gone if size is not None]
 
     def _all(self) -> Iterator[Leftover]:
-        """Each is looked at only when it is asked for."""
+        """Each is examined lazily."""
         home, settings, now = self.home, self.settings(), time.time()
         for files in self.broken_off():
             yield from (Leftover(path, size) for path, size in files.items())
         if home.restoring.is_dir() and not home.restore_plan.exists():
             yield Leftover(home.restoring, 0)  # who takes away holds the home's lock, as who restores would
         for pattern in ("*.unfinished", "logs/*.unfinished", ".*.unfinished"):
-            yield from _older(home.path.glob(pattern), now - MINIMUM_AGE)
-        yield from _older(home.path.glob(f"{home.vitals.name}.unusable*"), now - settings.watch.keep / 1e6)
-        yield from _older(home.outputs.glob("*.log.1"), now - OLD_LOG)
+            yield from _files_before(home.path.glob(pattern), now - MINIMUM_AGE)
+        yield from _files_before(
+            home.path.glob(f"{home.vitals.name}.unusable*"), now - settings.watch.keep / 1e6
+        )
+        yield from _files_before(home.outputs.glob("*.log.1"), now - OLD_LOG)
         for path in home.outputs.glob("*.log"):
             if (size := _size(path)) > ROTATE_AT:
                 yield Leftover(path, size - KEPT, is_log=True)
         if sessions := settings.resources.sessions:
             archive = self.expand(sessions.archive) if sessions.archive else home.path / "archive"
-            yield from _expired(archive, sessions, now)
+            yield from _expired_archives(archive, sessions, now)
 
 
 def _remove(leftover: Leftover) -> int | None:
-    """Take it away; the bytes that this gave back, None if it could not be done."""
+    """Remove it; returns the bytes freed, None if that failed."""
     if leftover.is_log:
-        return cut(leftover.path) or None
+        return truncate_log(leftover.path) or None
     with suppress(OSError):
         if leftover.path.is_dir() and not leftover.path.is_symlink():
             shutil.rmtree(leftover.path)
@@ -87,7 +89,7 @@ def _remove(leftover: Leftover) -> int | None:
     return None
 
 
-def _older(paths: Iterator[Path], before: float) -> Iterator[Leftover]:
+def _files_before(paths: Iterator[Path], before: float) -> Iterator[Leftover]:
     for path in paths:
         with suppress(OSError):
             found = path.lstat()
@@ -102,19 +104,19 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _expired(directory: Path, sessions: SessionsSettings, now: float) -> Iterator[Leftover]:
-    """Archives of sessions that need not be kept any longer; a far directory is left to who archives there."""
+def _expired_archives(directory: Path, sessions: SessionsSettings, now: float) -> Iterator[Leftover]:
+    """Archives of sessions whose retention is over; a directory on a file server is left to its archiver."""
     if not _is_near(directory) or not directory.is_dir() or _is_in_use(directory):
         return
     before = now - sessions.retain / 1e6
-    for leftover in _older(iter(sorted(directory.iterdir())), before):
+    for leftover in _files_before(iter(sorted(directory.iterdir())), before):
         made = ARCHIVE.fullmatch(leftover.path.name)
         if made and datetime.strptime(made[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() < before:
             yield leftover
 
 
 def _is_near(directory: Path) -> bool:
-    """Whether the directory answers at once, as a dead file server does not."""
+    """Whether the directory is on a local file system: a dead file server would block."""
     mounts = Mounts()
     try:
         return mounts.is_local(str(directory))
@@ -123,7 +125,7 @@ def _is_near(directory: Path) -> bool:
 
 
 def _is_in_use(directory: Path) -> bool:
-    """Whether somebody is archiving there, or nobody can tell."""
+    """Whether an archiver runs there, or that can't be determined."""
     try:
         file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""Where the output of what Pulse starts goes: a log file that is rotated, or a bounded capture in memory."""
+"""Output of the programs that Pulse starts: into a rotated log file, or captured in memory with a bound."""
 
 import asyncio
 import os
@@ -36,8 +36,8 @@ def _size(path: Path) -> int:
         return 0
 
 
-class Capture:
-    """The first 16 KiB and the last 48 KiB of what came, and how much lay between."""
+class OutputCapture:
+    """The first 16 KiB and the last 48 KiB of an output, and the size of the gap between."""
 
     def __init__(self) -> None:
         self._head = bytearray()
@@ -45,7 +45,7 @@ class Capture:
         self._cut = 0
 
     def take(self, chunk: bytes) -> None:
-        """Add what was just read; memory stays bounded however much comes."""
+        """Add a chunk; memory stays bounded."""
         room = HEAD - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:]
@@ -59,23 +59,23 @@ class Capture:
 
     @property
     def text(self) -> str:
-        """What was kept, with the gap named where there is one."""
+        """The kept text, with a note where bytes were dropped."""
         self._trim()
         gap = f"\n[… {self._cut} bytes left out …]\n".encode() if self._cut else b""
         return (self._head + gap + self._tail).decode(errors="replace")
 
 
-class ToMemory:
-    """A pipe whose other end is captured; whoever still writes after `end` gets a broken pipe."""
+class MemoryOutput:
+    """Captures a pipe in memory; a process that still writes after `end` gets SIGPIPE."""
 
     def __init__(self) -> None:
         self._source, self.target = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self.target, True)
-        self._capture = Capture()
+        self._capture = OutputCapture()
         self._loop = asyncio.get_running_loop()
 
     def begin(self) -> None:
-        """The program has its end: let go of ours and read."""
+        """Close our copy of the write end and start to read."""
         os.close(self.target)
         self.target = -1
         self._loop.add_reader(self._source, self._read)
@@ -91,7 +91,7 @@ class ToMemory:
         return bool(chunk)
 
     def end(self) -> str:
-        """Take what is still in the pipe (its capacity, should somebody go on filling it) and close it."""
+        """Read what is left in the pipe (at most its capacity, should a process go on writing) and close it."""
         for _ in range(32):
             if self.target >= 0 or not self._read():
                 break
@@ -102,8 +102,8 @@ class ToMemory:
         return self._capture.text
 
 
-class ToFile:
-    """A log file that is appended to; what was added meanwhile is the output."""
+class FileOutput:
+    """Appends to a log file; what was appended since the start is the output."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -111,12 +111,12 @@ class ToFile:
         self._since = os.fstat(self.target).st_size
 
     def begin(self) -> None:
-        """Nothing to read yet: the file keeps it."""
+        """Does nothing: the file keeps the output."""
 
     def end(self) -> str:
-        """Close it and read back what was added, cut like a capture."""
+        """Close it and read back what was appended, bounded like a capture."""
         os.close(self.target)
-        capture = Capture()
+        capture = OutputCapture()
         try:
             with self._path.open("rb") as file:
                 file.seek(self._since)
@@ -127,7 +127,7 @@ class ToFile:
         return capture.text
 
 
-def last_words(output: str, characters: int = 1500) -> str:
-    """The end of an output for an error's sentence."""
+def end_of_output(output: str, characters: int = 1500) -> str:
+    """The end of an output, for an error message."""
     words = output.strip()
     return words if len(words) <= characters else f"…{words[-characters:]}"

@@ -1,4 +1,4 @@
-"""What Pulse itself writes beside its log: how much there is, and cutting it down."""
+"""Files that Pulse writes beside its log: their sizes, and truncating them."""
 
 import os
 import stat
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulse_adapters.host.rotation import cut
+from pulse_adapters.host.rotation import truncate_log
 from pulse_core.daemon.disk_quota import Cut, ProcessOutput
 from pulse_core.home import HomeLayout
 from pulse_core.model.sizes import format_size
@@ -24,15 +24,15 @@ class HomeFiles:
 
     def sizes(self) -> tuple[int, Sequence[ProcessOutput]]:
         """The bytes of vitals.db with its -wal, and every output."""
-        vitals = sum(taken(Path(f"{self.home.vitals}{part}")) for part in ("", "-wal"))
+        vitals = sum(bytes_on_disk(Path(f"{self.home.vitals}{part}")) for part in ("", "-wal"))
         return vitals, list(outputs_in(self.home.outputs))
 
     def cut(self, cuts: Sequence[Cut]) -> list[str]:
-        """Cut the outputs; what was done, in words."""
-        return cut_all(self.home.outputs, cuts)
+        """Truncate the outputs; returns what was done, in words."""
+        return cut_outputs(self.home.outputs, cuts)
 
     def hold_back(self) -> None:
-        """Make the reserve for a full disk anew, once it was given up and there is room for it."""
+        """Create the reserve for a full disk again, once it was released and there is room for it."""
         if self.home.reserve.exists():
             return
         file_system = os.statvfs(self.home.run)
@@ -48,13 +48,15 @@ def outputs_in(directory: Path) -> Iterator[ProcessOutput]:
         return
     for name in names:
         if name.endswith(".log"):
-            yield ProcessOutput(name, taken(directory / name), taken(directory / f"{name}{OLDER}"))
+            yield ProcessOutput(
+                name, bytes_on_disk(directory / name), bytes_on_disk(directory / f"{name}{OLDER}")
+            )
         elif name.endswith(f".log{OLDER}") and name.removesuffix(OLDER) not in names:
-            yield ProcessOutput(name.removesuffix(OLDER), 0, taken(directory / name))
+            yield ProcessOutput(name.removesuffix(OLDER), 0, bytes_on_disk(directory / name))
 
 
-def taken(path: Path) -> int:
-    """Bytes that a plain file takes on the disk, of what it holds; 0 for anything else."""
+def bytes_on_disk(path: Path) -> int:
+    """Bytes that a plain file takes on the disk; 0 for anything else."""
     try:
         found = path.lstat()
     except OSError:
@@ -62,14 +64,14 @@ def taken(path: Path) -> int:
     return min(found.st_size, found.st_blocks * 512) if stat.S_ISREG(found.st_mode) else 0
 
 
-def cut_all(directory: Path, cuts: Sequence[Cut]) -> list[str]:
-    """Cut the outputs; what was done, in words."""
-    return [cut_one(directory / one.name, one.kept) for one in cuts]
+def cut_outputs(directory: Path, cuts: Sequence[Cut]) -> list[str]:
+    """Truncate the outputs; returns what was done, in words."""
+    return [cut_output(directory / one.name, one.kept) for one in cuts]
 
 
-def cut_one(path: Path, kept: int) -> str:
-    """Make the end of an output the older one, which goes first: it takes the room. What was done, in words."""
+def cut_output(path: Path, kept: int) -> str:
+    """Move the end of an output to its `.1`, whose old content goes first to make room; returns what was done."""
     older = path.with_name(path.name + OLDER)
-    before = taken(older)
+    before = bytes_on_disk(older)
     older.unlink(missing_ok=True)
-    return f"{path.name} gives back {format_size(before + cut(path, kept))}"
+    return f"{path.name} gives back {format_size(before + truncate_log(path, kept))}"

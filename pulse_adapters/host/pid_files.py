@@ -1,4 +1,4 @@
-"""PID files, which lie: the process may be long gone and its number somebody else's."""
+"""Reads PID files. They may be stale: the process may be gone and its pid reused."""
 
 import os
 import time
@@ -10,12 +10,12 @@ from pulse_core.ports import ProcessId, ProcessObservation
 _SLACK_S = 2.0  # start times are told in hundredths, file times in the tick of the file system
 
 
-def sight_of(path: str) -> ProcessObservation:
+def observe_pid_file(path: str) -> ProcessObservation:
     """The process that a PID file names, if it is alive and was there when the file was written."""
     try:
         pid, written = _read(path)
     except (OSError, ValueError) as error:
-        return ProcessObservation(detail=_sentence(path, error))
+        return ProcessObservation(detail=_read_error(path, error))
     since = started(pid)
     if since is None:
         return ProcessObservation(detail=f"process {pid} of {path} is not alive")
@@ -26,7 +26,7 @@ def sight_of(path: str) -> ProcessObservation:
     return ProcessObservation((ProcessId(pid, since),), detail=f"process {pid} of {path}")
 
 
-def still_names(path: str, found: ProcessId) -> bool:
+def names_process(path: str, found: ProcessId) -> bool:
     """Whether the file names this process."""
     try:
         return _read(path)[0] == found.pid
@@ -52,7 +52,7 @@ def _wall_time(since: int) -> float:
     return time.time() - boot_us() / 1e6 + since / TICKS_PER_SECOND
 
 
-def _sentence(path: str, error: OSError | ValueError) -> str:
+def _read_error(path: str, error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError):
         return f"there is no {path}"
     if isinstance(error, OSError):

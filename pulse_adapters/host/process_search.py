@@ -1,4 +1,4 @@
-"""Finding processes by their command line or by a marker in their environment, in one pass over /proc."""
+"""Finds processes by their command line or by a marker in their environment, in one pass over /proc."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ _KTHREADD, _IS_KERNELS = 2, 0x00200000
 class ProcessSearch:
     """Finds processes by a pattern that is searched in their argv, joined by spaces.
 
-    Pulse itself never matches, nor its command line, nor what runs for it.
+    Pulse itself never matches, nor its command line, nor its children.
     """
 
     def __init__(self) -> None:
@@ -41,11 +41,11 @@ class ProcessSearch:
         """The live processes that match, by the pattern's name, oldest first; none of the sessions `besides`."""
         matching: dict[str, list[ProcessId]] = {name: [] for name in patterns}
         lines, rested = self._lines.all(), time.perf_counter()
-        while some := [(int(pid), raw, text(raw)) for pid, raw in islice(lines, _SLICE)]:
+        while some := [(int(pid), raw, joined_argv(raw)) for pid, raw in islice(lines, _SLICE)]:
             whole = b"\n".join(line for _, _, line in some)
             for name, pattern in patterns.items():
                 for pid, raw, line in some if pattern.may_find(whole) else ():
-                    if pattern.finds(line) and (found := _foreign(pid, raw, besides)):
+                    if pattern.finds(line) and (found := _process_outside_pulse(pid, raw, besides)):
                         matching[name].append(found)
                     if time.perf_counter() - rested > BREATH:
                         await asyncio.sleep(0)
@@ -54,8 +54,8 @@ class ProcessSearch:
         return {name: tuple(sorted(some, key=lambda one: one.started)) for name, some in matching.items()}
 
     def still_matches(self, found: ProcessId, pattern: SearchPattern) -> bool:
-        """Whether a live process may still be what the pattern means; while it is executed, it has no line."""
-        line = text(self._lines.of(found.pid))
+        """Whether a live process may still match the pattern; during its exec it has no command line."""
+        line = joined_argv(self._lines.of(found.pid))
         return not line or pattern.finds(line)
 
     def close(self) -> None:
@@ -63,10 +63,12 @@ class ProcessSearch:
         self._lines.close()
 
 
-async def marked(marker: str, variable: str = EFFECT_MARK, leaders: bool = False) -> tuple[ProcessId, ...]:
+async def find_marked(
+    marker: str, variable: str = EFFECT_MARK, leaders: bool = False
+) -> tuple[ProcessId, ...]:
     """The live processes that carry this marker (by default a `PULSE_EFFECT`), oldest first.
 
-    leaders: only those that lead a session, as what Pulse starts does and what that starts does not.
+    leaders: only session leaders, which processes started by Pulse are and their children are not.
     """
     carriers = []
     for count, pid in enumerate(list(pids()), 1):
@@ -81,8 +83,8 @@ async def marked(marker: str, variable: str = EFFECT_MARK, leaders: bool = False
 class CommandLines:
     """Reads /proc/PID/cmdline, and keeps the files open: four fifths of the time of a read are its open and close.
 
-    Nothing that was read is remembered, so nothing can be out of date: not after an exec, nor when a process
-    writes itself another title. An open file is one of its process, not of the pid: once that has ended, the
+    Nothing that was read is cached, so nothing can be stale: not after an exec, nor when a process
+    changes its title. An open file is one of its process, not of the pid: once that has ended, the
     kernel says so however often the pid is given out again, and the file is opened anew.
     """
 
@@ -93,7 +95,7 @@ class CommandLines:
         self._kernels = _file_of_kernel_threads()
 
     def all(self) -> Iterator[tuple[str, bytes]]:
-        """The pid of each process that has a command line, and what is searched of that, its words ended by NULs."""
+        """The pid of each process that has a command line, and its searched part, with NUL after each word."""
         names = [name for name in os.listdir("/proc") if name.isdecimal()]
         kernels = self._kernel_threads()
         for gone in self._files.keys() - names:
@@ -103,11 +105,11 @@ class CommandLines:
                 yield name, raw
 
     def of(self, pid: int) -> bytes:
-        """The command line of one process; nothing if it is gone, or a zombie, or being executed just now."""
+        """The command line of one process; empty if it is gone, a zombie, or in its exec."""
         return self._read(str(pid))
 
     def _kernel_threads(self) -> frozenset[str]:
-        """The pids of threads of the kernel just now. Asked after the listing: who is one by now is no process."""
+        """The pids of kernel threads. Read after the listing: a pid that is one by now is no process."""
         listed, chunk = b"", b" "
         while chunk and self._kernels is not None:
             chunk = os.pread(self._kernels, 65536, len(listed))
@@ -152,7 +154,7 @@ class CommandLines:
 
 
 def _file_of_kernel_threads() -> int | None:
-    """The list of kthreadd's children, or None where it is not to be seen, as in a container."""
+    """The list of kthreadd's children, or None where it is not visible, as in a container."""
     stat = content(f"/proc/{_KTHREADD}/stat")
     if not stat or not int(stat[stat.rindex(b")") + 2 :].split(b" ", 7)[6]) & _IS_KERNELS:
         return None
@@ -162,34 +164,34 @@ def _file_of_kernel_threads() -> int | None:
         return None  # a kernel without CONFIG_PROC_CHILDREN
 
 
-def words(raw: bytes) -> list[str]:
+def argv_of(raw: bytes) -> list[str]:
     """The argv in a command line as it was read."""
     return os.fsdecode(raw.removesuffix(b"\0")).split("\0")
 
 
-def text(raw: bytes) -> bytes:
-    """The argv joined by spaces, as far as it is searched."""
+def joined_argv(raw: bytes) -> bytes:
+    """The argv joined by spaces, cut to the searched length."""
     line = raw.removesuffix(b"\0").replace(b"\0", b" ")
     return line if len(line) <= SEARCHED else line.decode("utf-8", "replace")[:SEARCHED].encode()
 
 
-def _foreign(pid: int, raw: bytes, besides: Collection[int]) -> ProcessId | None:
-    """A live process that is none of Pulse's, and in none of the sessions `besides`."""
+def _process_outside_pulse(pid: int, raw: bytes, besides: Collection[int]) -> ProcessId | None:
+    """The process of this pid, if it is alive, none of Pulse's, and in none of the sessions `besides`."""
     seen = None if _is_ours(pid, raw) else entry(pid)
     return seen.found if seen and seen.alive and seen.session not in besides else None
 
 
 def _is_ours(pid: int, raw: bytes) -> bool:
-    """Whether it is Pulse, or runs in a session that a helper of Pulse leads, as `journalctl` for its reader of logs."""
-    if pid == os.getpid() or is_pulse(words(raw)):
+    """Whether it is Pulse, or runs in a session that a Pulse helper leads, as `journalctl` for the log reader."""
+    if pid == os.getpid() or is_pulse(argv_of(raw)):
         return True
     seen = entry(pid)
     leader = content(f"/proc/{seen.session}/cmdline") if seen and seen.session != pid else None
-    return leader is not None and is_pulse(words(leader))
+    return leader is not None and is_pulse(argv_of(leader))
 
 
 def is_pulse(argv: list[str]) -> bool:
-    """Whether this is Pulse's daemon, command line or helper: it names what it guards without being it."""
+    """Whether this is Pulse's daemon, command line or helper: its arguments name guarded processes."""
     names = [os.path.basename(word) for word in argv[:2]]
     module = next((after for word, after in pairwise(argv) if word == "-m"), "")
     return "upulse" in names or module.split(".")[0] in OWN

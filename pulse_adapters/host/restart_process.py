@@ -1,18 +1,18 @@
-"""The executor `restart-process`: brings a guarded process back, by the way its settings name."""
+"""The executor `restart-process`: restarts a guarded process in the way its settings name."""
 
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pulse_adapters.host.background import left_by, short
 from pulse_adapters.host.boot import boot_id
 from pulse_adapters.host.clock import boot_us
-from pulse_adapters.host.guarded import end_all, guarded, present
-from pulse_adapters.host.outputs import last_words
-from pulse_adapters.host.process_search import marked
-from pulse_adapters.host.spawn import ProcessEnded, Spawner
+from pulse_adapters.host.detached_processes import early_exit, processes_left_by
+from pulse_adapters.host.guarded_processes import end_all, guarded_process, observe_all
+from pulse_adapters.host.outputs import end_of_output
+from pulse_adapters.host.process_search import find_marked
+from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.spawner import ProcessEnded, Spawner
 from pulse_adapters.host.systemctl import Systemctl
-from pulse_adapters.host.table import LinuxProcessTable
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
 from pulse_core.actions.processes import RESTART_PROCESS, RestartParams
@@ -27,7 +27,7 @@ _SOFT_S = 10.0
 
 
 class RestartProcess:
-    """Ends what is left of a process and starts it again; does nothing if another one is up by now.
+    """Ends the rest of a process and starts it again; does nothing if another one is up by now.
 
     The watchdog retries, with a budget; so this doesn't.
     """
@@ -47,40 +47,42 @@ class RestartProcess:
         self._systemctl = Systemctl(spawner)
         self._boot = boot_id()
         self._begun_last: dict[str, ProcessId] = {}
-        """By name, what was started last: nobody may have recorded yet that it is up."""
+        """By name, what was started last: it may not be recorded as up yet."""
 
     def policy(self, params: RestartParams) -> Policy:
-        """Looked at first after a crash: what came up already is not started twice."""
+        """Verified first after a crash: a process that is already up is not started twice."""
         return Policy(Safety.VERIFY_FIRST, timeout=60.0)
 
     def check(self, params: RestartParams) -> None:
         """Refuse the name of a process that is not in the settings."""
-        guarded(self._settings(), params.process)
+        guarded_process(self._settings(), params.process)
 
     async def execute(self, effect: Effect, params: RestartParams, event: Event) -> Result:
-        """Restart it; the result has the new process where Pulse itself has started it."""
-        process = guarded(self._settings(), params.process)
+        """Restart it; the result has the new process if Pulse itself started it."""
+        process = guarded_process(self._settings(), params.process)
         start = self._start_before(process, params)
         if not start and self._just_seen_dead(params, event):
             return await self._begin(process, (), event)
-        behind = await left_by(start.effect) if start else ()
-        sight = await present(self._table, process, self._known())
+        behind = await processes_left_by(start.effect) if start else ()
+        sight = await observe_all(self._table, process, self._known())
         if process.match and sight.busy:
             raise PulseError(f"nothing was started: {sight.detail}")
         if params.if_dead or params.instead_of:
             if up := _up_by_now(sight):
                 return up
             if start and start.code == 0 and behind:
-                return _already(behind[0])  # it went into the background, and has its grace to come up there
+                return _already_up(
+                    behind[0]
+                )  # it went into the background, and has its grace to come up there
         return await self._begin(process, (*{*sight.found, *self._alive(params), *behind},), event)
 
     def _start_before(self, process: ProcessSettings, params: RestartParams) -> ProcessEnded | None:
-        """How the start before this one ended, if it was over at once: what it left would be there twice."""
+        """How the previous start ended, if it ended early: its background processes would run twice."""
         start = params.instead_of.found if params.instead_of else self._known().get(params.process)
-        return short(self._spawner, process, start) if start else None
+        return early_exit(self._spawner, process, start) if start else None
 
     def _just_seen_dead(self, params: RestartParams, event: Event) -> bool:
-        """Whether the watcher has looked a moment ago, so that looking again would only cost time."""
+        """Whether the watcher saw it dead a moment ago, so that another search would only cost time."""
         fresh = event.boot == self._boot and 0 <= boot_us() - event.mono < _FRESH_US
         return params.fresh and params.instead_of is not None and fresh and not self._alive(params)
 
@@ -91,7 +93,7 @@ class RestartProcess:
         return {one for one in (believed, named, mine) if one and is_alive(one)}
 
     async def _begin(self, process: ProcessSettings, left: tuple[ProcessId, ...], event: Event) -> Result:
-        """Bring it up; a unit's manager and a restart command end the old one themselves."""
+        """Start it; systemd and a restart command end the old one themselves."""
         if process.systemd_unit:
             await self._systemctl.restart(process.systemd_unit, user=process.systemd_user, timeout=55.0)
             return Result({"unit": process.systemd_unit})
@@ -117,7 +119,7 @@ class RestartProcess:
             log=self._log(process),
         )  # fmt: skip
         if outcome.exit != 0:
-            words = last_words(outcome.output) or "it said nothing"
+            words = end_of_output(outcome.output) or "it said nothing"
             raise PulseError(f"{process.command[0]!r} ended with {outcome.exit}: {words}")
         return Result({"exit": 0, "took_ms": round(outcome.took * 1000)})
 
@@ -125,17 +127,17 @@ class RestartProcess:
         return self._outputs / f"{process.name}.log"
 
     async def verify(self, effect: Effect, params: RestartParams, event: Event) -> Result | None:
-        """The process that this effect started, if it lives; for a command or unit, one younger than the wish."""
-        process = guarded(self._settings(), params.process)
+        """The process that this effect started, if it lives; for a command or unit, one younger than the request."""
+        process = guarded_process(self._settings(), params.process)
         if process.start:
             return await self._begun(event)
-        sight = await present(self._table, process, self._known())
+        sight = await observe_all(self._table, process, self._known())
         younger = (one for one in sight.found if self._is_younger(one, event))
         return next((_result(one) for one in younger), None)
 
     async def _begun(self, event: Event) -> Result | None:
         for pause in (0.05, 0.0):
-            if carriers := await marked(event.id):
+            if carriers := await find_marked(event.id):
                 return _result(carriers[0])
             # A process that is just being executed shows no environment yet.
             await asyncio.sleep(pause)
@@ -147,13 +149,13 @@ class RestartProcess:
 
 
 def _up_by_now(sight: ProcessObservation) -> Result | None:
-    """The result if it is there after all and, where it has a port, answers."""
+    """The result if it is up by now and, where it has a port, accepts connections."""
     if sight.answering is False or not (sight.found or sight.answering):
         return None
-    return _already(sight.found[0]) if sight.found else Result({"already": True})
+    return _already_up(sight.found[0]) if sight.found else Result({"already": True})
 
 
-def _already(found: ProcessId) -> Result:
+def _already_up(found: ProcessId) -> Result:
     return Result({"already": True, **_result(found).data})
 
 

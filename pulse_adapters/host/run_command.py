@@ -4,8 +4,8 @@ import os
 import shutil
 from collections.abc import Callable
 
-from pulse_adapters.host.outputs import last_words
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.outputs import end_of_output
+from pulse_adapters.host.spawner import Spawner
 from pulse_core.actions.commands import RUN_COMMAND, CommandParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
@@ -17,7 +17,7 @@ _TO_END_IT_S = 10.0
 
 
 class RunCommand:
-    """Runs a program if its real path is one of the allowed; a whole process tree ends with its timeout."""
+    """Runs a program if its real path is allowed; a timeout ends its whole process tree."""
 
     action, params = RUN_COMMAND.name, CommandParams
 
@@ -26,7 +26,7 @@ class RunCommand:
         self._pinned: tuple[tuple[str, ...], frozenset[str]] = ((), frozenset())
 
     def policy(self, params: CommandParams) -> Policy:
-        """At most once, unless its author says that it may be repeated."""
+        """At most once, unless the request says that it may be repeated."""
         timeout = self._timeout(params) + _TO_END_IT_S
         if params.idempotent:
             return Policy(Safety.IDEMPOTENT, timeout=timeout, retries=2)
@@ -36,12 +36,12 @@ class RunCommand:
         return params.timeout_s or self._settings().executors.run_command.timeout / 1e6
 
     def check(self, params: CommandParams) -> None:
-        """Refuse a program that is not allowed, and say what to add to allow it."""
+        """Refuse a program that is not allowed; the message names the setting that allows it."""
         self._allowed(params.argv[0])
 
     def _allowed(self, name: str) -> str:
-        """The real path of an allowed program: what was compared is what will be run."""
-        real = os.path.realpath(_resolved(name))
+        """The real path of an allowed program: the path that was compared is the one that is run."""
+        real = os.path.realpath(_resolve(name))
         if real not in self._real_paths():
             raise Refused(
                 f'{name!r} may not be run; to allow it, add "{real}" to `allow` under [executors.run-command]'
@@ -50,7 +50,7 @@ class RunCommand:
         return real
 
     def _real_paths(self) -> frozenset[str]:
-        """What is allowed, resolved when it was first seen: a link that is turned later allows nothing new."""
+        """The allowed real paths, resolved when first used: a link that changes later allows nothing new."""
         allow = self._settings().executors.run_command.allow
         if self._pinned[0] != allow:
             self._pinned = (
@@ -60,7 +60,7 @@ class RunCommand:
         return self._pinned[1]
 
     async def execute(self, effect: Effect, params: CommandParams, event: Event) -> Result:
-        """Run it to its end; any exit but 0 is a failure."""
+        """Run it to its end; any exit code but 0 is a failure."""
         outcome = await self._spawner.run(
             params.argv,
             executable=self._allowed(params.argv[0]),
@@ -69,16 +69,16 @@ class RunCommand:
             marker=event.id,
         )
         if outcome.exit != 0:
-            words = last_words(outcome.output) or "it said nothing"
-            raise PulseError(f"{params.argv[0]!r} {_ended(outcome.exit)}: {words}")
+            words = end_of_output(outcome.output) or "it said nothing"
+            raise PulseError(f"{params.argv[0]!r} {_describe_exit(outcome.exit)}: {words}")
         return Result({"exit": 0, "output": outcome.output})
 
     async def verify(self, effect: Effect, params: CommandParams, event: Event) -> Result | None:
-        """Never asked: it is either done again or never."""
+        """Never called: it is either done again or never."""
         return None
 
 
-def _resolved(name: str) -> str:
+def _resolve(name: str) -> str:
     """The path of a program that is named absolutely or found in PATH."""
     if "/" in name and not os.path.isabs(name):
         raise Refused(f"{name!r} is a relative path; give an absolute one, or a name that is in PATH")
@@ -88,5 +88,5 @@ def _resolved(name: str) -> str:
     raise Refused(f"there is no program {name!r}{where}")
 
 
-def _ended(code: int) -> str:
+def _describe_exit(code: int) -> str:
     return f"ended with exit {code}" if code > 0 else f"was ended by signal {-code}"

@@ -1,10 +1,10 @@
-"""The executor `stop-process`: brings down a guarded process, or one that holds too much memory, and all that is it."""
+"""The executor `stop-process`: stops a guarded process, or one that uses too much memory, with its whole tree."""
 
 from collections.abc import Callable, Mapping
 
-from pulse_adapters.host.consumers import Consumers
-from pulse_adapters.host.guarded import end_all, guarded, present
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.guarded_processes import end_all, guarded_process, observe_all
+from pulse_adapters.host.memory_consumers import MemoryConsumers
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.systemctl import Systemctl
 from pulse_adapters.workers.proc import is_alive
 from pulse_core.actions.processes import STOP_PROCESS, Consumer, StopParams
@@ -18,7 +18,7 @@ _SOFT_S = 10.0
 
 
 class StopProcess:
-    """SIGTERM, ten seconds of patience, then the whole tree; a unit is stopped by systemd."""
+    """SIGTERM, a wait of ten seconds, then SIGKILL to the whole tree; a unit is stopped by systemd."""
 
     action, params = STOP_PROCESS.name, StopParams
 
@@ -31,28 +31,28 @@ class StopProcess:
     ) -> None:
         self._settings, self._table, self._known, self._spawner = settings, table, known, spawner
         self._systemctl = Systemctl(spawner)
-        self._consumers = Consumers(settings, known, lambda: spawner.running)
+        self._consumers = MemoryConsumers(settings, known, lambda: spawner.running)
 
     def policy(self, params: StopParams) -> Policy:
-        """Stopping what is stopped changes nothing."""
+        """Idempotent: stopping a stopped process changes nothing."""
         return Policy(Safety.IDEMPOTENT, timeout=60.0)
 
     def check(self, params: StopParams) -> None:
         """Refuse the name of a process, or a pattern, that is not in the settings."""
         if params.consumer is None:
-            guarded(self._settings(), params.process or "")
+            guarded_process(self._settings(), params.process or "")
         elif (pattern := params.consumer.pattern) not in self._settings().resources.stop:
             raise Refused(f"no {pattern!r} in `stop` under [resources] in config.toml; add it to allow this")
 
     async def execute(self, effect: Effect, params: StopParams, event: Event) -> Result:
-        """End all that is found of it; the result names who was ended."""
+        """End all processes that are found of it; the result names them."""
         if params.consumer is not None:
             return await self._stop(params.consumer)
-        process = guarded(self._settings(), params.process or "")
+        process = guarded_process(self._settings(), params.process or "")
         if process.systemd_unit:
             await self._systemctl.stop(process.systemd_unit, user=process.systemd_user, timeout=55.0)
             return Result({"unit": process.systemd_unit})
-        sight = await present(self._table, process, self._known())
+        sight = await observe_all(self._table, process, self._known())
         believed = self._known().get(process.name)
         left = {*sight.found, *({believed} if believed and is_alive(believed) else ())}
         if sight.answering and not left:
@@ -65,7 +65,7 @@ class StopProcess:
         return Result({"ended": sorted(one.pid for one in left)})
 
     async def _stop(self, consumer: Consumer) -> Result:
-        """End this very process, if it still is what may be stopped; somebody else may have its pid by now."""
+        """End this exact process, if it may still be stopped; its pid may have been reused by now."""
         found = ProcessId(consumer.pid, consumer.started)
         if not is_alive(found):
             return Result({"ended": [], "already": True})
@@ -77,5 +77,5 @@ class StopProcess:
         return Result({"ended": [found.pid]})
 
     async def verify(self, effect: Effect, params: StopParams, event: Event) -> Result | None:
-        """Never asked: it is done again."""
+        """Never called: it is done again."""
         return None

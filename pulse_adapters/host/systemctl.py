@@ -1,11 +1,11 @@
-"""What systemd says of a unit, and asking it to restart or stop one."""
+"""Runs systemctl: shows, restarts or stops a unit."""
 
 import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pulse_adapters.host.outputs import last_words
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.outputs import end_of_output
+from pulse_adapters.host.spawner import Spawner
 from pulse_core.model.errors import PulseError
 
 _ASK = "LoadState,ActiveState,SubState,Result,MainPID"
@@ -22,12 +22,12 @@ class UnitState(NamedTuple):
 
     @property
     def busy(self) -> bool:
-        """Whether systemd is at work on it just now."""
+        """Whether systemd is starting, stopping or reloading it."""
         return self.active in ("activating", "reloading", "deactivating") or self.sub == "auto-restart"
 
     @property
     def intended(self) -> bool:
-        """Whether it is down because somebody wanted it down."""
+        """Whether it is down because it was stopped on purpose."""
         return self.load == "loaded" and self.active == "inactive" and self.result == "success"
 
     @property
@@ -39,7 +39,7 @@ class UnitState(NamedTuple):
 
 
 class Systemctl:
-    """Runs `systemctl` with a timeout; what it complains of becomes a PulseError."""
+    """Runs `systemctl` with a timeout; its error output becomes a PulseError."""
 
     def __init__(self, spawner: Spawner, timeout: float = 3.0) -> None:
         self._spawner = spawner
@@ -59,7 +59,7 @@ class Systemctl:
         )
 
     async def restart(self, unit: str, *, user: bool, timeout: float) -> None:
-        """Restart the unit and wait until systemd says that it is up."""
+        """Restart the unit and wait until systemd reports it active."""
         await self._run(["restart", unit], user, timeout)
 
     async def stop(self, unit: str, *, user: bool, timeout: float) -> None:
@@ -70,12 +70,12 @@ class Systemctl:
         argv = ["systemctl", *(["--user"] if user else []), *words]
         outcome = await self._spawner.run(argv, timeout=timeout, env=_bus(user))
         if outcome.exit != 0:
-            raise PulseError(f"{' '.join(argv)!r} failed ({outcome.exit}): {last_words(outcome.output)}")
+            raise PulseError(f"{' '.join(argv)!r} failed ({outcome.exit}): {end_of_output(outcome.output)}")
         return outcome.output
 
 
 def _bus(user: bool) -> dict[str, str]:
-    """Where the user's manager listens, which a daemon without a login session isn't told."""
+    """The bus address of the user's manager, which a daemon without a login session lacks."""
     runtime = f"/run/user/{os.getuid()}"
     if user and "XDG_RUNTIME_DIR" not in os.environ and os.path.isdir(runtime):
         return {"XDG_RUNTIME_DIR": runtime}

@@ -1,4 +1,4 @@
-"""Ending a process with everything that came out of it."""
+"""Ends a process with all of its descendants."""
 
 import asyncio
 import os
@@ -15,18 +15,18 @@ _PAUSES = Backoff(0.001, 0.05)
 
 
 async def end_tree(root: ProcessId, marker: str = "") -> tuple[ProcessId, ...]:
-    """SIGKILL a process, its group, session and descendants and whoever carries the marker, until none is left.
+    """SIGKILL a process, its group, session, descendants and carriers of the marker, until none is left.
 
-    Returns those that this user may not signal. What sleeps uninterruptibly with SIGKILL pending counts as
-    ended: it will never run another instruction of its own.
+    Returns those that this user may not signal. A process in uninterruptible sleep with SIGKILL pending counts
+    as ended: it will never run another instruction of its own.
     """
     known: set[ProcessId] = {root}
     beyond: set[ProcessId] = set()
     killed: set[ProcessId] = set()
     rounds, quiet = 0, 0
     while True:
-        ended = beyond | _asleep(killed)
-        left = [one for one in family(root, known, marker) if one.found not in ended]
+        ended = beyond | _uninterruptible(killed)
+        left = [one for one in tree_members(root, known, marker) if one.found not in ended]
         # A process that is just being executed shows no environment: only the second empty search is believed.
         quiet = 0 if left else quiet + 1
         if quiet > (1 if marker else 0):
@@ -39,19 +39,19 @@ async def end_tree(root: ProcessId, marker: str = "") -> tuple[ProcessId, ...]:
         await asyncio.sleep(_PAUSES.after(rounds) if left else 0.02)
 
 
-def _asleep(killed: Collection[ProcessId]) -> set[ProcessId]:
-    """Those of the killed that sleep uninterruptibly."""
+def _uninterruptible(killed: Collection[ProcessId]) -> set[ProcessId]:
+    """The killed processes that are in uninterruptible sleep."""
     return {one for one in killed if (seen := entry(one.pid)) and seen.found == one and seen.state == "D"}
 
 
 def _end_group(root: ProcessId, left: Collection[ProcStat]) -> None:
-    """One signal for the whole group: the kernel lets no member fork its way past it."""
+    """Signal the whole group at once: no member can escape by a fork."""
     if any(one.group == root.pid for one in left):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(root.pid, signal.SIGKILL)
 
 
-def family(root: ProcessId, known: Collection[ProcessId], marker: str = "") -> list[ProcStat]:
+def tree_members(root: ProcessId, known: Collection[ProcessId], marker: str = "") -> list[ProcStat]:
     """The live members of a tree: `known` ones, root's group and session, the marked, and all descendants.
 
     This process is never one of them, nor is what only descends from it.
@@ -60,7 +60,7 @@ def family(root: ProcessId, known: Collection[ProcessId], marker: str = "") -> l
     chosen = {one.pid for one in entries.values() if one.found in known}
     chosen |= (
         {one.pid for one in entries.values() if root.pid in (one.group, one.session)}
-        if _led(root, entries)
+        if _owned_groups(root, entries)
         else set()
     )
     if marker:
@@ -70,7 +70,7 @@ def family(root: ProcessId, known: Collection[ProcessId], marker: str = "") -> l
     return [entries[pid] for pid in descendants(chosen, entries)]
 
 
-def _led(root: ProcessId, entries: dict[int, ProcStat]) -> bool:
+def _owned_groups(root: ProcessId, entries: dict[int, ProcStat]) -> bool:
     """Whether groups with root's number are root's: a number in use as a group is never given out again."""
     holder = entries.get(root.pid)
     return root.pid not in (os.getpgrp(), os.getsid(0)) and (holder is None or holder.started == root.started)

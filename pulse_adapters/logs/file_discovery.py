@@ -1,4 +1,4 @@
-"""Which files a pattern means at this moment, and which directories must be watched for others to appear."""
+"""Finds the files that a pattern matches, and the directories in which others may appear."""
 
 import fnmatch
 import os
@@ -12,8 +12,8 @@ _WILD = re.compile(r"[*?\[]")
 PACKED = (".gz", ".xz", ".bz2", ".zst", ".lz4", ".zip", ".Z")
 
 
-class Hit(NamedTuple):
-    """A regular file that a pattern means."""
+class FoundFile(NamedTuple):
+    """A regular file that a pattern matches."""
 
     path: str
     status: os.stat_result
@@ -24,25 +24,25 @@ class Hit(NamedTuple):
         return self.status.st_dev, self.status.st_ino
 
 
-class Scan(NamedTuple):
-    """What was found: the files, and the directories in which more may appear, each with the names that matter."""
+class PatternScan(NamedTuple):
+    """The files found, and the directories in which more may appear, each with the relevant name patterns."""
 
-    files: list[Hit]
+    files: list[FoundFile]
     watched: dict[str, set[str]]
 
 
-def scan(pattern: str) -> Scan:
-    """Look for a pattern's files now; a directory that is missing is waited for in the nearest one that exists.
+def scan(pattern: str) -> PatternScan:
+    """Find a pattern's files; for a missing directory the nearest existing one is returned for watching.
 
-    Compressed files are meant only by their whole name: rotation makes them, and there are no lines in them.
+    Compressed files match only by their whole name: rotation makes them, and they have no lines.
     """
-    found = Scan([], {})
+    found = PatternScan([], {})
     first, *names = [name for name in pattern.split("/") if name] or [""]
     _descend("/", first, names, found)
     return found
 
 
-def _descend(directory: str, name: str, rest: list[str], found: Scan) -> None:
+def _descend(directory: str, name: str, rest: list[str], found: PatternScan) -> None:
     """Follow one component of the pattern in one directory."""
     paths = [os.path.join(directory, one) for one in _named(directory, name)]
     if not rest:
@@ -60,17 +60,19 @@ def _named(directory: str, name: str) -> list[str]:
     if not _WILD.search(name):
         return [name] if os.path.lexists(os.path.join(directory, name)) else []
     try:
-        return sorted(one for one in os.listdir(directory) if means(name, one) and not one.endswith(PACKED))
+        return sorted(
+            one for one in os.listdir(directory) if name_matches(name, one) and not one.endswith(PACKED)
+        )
     except OSError:
         return []
 
 
-def _regular(path: str) -> Hit | None:
+def _regular(path: str) -> FoundFile | None:
     try:
         status = os.stat(path)
     except OSError:
         return None
-    return Hit(path, status) if stat.S_ISREG(status.st_mode) else None
+    return FoundFile(path, status) if stat.S_ISREG(status.st_mode) else None
 
 
 @lru_cache(maxsize=512)
@@ -78,24 +80,24 @@ def _shape(name: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(name))
 
 
-def means(pattern: str, name: str) -> bool:
-    """Whether one component of a pattern means this name; as in a shell, a leading dot must be written."""
+def name_matches(pattern: str, name: str) -> bool:
+    """Whether one component of a pattern matches this name; as in a shell, a leading dot must be written."""
     if name.startswith(".") and not pattern.startswith("."):
         return False
     return pattern == name or _shape(pattern).match(name) is not None
 
 
-def matches(pattern: str, path: str) -> bool:
-    """Whether a pattern means this path, be it there or not."""
+def path_matches(pattern: str, path: str) -> bool:
+    """Whether a pattern matches this path, whether it exists or not."""
     ours, theirs = ([one for one in text.split("/") if one] for text in (pattern, path))
-    return len(ours) == len(theirs) and all(means(*pair) for pair in zip(ours, theirs, strict=True))
+    return len(ours) == len(theirs) and all(name_matches(*pair) for pair in zip(ours, theirs, strict=True))
 
 
 _DATED = re.compile(r"(.+?)[-._]\d{4}[\d\-_.T]*(\.[^.\d][^.]*)")
 
 
-def originals(path: str) -> list[str]:
-    """Of which paths this may be a rotated file: `app.log.1`, `app.log-20260131` and `app-20260131.log` of `app.log`."""
+def unrotated_paths(path: str) -> list[str]:
+    """The paths of which this may be a rotated file: `app.log.1`, `app.log-20260131` and `app-20260131.log` of `app.log`."""
     directory, name = os.path.split(path)
     if name.endswith(PACKED):
         return []
@@ -105,8 +107,8 @@ def originals(path: str) -> list[str]:
     return [os.path.join(directory, one) for one in names]
 
 
-def inside(directory: str, wanted: Callable[[str], bool]) -> list[Hit]:
-    """The regular files of a directory whose paths are wanted, the one written longest ago first."""
+def files_in(directory: str, wanted: Callable[[str], bool]) -> list[FoundFile]:
+    """The regular files of a directory whose paths are wanted, the least recently written first."""
     try:
         paths = [os.path.join(directory, name) for name in os.listdir(directory)]
     except OSError:
@@ -115,13 +117,13 @@ def inside(directory: str, wanted: Callable[[str], bool]) -> list[Hit]:
     return sorted(hits, key=lambda hit: hit.status.st_mtime_ns)
 
 
-def rotated(path: str) -> list[Hit]:
+def rotated_files(path: str) -> list[FoundFile]:
     """The files that look like rotated ones of this path, the oldest first."""
-    return inside(os.path.dirname(path), lambda one: path in originals(one))
+    return files_in(os.path.dirname(path), lambda one: path in unrotated_paths(one))
 
 
-def beside(path: str, identity: tuple[int, int]) -> str | None:
-    """The path in the same directory at which this very file (device, inode) is now; None if it is not there."""
+def path_of_file(path: str, identity: tuple[int, int]) -> str | None:
+    """The current path, in the same directory, of this file (device, inode); None if it is not there."""
     directory = os.path.dirname(path)
     try:
         with os.scandir(directory) as entries:

@@ -1,4 +1,4 @@
-"""What the reader's process says, as values: one object each.
+"""The messages of the reader's process as values: one JSON object each.
 
 `{"source", "place", "hits": [[rule, [line…], count]…]}`, `{"error": [whose, message]}`, or progress:
 `{"sources", "places", "behind", "polled", "dropped"}`.
@@ -13,19 +13,19 @@ from pulse_core.ports import LogBatch, Place, ReadProgress
 from pulse_core.settings import LogSettings
 
 
-class Complaint(NamedTuple):
-    """Something a person should know, and whose it is."""
+class LogReaderProblem(NamedTuple):
+    """A problem that the user should see, and its source."""
 
     whose: str
     message: str
 
 
 class _Error(NamedTuple):
-    error: Complaint
+    error: LogReaderProblem
 
 
-def message_of(said: Message) -> LogBatch | ReadProgress | Complaint:
-    """What a message says. Raises WorkerFault."""
+def parse_message(said: Message) -> LogBatch | ReadProgress | LogReaderProblem:
+    """Parse a message. Raises WorkerFault."""
     if "hits" in said:
         return decode(LogBatch, said)
     if "error" in said:
@@ -33,14 +33,14 @@ def message_of(said: Message) -> LogBatch | ReadProgress | Complaint:
     return decode(ReadProgress, said)
 
 
-def task(
+def reader_task(
     logs: Sequence[LogSettings],
     places: Mapping[str, Place],
     known: Collection[str],
     expanded: Sequence[str | None],
     journalctl: Sequence[str],
 ) -> Message:
-    """What the reader's process is to do. expanded: the path of each of the logs, without `~`."""
+    """The request to the reader's process. expanded: the path of each of the logs, without `~`."""
     spelled = [
         {
             "path": path,

@@ -1,10 +1,10 @@
-"""What is on its way to the daemon: lines that come together go together, and of a storm little more than its size."""
+"""Batches and sends lines to the daemon: lines read together are sent together; of a storm mostly the count."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from pulse_adapters.logs.line_filter import LinePattern, sift, told
+from pulse_adapters.logs.line_filter import LinePattern, matching_lines, printable_line
 
 MINUTE = 60.0
 GAP = 0.02
@@ -16,7 +16,7 @@ Send = Callable[[Mapping[str, Any]], None]
 
 
 class RateLimit:
-    """Grants up to `limit` lines in any sixty seconds; time is told in seconds and never goes back."""
+    """Grants up to `limit` lines in any sixty seconds; times are in seconds and never go back."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -24,7 +24,7 @@ class RateLimit:
         self._sum = 0
 
     def take(self, lines: int, now: float) -> int:
-        """How many of these lines may be told now."""
+        """How many of these lines may be sent now."""
         while self._spent and now - self._spent[0][0] >= MINUTE:
             self._sum -= self._spent.popleft()[1]
         granted = min(lines, self.limit - self._sum)
@@ -35,7 +35,7 @@ class RateLimit:
 
 
 class OutboxSource(Protocol):
-    """Something that is read. rules: the numbers of the rules for its lines; place: where the reader stands, as JSON."""
+    """A source of lines. rules: the numbers of the rules for its lines; place: the reader's position, as JSON."""
 
     name: str
     rules: tuple[int, ...]
@@ -43,8 +43,8 @@ class OutboxSource(Protocol):
     def place(self) -> dict[str, Any]: ...
 
 
-class Pending:
-    """What one source has said and nobody has heard yet: for each rule the lines to be told, and how many there were."""
+class PendingLines:
+    """Unsent lines of one source: for each rule the lines to send, and how many matched."""
 
     def __init__(self, source: OutboxSource) -> None:
         self.source = source
@@ -52,39 +52,39 @@ class Pending:
         self.counts: dict[int, int] = {}
 
     def message(self) -> dict[str, Any]:
-        """As JSON, with the place behind all of it."""
+        """The message as JSON, with the position after these lines."""
         hits = [[rule, self.lines.get(rule, []), count] for rule, count in self.counts.items()]
         return {"source": self.source.name, "place": self.source.place(), "hits": hits}
 
 
 class Outbox:
-    """Sifts blocks of lines and sends what comes of it; time is in seconds."""
+    """Filters blocks of lines and sends the matches; times are in seconds."""
 
     def __init__(self, rules: Sequence[LinePattern], send: Send) -> None:
         self.rules, self.send = tuple(rules), send
         self.moved: dict[str, OutboxSource] = {}
         """Sources that went on since their place was last sent."""
-        self._pending: dict[str, Pending] = {}
+        self._pending: dict[str, PendingLines] = {}
         self._meters: dict[tuple[str, int], RateLimit] = {}
         self._sent = 0.0
         self._counted: dict[str, float] = {}
 
     def add(self, source: OutboxSource, block: bytes, now: float) -> None:
-        """Take the next lines of a source."""
+        """Filter the next lines of a source."""
         self.moved[source.name] = source
         for number in source.rules:
-            if lines := sift(self.rules[number], block):
+            if lines := matching_lines(self.rules[number], block):
                 self._keep(source, number, lines, now)
 
     def _keep(self, source: OutboxSource, number: int, lines: Sequence[bytes], now: float) -> None:
         meter = self._meters.setdefault((source.name, number), RateLimit(self.rules[number].limit))
-        pending = self._pending.setdefault(source.name, Pending(source))
+        pending = self._pending.setdefault(source.name, PendingLines(source))
         pending.counts[number] = pending.counts.get(number, 0) + len(lines)
         if granted := meter.take(len(lines), now):
-            pending.lines.setdefault(number, []).extend(map(told, lines[:granted]))
+            pending.lines.setdefault(number, []).extend(map(printable_line, lines[:granted]))
 
     def flush(self, now: float) -> float | None:
-        """Send what is due; the seconds until the next is, None if nothing waits."""
+        """Send what is due; returns the seconds until the next is, None if nothing waits."""
         waits = []
         for name, pending in tuple(self._pending.items()):
             if (wait := self._wait(pending, now)) > 0:
@@ -98,19 +98,19 @@ class Outbox:
             self.moved.pop(name, None)
         return min(waits, default=None)
 
-    def _wait(self, pending: Pending, now: float) -> float:
+    def _wait(self, pending: PendingLines, now: float) -> float:
         if pending.lines:
             return self._sent + GAP - now
         return self._counted.get(pending.source.name, now - COUNTED_EVERY) + COUNTED_EVERY - now
 
     def places(self) -> dict[str, Any]:
-        """The places of sources that went on and have nothing pending: no place may run ahead of its lines."""
+        """The positions of sources that advanced and have nothing pending: no position may run ahead of its lines."""
         moved = {name: one for name, one in self.moved.items() if name not in self._pending}
         for name in moved:
             del self.moved[name]
         return {name: source.place() for name, source in moved.items()}
 
     def forget(self, names: set[str]) -> None:
-        """Let go of what was kept about sources that are no more; `names` are those that are."""
+        """Forget the sources that are not in `names`."""
         self._meters = {key: meter for key, meter in self._meters.items() if key[0] in names}
         self._counted = {name: when for name, when in self._counted.items() if name in names}

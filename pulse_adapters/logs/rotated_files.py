@@ -1,12 +1,19 @@
-"""All files that were ever behind one path, read in their order: the rotated one to its end, then its successor."""
+"""The rotated files of one path, read in order: the older file to its end, then its successor."""
 
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pulse_adapters.logs.file_discovery import Hit, beside, rotated
-from pulse_adapters.logs.open_file import Followed, Mark, Rewritten, mark_of, opened, repeats
+from pulse_adapters.logs.file_discovery import FoundFile, path_of_file, rotated_files
+from pulse_adapters.logs.open_file import (
+    FileMark,
+    FileRewritten,
+    FollowedFile,
+    is_copy_of,
+    mark_from_json,
+    open_regular_file,
+)
 
 OLD = 3
 """Files of one path that are followed after they were rotated away: who wrote them may not have noticed yet."""
@@ -18,35 +25,35 @@ _LONGEST = 300
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 Identity = tuple[int, int]
-Forget = Callable[[Followed], None]
-Visible = Callable[[Followed], bool]
+Forget = Callable[[FollowedFile], None]
+Visible = Callable[[FollowedFile], bool]
 
 
-def named(text: str) -> str:
+def subject_name(text: str) -> str:
     """A path or unit as the subject of events: printable, and no longer than a key may be."""
     clean = _UNPRINTABLE.sub("?", text)
     return clean if len(clean) <= _LONGEST else f"…{clean[1 - _LONGEST :]}"
 
 
 class RotatedFiles:
-    """The files of one path, oldest first. rules: the numbers of the settings that look at its lines.
+    """The files of one path, oldest first. rules: the numbers of the settings that search its lines.
 
-    past: marks of files that are not open but may come into sight again; total: grows with everything that is read,
-    over all restarts, so that of two places the later one is known; looked: when somebody last looked for rotated files
-    of it, UTC nanoseconds. forget: called when a file is let go.
+    past: marks of files that are not open but may appear again; total: grows with everything that is read, over all
+    restarts, so that the later of two positions is known; looked: when its rotated files were last searched for, UTC
+    nanoseconds. forget: called when a file is closed.
     """
 
     def __init__(self, path: str, rules: Sequence[int], forget: Forget) -> None:
-        self.path, self.name, self.rules, self.forget = path, named(path), tuple(rules), forget
-        self.files: list[Followed] = []
-        self.past: list[Mark] = []
+        self.path, self.name, self.rules, self.forget = path, subject_name(path), tuple(rules), forget
+        self.files: list[FollowedFile] = []
+        self.past: list[FileMark] = []
         self.total = time.time_ns()  # no read is so quick: whoever begins anew later begins with more
         self.looked = 0
         self.known = False
         self.seen = time.monotonic()
 
     def place(self) -> dict[str, Any]:
-        """Where the reader stands, as JSON."""
+        """The reader's position, as JSON."""
         marks = (*self.past[-PAST:], *(followed.mark() for followed in self.files))
         return {
             "total": self.total,
@@ -55,10 +62,10 @@ class RotatedFiles:
         }
 
     def recover(self, place: Mapping[str, Any]) -> None:
-        """Take up a place of before: find its files again, wherever they are now."""
+        """Resume at a stored position: find its files again, wherever they are now."""
         try:
             total, looked = int(place["total"]), int(place["looked"])
-            marks = [mark_of(one) for one in place["files"]]
+            marks = [mark_from_json(one) for one in place["files"]]
         except (KeyError, TypeError, ValueError):
             return  # of another version: as if there were none
         self.total, self.looked, self.known = total, looked, True
@@ -68,66 +75,66 @@ class RotatedFiles:
             elif mark.offset:
                 self.past.append(mark)
 
-    def _found(self, mark: Mark) -> Followed | None:
-        """The file of a mark, where it is now or in a copy of what it was; None if it is not there."""
-        place = beside(self.path, mark.identity)
-        followed = opened(place) if place else None
+    def _found(self, mark: FileMark) -> FollowedFile | None:
+        """The file of a mark, at its current path or in a copy; None if it is not found."""
+        place = path_of_file(self.path, mark.identity)
+        followed = open_regular_file(place) if place else None
         if followed and followed.resume(mark):
             return followed
         if followed:
             followed.close()
         return self.copy_of(mark)
 
-    def copy_of(self, mark: Mark) -> Followed | None:
-        """The rotated file that holds what the mark was made of, to be read from there; None if there is none."""
+    def copy_of(self, mark: FileMark) -> FollowedFile | None:
+        """Open the rotated file with the mark's content, at its offset; None if there is none."""
         ours = {followed.identity for followed in self.files}
-        for hit in reversed(list(rotated(self.path))):
+        for hit in reversed(list(rotated_files(self.path))):
             if not mark.offset or hit.identity in ours:
                 continue
-            if (copy := opened(hit.path)) and copy.resume(mark):
+            if (copy := open_regular_file(hit.path)) and copy.resume(mark):
                 return copy
             if copy:
                 copy.close()
         return None
 
-    def add(self, followed: Followed, before: Followed | None = None) -> None:
-        """One more file, the newest unless it comes before another one."""
+    def add(self, followed: FollowedFile, before: FollowedFile | None = None) -> None:
+        """Add a file, as the newest unless it comes before another one."""
         self.files.insert(self.files.index(before) if before else len(self.files), followed)
         self.past = [mark for mark in self.past if mark.identity != followed.identity]
         self.known = True
         self.total += 1
 
-    def consider(self, hit: Hit) -> bool:
-        """Follow a rotated file that came since somebody last looked, unless it is a copy of what is known.
+    def consider(self, hit: FoundFile) -> bool:
+        """Follow a rotated file that is new since the last search, unless it is a copy of a known one.
 
-        False if that can't be told yet, since it says nothing so far but what a followed file says.
+        False if that is undecided, since it only repeats a followed file so far.
         """
-        followed = opened(hit.path)
+        followed = open_regular_file(hit.path)
         if followed is None:
             return True
         mark = next((mark for mark in self.past if mark.offset and followed.resume(mark)), None)
-        repeated = mark is None and any(repeats(followed.file, origin) for origin in self.files)
+        repeated = mark is None and any(is_copy_of(followed.file, origin) for origin in self.files)
         if repeated or (mark and not followed.unread()):
             followed.close()
         else:
             self.add(followed, before=self.files[-1] if self.files else None)
         return not repeated
 
-    def add_history(self, hit: Hit) -> None:
-        """Follow a rotated file for what may still be written into it."""
-        if followed := opened(hit.path):
+    def add_history(self, hit: FoundFile) -> None:
+        """Follow a rotated file from its end, for what may still be written into it."""
+        if followed := open_regular_file(hit.path):
             followed.to_the_end()
             self.add(followed, before=self.files[-1] if self.files else None)
 
     def take(self, now: float, visible: Visible) -> bytes:
-        """The next lines, of the oldest file that has any; nothing if all are read to their end.
+        """Read the next lines, of the oldest file that has any; empty if all are read to their end.
 
-        visible: whether a file is where somebody wants it followed.
+        visible: whether a file's current path matches a pattern.
         """
         for followed in tuple(self.files):
             try:
                 block = followed.read()
-            except Rewritten:
+            except FileRewritten:
                 self._rewritten(followed)
                 return self.take(now, visible)
             if not block and self._is_over(followed, now, visible):
@@ -138,16 +145,16 @@ class RotatedFiles:
                 return block
         return b""
 
-    def _rewritten(self, followed: Followed) -> None:
-        """Read what was not read before a truncation in the copy that was made for it, and then the new beginning."""
+    def _rewritten(self, followed: FollowedFile) -> None:
+        """After a truncation read the rest from the copy that was made before it, and then the new beginning."""
         if copy := self.copy_of(followed.mark()):
             copy.copy = True
             self.add(copy, before=followed)
         followed.begin_anew()
         self.total += 1
 
-    def _is_over(self, followed: Followed, now: float, visible: Visible) -> bool:
-        """Whether nobody will go on with a file that is read to its end."""
+    def _is_over(self, followed: FollowedFile, now: float, visible: Visible) -> bool:
+        """Whether a file that is read to its end is complete."""
         if followed.copy:
             return True
         if followed.is_deleted():
@@ -155,7 +162,7 @@ class RotatedFiles:
         old = [one for one in self.files[:-1] if not visible(one)]
         return len(old) > OLD and followed is old[0]
 
-    def _close(self, followed: Followed) -> None:
+    def _close(self, followed: FollowedFile) -> None:
         if not followed.is_deleted():  # the number of a deleted one is soon another file's
             self.past = [*self.past, followed.mark()][-PAST:]
         self.files.remove(followed)

@@ -1,4 +1,4 @@
-"""Rotated files that nobody followed: those that came while nobody looked are read, the others are history."""
+"""Rotated files that were not followed: those created since the last scan are read, the others are history."""
 
 import os
 import time
@@ -6,15 +6,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from pulse_adapters.logs.file_discovery import Hit, inside, originals
+from pulse_adapters.logs.file_discovery import FoundFile, files_in, unrotated_paths
 from pulse_adapters.logs.rotated_files import Identity, RotatedFiles
 
 COARSE = 20_000_000
 """Nanoseconds by which the times of files may be behind the clock."""
 
 
-class DirectoryLook(NamedTuple):
-    """A look into a directory: when (UTC nanoseconds), when it was last changed, and which strangers were in it."""
+class DirectoryState(NamedTuple):
+    """A directory as of its last scan: when that was (UTC nanoseconds), its change time, and its unfollowed files."""
 
     at: int
     changed: int
@@ -22,48 +22,50 @@ class DirectoryLook(NamedTuple):
 
 
 class UnfollowedFiles:
-    """Looks into the directories of trails, each when it has changed. doubt: called with a path that may be a copy."""
+    """Scans the directories of trails, each when it has changed. doubt: called with a path that may be a copy."""
 
     def __init__(self, doubt: Callable[[str], None]) -> None:
         self.doubt = doubt
-        self._looks: dict[str, DirectoryLook] = {}
+        self._looks: dict[str, DirectoryState] = {}
 
     def meet(
         self, trails: Iterable[RotatedFiles], known: Collection[Identity], fresh: Collection[str]
     ) -> None:
-        """Have trails follow what was rotated away before it could be followed.
+        """Add to the trails their files that were rotated away before they could be followed.
 
-        known: files that are followed, or will be under their own names; fresh: names of trails whose past is history.
+        known: files that are followed, or will be under their own names; fresh: trails whose older files are history.
         """
         paths = {trail.path: trail for trail in trails}
         homes: dict[str, list[RotatedFiles]] = {}
         for path, trail in paths.items():
             homes.setdefault(os.path.dirname(path), []).append(trail)
         for home, inhabitants in homes.items():
-            now, before, changed = time.time_ns(), self._looks.get(home), _changed(home)
+            now, before, changed = time.time_ns(), self._looks.get(home), _change_time(home)
             if before is None or before.changed != changed or before.at - changed < COARSE:
-                hits = [hit for hit in inside(home, partial(is_strange, paths)) if hit.identity not in known]
-                if doubtful := [hit for hit in hits if not _placed(hit, paths, before, fresh)]:
+                hits = [
+                    hit for hit in files_in(home, partial(is_unfollowed, paths)) if hit.identity not in known
+                ]
+                if doubtful := [hit for hit in hits if not _follow_in_trails(hit, paths, before, fresh)]:
                     for hit in doubtful:
                         self.doubt(hit.path)
                     continue
-                self._looks[home] = DirectoryLook(now, changed, frozenset(hit.identity for hit in hits))
+                self._looks[home] = DirectoryState(now, changed, frozenset(hit.identity for hit in hits))
             for trail in inhabitants:
                 trail.looked = now - COARSE
         self._looks = {home: look for home, look in self._looks.items() if home in homes}
 
 
-def is_strange(paths: Mapping[str, RotatedFiles], path: str) -> bool:
+def is_unfollowed(paths: Mapping[str, RotatedFiles], path: str) -> bool:
     """Whether this looks like a rotated file of one of these paths, and is not followed by its own name."""
-    return path not in paths and any(one in paths for one in originals(path))
+    return path not in paths and any(one in paths for one in unrotated_paths(path))
 
 
-def _placed(
-    hit: Hit, paths: Mapping[str, RotatedFiles], before: DirectoryLook | None, fresh: Collection[str]
+def _follow_in_trails(
+    hit: FoundFile, paths: Mapping[str, RotatedFiles], before: DirectoryState | None, fresh: Collection[str]
 ) -> bool:
-    """Have the trails to which the file may belong follow it, if it is new; False if that can't be told yet."""
+    """Add a new file to the trails to which it may belong; False if that is undecided yet."""
     told = True
-    for trail in (paths[one] for one in originals(hit.path) if one in paths):
+    for trail in (paths[one] for one in unrotated_paths(hit.path) if one in paths):
         if trail.name in fresh:
             trail.add_history(hit)
         elif _is_new(hit, trail, before):
@@ -71,15 +73,15 @@ def _placed(
     return told
 
 
-def _is_new(hit: Hit, trail: RotatedFiles, before: DirectoryLook | None) -> bool:
-    """Whether it came, or was written, since the last look, of this reader or of the one before it."""
+def _is_new(hit: FoundFile, trail: RotatedFiles, before: DirectoryState | None) -> bool:
+    """Whether it was created or written since the last scan, by this reader or the one before it."""
     written = hit.status.st_mtime_ns
     if before is None:
         return written >= trail.looked
     return hit.identity not in before.identities or written >= before.at - COARSE
 
 
-def _changed(directory: str) -> int:
+def _change_time(directory: str) -> int:
     try:
         return os.stat(directory).st_mtime_ns
     except OSError:

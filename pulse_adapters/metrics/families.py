@@ -19,7 +19,7 @@ class MetricsInput(NamedTuple):
     sizes: Mapping[str, int] = {}
 
 
-class Number(NamedTuple):
+class GaugeField(NamedTuple):
     """A gauge that is one field of a sample: its name, what it says, the field, and what one of it is worth."""
 
     name: str
@@ -29,19 +29,19 @@ class Number(NamedTuple):
 
 
 OF_SYSTEM = (
-    Number("pulse_cpu_ratio", "Use of all CPUs together, 0 to 1.", "cpu"),
-    Number("pulse_cpu_busiest_ratio", "Use of the busiest CPU, 0 to 1.", "cpu_max"),
-    Number("pulse_memory_used_ratio", "Memory in use, 0 to 1.", "memory"),
-    Number("pulse_memory_available_bytes", "Memory that is available.", "memory_available"),
-    Number("pulse_memory_total_bytes", "All memory of the machine.", "memory_total"),
-    Number("pulse_swap_used_ratio", "Swap in use, 0 to 1.", "swap"),
-    Number("pulse_swap_total_bytes", "All swap of the machine.", "swap_total"),
-    Number("pulse_load1", "Average length of the run queue over one minute.", "load1"),
-    Number("pulse_load5", "Average length of the run queue over five minutes.", "load5"),
-    Number("pulse_load15", "Average length of the run queue over a quarter of an hour.", "load15"),
-    Number("pulse_self_cpu_ratio", "What the daemon used of one core lately.", "self_cpu"),
-    Number("pulse_self_resident_memory_bytes", "Resident memory of the daemon.", "self_rss"),
-    Number(
+    GaugeField("pulse_cpu_ratio", "Use of all CPUs together, 0 to 1.", "cpu"),
+    GaugeField("pulse_cpu_busiest_ratio", "Use of the busiest CPU, 0 to 1.", "cpu_max"),
+    GaugeField("pulse_memory_used_ratio", "Memory in use, 0 to 1.", "memory"),
+    GaugeField("pulse_memory_available_bytes", "Memory that is available.", "memory_available"),
+    GaugeField("pulse_memory_total_bytes", "All memory of the machine.", "memory_total"),
+    GaugeField("pulse_swap_used_ratio", "Swap in use, 0 to 1.", "swap"),
+    GaugeField("pulse_swap_total_bytes", "All swap of the machine.", "swap_total"),
+    GaugeField("pulse_load1", "Average length of the run queue over one minute.", "load1"),
+    GaugeField("pulse_load5", "Average length of the run queue over five minutes.", "load5"),
+    GaugeField("pulse_load15", "Average length of the run queue over a quarter of an hour.", "load15"),
+    GaugeField("pulse_self_cpu_ratio", "What the daemon used of one core lately.", "self_cpu"),
+    GaugeField("pulse_self_resident_memory_bytes", "Resident memory of the daemon.", "self_rss"),
+    GaugeField(
         "pulse_self_loop_late_seconds",
         "How late the daemon's loop was at worst lately.",
         "loop_late_ms",
@@ -49,13 +49,13 @@ OF_SYSTEM = (
     ),
 )
 OF_DISKS = (
-    Number("pulse_disk_used_ratio", "Space in use of the file system that holds a path, 0 to 1.", "used"),
-    Number("pulse_disk_free_bytes", "Space that is free there.", "free"),
-    Number("pulse_disk_inodes_used_ratio", "Inodes in use there, 0 to 1.", "inodes"),
+    GaugeField("pulse_disk_used_ratio", "Space in use of the file system that holds a path, 0 to 1.", "used"),
+    GaugeField("pulse_disk_free_bytes", "Space that is free there.", "free"),
+    GaugeField("pulse_disk_inodes_used_ratio", "Inodes in use there, 0 to 1.", "inodes"),
 )
 OF_TARGETS = (
-    Number("pulse_target_up", "Whether a target of [network] or [[llm]] answered when asked last.", "ok"),
-    Number("pulse_target_latency_seconds", "How long its answer took.", "latency_ms", 1e-3),
+    GaugeField("pulse_target_up", "Whether a target of [network] or [[llm]] answered when asked last.", "ok"),
+    GaugeField("pulse_target_latency_seconds", "How long its answer took.", "latency_ms", 1e-3),
 )
 
 
@@ -158,7 +158,7 @@ def _of_vitals(vitals: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
     yield from _by_name(OF_TARGETS, "target", targets)
 
 
-def _by_name(numbers: Sequence[Number], label: str, of: Mapping[str, Any]) -> Iterator[Metric]:
+def _by_name(numbers: Sequence[GaugeField], label: str, of: Mapping[str, Any]) -> Iterator[Metric]:
     """One gauge for each number, with one value for each thing that has it."""
     for number in numbers:
         values = {name: one.get(number.field) for name, one in of.items() if isinstance(one, Mapping)}

@@ -20,10 +20,10 @@ def main() -> None:
     """Carry out orders until there are no more."""
     child_side.begin(NICE)
     for order in child_side.requests():
-        child_side.send({"why": beaten(order["url"], order["seconds"])})
+        child_side.send({"why": send_heartbeat(order["url"], order["seconds"])})
 
 
-def beaten(url: str, seconds: float) -> str:
+def send_heartbeat(url: str, seconds: float) -> str:
     """Fetch the URL; why that did not work, in one line, or nothing."""
     name = url.removeprefix("env:")
     if name != url and not (url := os.environ.get(name, "")):
@@ -37,13 +37,13 @@ def beaten(url: str, seconds: float) -> str:
     except urllib.error.HTTPError as error:
         return f"it was answered with {error.code}"
     except urllib.error.URLError as error:
-        return _words(error.reason)
+        return _describe_error(error.reason)
     except (OSError, ValueError, HTTPException) as error:
-        return _words(error)
+        return _describe_error(error)
     return ""
 
 
-def _words(error: object) -> str:
+def _describe_error(error: object) -> str:
     """What went wrong in one line; what is no error of the system might quote the URL, and tells only its kind."""
     words = (getattr(error, "strerror", None) or str(error)) if isinstance(error, OSError) else ""
     return " ".join(words.split()) or type(error).__name__

@@ -63,7 +63,7 @@ class ExporterLog(logging.Handler):
         self.heard.append(record.getMessage())
 
 
-class Collector:
+class OtlpCollector:
     """A collector at a URL. host: the id of this Pulse; headers come from OTEL_EXPORTER_OTLP_HEADERS, as ever."""
 
     def __init__(self, url: str, host: str, version: str, timeout: float = TIMEOUT_S) -> None:
@@ -97,13 +97,13 @@ class Collector:
     def _made(self, span: Span) -> None:
         self._ids.trace, self._ids.span = span.trace, span.id
         made = self._tracer.start_span(
-            span.name, _below(span), start_time=span.start, attributes=dict(span.attributes)
+            span.name, _parent_context(span), start_time=span.start, attributes=dict(span.attributes)
         )
         made.set_status(Status(StatusCode.ERROR, span.failed) if span.failed else Status(StatusCode.OK))
         made.end(span.end)
 
 
-def _below(span: Span) -> Context:
+def _parent_context(span: Span) -> Context:
     """The context of what hangs below another span; an empty one for what begins a trace."""
     if span.parent is None:
         return Context()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulse_adapters.metrics.periodic_tasks import PeriodicTask
-from pulse_adapters.metrics.recorded import RecordedTraces
+from pulse_adapters.metrics.recorded_traces import RecordedTraces
 from pulse_adapters.workers import child_side
 from pulse_core import __version__
 from pulse_core.model.errors import PulseError
@@ -25,7 +25,7 @@ VICTIM = 500
 RETRY_S, EXPORT_S = 5.0, 2.0
 
 
-class Missing(PulseError):
+class PackageMissing(PulseError):
     """An optional package is not installed."""
 
 
@@ -43,15 +43,15 @@ class MetricsHome(NamedTuple):
 def run(home: MetricsHome, listen: str | None, textfile: str | None, every: float, otlp: str | None) -> None:
     """Serve at an address, write a file every so many seconds, export to a collector: what is wanted of these."""
     child_side.begin(NICE)
-    give_way()
+    prefer_oom_kill()
     page = MetricsPage(home.look)
     if listen:
-        PeriodicTask(lambda: page.serve(listen), RETRY_S, complain, RETRY_S).begin("web")
+        PeriodicTask(lambda: page.serve(listen), RETRY_S, report_problem, RETRY_S).begin("web")
     if textfile:
-        PeriodicTask(lambda: page.write(Path(textfile)), every, complain, every).begin("textfile")
+        PeriodicTask(lambda: page.write(Path(textfile)), every, report_problem, every).begin("textfile")
     export = TraceExport(home, otlp) if otlp else None
     if export:
-        PeriodicTask(export.round, EXPORT_S, complain).begin("traces")
+        PeriodicTask(export.round, EXPORT_S, report_problem).begin("traces")
     for _ in child_side.requests():
         """Nothing is asked of it; it waits for the end."""
     if export:
@@ -61,21 +61,23 @@ def run(home: MetricsHome, listen: str | None, textfile: str | None, every: floa
     child_side.leave(0)  # what still waits for somebody in a thread must not hold up the end
 
 
-def give_way() -> None:
+def prefer_oom_kill() -> None:
     """Have the kernel take this first where memory is short."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(str(VICTIM))
 
 
-def demand(package: str, name: str, extra: str) -> None:
+def require_package(package: str, name: str, extra: str) -> None:
     """Raise Missing if an optional package is not there; it may be installed while this runs."""
     with suppress(ModuleNotFoundError):
         if find_spec(package):
             return
-    raise Missing(f"the package {name} is not installed; install it with: pip install 'upulse[{extra}]'")
+    raise PackageMissing(
+        f"the package {name} is not installed; install it with: pip install 'upulse[{extra}]'"
+    )
 
 
-def complain(words: str) -> None:
+def report_problem(words: str) -> None:
     """Tell the daemon what is in the way."""
     child_side.send({"why": words[:1_000]})
 
@@ -90,7 +92,7 @@ class MetricsPage:
 
     def page(self) -> "Page":
         """The page."""
-        demand("prometheus_client", "prometheus-client", "metrics")
+        require_package("prometheus_client", "prometheus-client", "metrics")
         from pulse_adapters.metrics.page import Page
 
         with self._lock:
@@ -100,9 +102,9 @@ class MetricsPage:
     def serve(self, listen: str) -> str:
         """Serve it for ever, or say why that cannot be done."""
         page = self.page()
-        from pulse_adapters.metrics.web import served_at
+        from pulse_adapters.metrics.web import serve_forever
 
-        return served_at(listen, page)
+        return serve_forever(listen, page)
 
     def write(self, path: Path) -> str:
         """Write it into a file; why that did not work, or nothing."""
@@ -141,10 +143,12 @@ class TraceExport:
         self._sending.acquire(timeout=1.0)
 
     def _start(self) -> "Tracing":
-        demand("opentelemetry.exporter.otlp.proto.http", "opentelemetry-exporter-otlp-proto-http", "otel")
-        from pulse_adapters.metrics.otlp import Collector
+        require_package(
+            "opentelemetry.exporter.otlp.proto.http", "opentelemetry-exporter-otlp-proto-http", "otel"
+        )
+        from pulse_adapters.metrics.otlp import OtlpCollector
         from pulse_adapters.metrics.tracing import PositionFile, Tracing
 
         source = self._home.traces
-        collector = Collector(self._url, source.here().host, __version__)
+        collector = OtlpCollector(self._url, source.here().host, __version__)
         return Tracing(source, PositionFile(self._home.exported), collector.take)

@@ -27,7 +27,7 @@ FIRST_S, ANSWER_S, MARGIN_S = 1.0, 10.0, 5.0
 """A sign of life comes soon after the start; it may take so long, and then its child is given up."""
 
 
-class Complaint(NamedTuple):
+class SidecarProblem(NamedTuple):
     """What is in the way of such a process; nothing if all is well."""
 
     why: Annotated[str, CutTo(2_000)]
@@ -42,7 +42,7 @@ def sidecars(
     """The services that keep them. is_turning: whether the loops turn within so many seconds."""
 
     def metrics(wanted: MetricsSettings) -> Awaitable[None]:
-        return keep_measuring(home, wanted, failed)
+        return supervise_metrics(home, wanted, failed)
 
     def heartbeat(wanted: HeartbeatSettings) -> Awaitable[None]:
         return Heartbeat(wanted, is_turning, failed).run()
@@ -58,7 +58,7 @@ def is_wanted(metrics: MetricsSettings) -> bool:
     return bool(metrics.listen or metrics.textfile or metrics.otlp)
 
 
-def measuring(home: Path, metrics: MetricsSettings) -> Program:
+def metrics_program(home: Path, metrics: MetricsSettings) -> Program:
     """The metrics process."""
     every = str(metrics.every / US_PER_SECOND)
     chosen = {"--listen": metrics.listen, "--textfile": metrics.textfile, "--otlp": metrics.otlp}
@@ -66,20 +66,20 @@ def measuring(home: Path, metrics: MetricsSettings) -> Program:
     return module("upulse_cli.metrics_process", "--home", str(home), "--every", every, *words)
 
 
-async def keep_measuring(home: Path, metrics: MetricsSettings, failed: Failed) -> None:
+async def supervise_metrics(home: Path, metrics: MetricsSettings, failed: Failed) -> None:
     """Have the metrics process live, for ever; started again when it ends. Returns if there is nothing to do."""
     loop, restarts = asyncio.get_running_loop(), Restarts(BACKOFF, WELL_S)
     while is_wanted(metrics):
         restarts.started(loop.time())
-        end = await one_life(measuring(home, metrics), failed)
+        end = await run_metrics(metrics_program(home, metrics), failed)
         failed("metrics", f"its process {end}; it is started again")
         await asyncio.sleep(restarts.ended(loop.time()))
 
 
-async def one_life(program: Program, failed: Failed) -> str:
+async def run_metrics(program: Program, failed: Failed) -> str:
     """Start a child and pass on what it complains of until it ends; how it ended, with its last words."""
     try:
-        async with conversation(program, Complaint, farewell=FAREWELL_S) as child:
+        async with conversation(program, SidecarProblem, farewell=FAREWELL_S) as child:
             while complaint := await child.next():
                 failed("metrics", complaint.why)
             return await child.end()
@@ -104,14 +104,14 @@ class Heartbeat:
         wait = min(FIRST_S, self._every)
         while True:
             try:
-                async with conversation(module("pulse_adapters.metrics.heartbeat"), Complaint) as child:
+                async with conversation(module("pulse_adapters.metrics.heartbeat"), SidecarProblem) as child:
                     wait = await self._life(child, wait)
             except OSError as error:
                 self._say(f"the process that sends it cannot be started ({error.strerror})")
                 wait = self._every
                 await asyncio.sleep(wait)
 
-    async def _life(self, child: Conversation[Complaint], wait: float) -> float:
+    async def _life(self, child: Conversation[SidecarProblem], wait: float) -> float:
         """Beat until the child fails; the seconds until the next beat is due then."""
         loop = asyncio.get_running_loop()
         while True:
@@ -123,7 +123,7 @@ class Heartbeat:
                 return wait
             self._say(why)
 
-    async def _sent(self, child: Conversation[Complaint]) -> str | None:
+    async def _sent(self, child: Conversation[SidecarProblem]) -> str | None:
         """Send one; why it did not arrive, or nothing. None if the child is of no use any more."""
         limit = min(ANSWER_S, self._every)
         child.tell({"url": self._heartbeat.url, "seconds": limit})

@@ -90,11 +90,11 @@ def effect_spans(host: str, life: Sequence[EffectStep]) -> Iterator[Span]:
     }
     start, end = _between(wish.moment, last.moment)
     name = str(wish.data.get("action", WISH))
-    yield Span(trace, own, parent, name, start, end, attributes, _why(last))
+    yield Span(trace, own, parent, name, start, end, attributes, _failure(last))
     for place, (begun, ended) in enumerate(_attempts(life), 1):
         start, end = _between(begun.moment, ended.moment)
         about = {"pulse.effect": wish.id, "pulse.attempt": place}
-        yield Span(trace, number(begun.id, 8), own, f"{name} attempt", start, end, about, _why(ended))
+        yield Span(trace, number(begun.id, 8), own, f"{name} attempt", start, end, about, _failure(ended))
 
 
 def _names_of_tick(host: str, tick: int) -> tuple[int, int]:
@@ -118,7 +118,7 @@ def _between(first: Moment, last: Moment) -> tuple[int, int]:
     return first.at * US, (first.at + last.since(first)) * US
 
 
-def _why(step: EffectStep) -> str:
+def _failure(step: EffectStep) -> str:
     """Why this is a failure, or nothing."""
     if step.kind in (ACKED, CANCELLED):
         return ""

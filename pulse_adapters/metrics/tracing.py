@@ -20,7 +20,7 @@ class ExportPosition(NamedTuple):
     tick: int
 
 
-class Batch(NamedTuple):
+class TraceBatch(NamedTuple):
     """Ticks and lives of settled effects, in order, and where one stands after them."""
 
     place: ExportPosition
@@ -35,7 +35,7 @@ class TraceSource(Protocol):
         """The end of everything recorded so far."""
         ...
 
-    def after(self, place: ExportPosition, most: int) -> Batch:
+    def after(self, place: ExportPosition, most: int) -> TraceBatch:
         """At most so many ticks, and settled effects, behind a place."""
         ...
 
@@ -92,7 +92,7 @@ class Tracing:
         return kept if kept.tick <= here.tick else kept._replace(tick=0)
 
 
-def spans_of(batch: Batch) -> list[Span]:
+def spans_of(batch: TraceBatch) -> list[Span]:
     """All spans of a batch."""
     host = batch.place.host
     spans = [span for tick in batch.ticks for span in tick_spans(host, tick)]

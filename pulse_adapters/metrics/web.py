@@ -32,7 +32,7 @@ class PageServer(ThreadingHTTPServer):
         self.address_family = family
         self._open: dict[socket.socket, None] = {}
         self._lock = threading.Lock()
-        super().__init__((str(address[0]), int(address[1])), Handler)
+        super().__init__((str(address[0]), int(address[1])), PageHandler)
 
     def server_bind(self) -> None:
         """Bind, without asking the name service what this machine is called."""
@@ -65,7 +65,7 @@ class PageServer(ThreadingHTTPServer):
         """Whoever hangs up early is nobody's error."""
 
 
-class Handler(BaseHTTPRequestHandler):
+class PageHandler(BaseHTTPRequestHandler):
     """One request."""
 
     server: PageServer
@@ -94,7 +94,7 @@ class Handler(BaseHTTPRequestHandler):
         """Nobody wants to read who asked."""
 
 
-def served_at(listen: str, page: Page) -> str:
+def serve_forever(listen: str, page: Page) -> str:
     """Serve the page there for ever; returns only if that cannot be done, with the words for it."""
     try:
         server = PageServer(listen, page)

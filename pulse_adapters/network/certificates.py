@@ -7,15 +7,15 @@ from functools import lru_cache
 
 import certifi
 
-from pulse_adapters.network.failed import Failed
-from pulse_adapters.network.validity import last_second
+from pulse_adapters.network.probe_failure import ProbeFailed
+from pulse_adapters.network.validity import server_expiry
 
 HOUR = 3_600.0
 EXPIRED, NOT_YET = 10, 9
 """Verification codes of OpenSSL. It says only the first fault it finds: of one that signed itself, that it did."""
 
 
-def trust() -> ssl.SSLContext:
+def trusted_context() -> ssl.SSLContext:
     """The certificates that this machine trusts; read anew every hour, since they change."""
     return _trust(int(time.monotonic() // HOUR))
 
@@ -28,21 +28,21 @@ def _trust(_hour: int) -> ssl.SSLContext:
 
 
 @lru_cache(maxsize=1)
-def no_trust() -> ssl.SSLContext:
+def untrusted_context() -> ssl.SSLContext:
     """For pages without TLS, which need no certificates: to read them takes 20 ms."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-async def fault(error: ssl.SSLCertVerificationError, host: str, port: int) -> Failed:
+async def certificate_fault(error: ssl.SSLCertVerificationError, host: str, port: int) -> ProbeFailed:
     """What is wrong with the certificate of this server. It is asked once more, to see when that expires."""
-    last = await last_second(host, port)
+    last = await server_expiry(host, port)
     expired = last is not None and last < time.time()
     if error.verify_code == EXPIRED or expired:
         when = f" on {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(last))} UTC" if last is not None else ""
         more = "" if error.verify_code == EXPIRED else f" (and: {error.verify_message})"
-        return Failed("tls-expired", f"its certificate has expired{when}{more}")
+        return ProbeFailed("tls-expired", f"its certificate has expired{when}{more}")
     if error.verify_code == NOT_YET:
-        return Failed(
+        return ProbeFailed(
             "tls-untrusted", "its certificate is not valid yet; is the clock of this machine right?"
         )
-    return Failed("tls-untrusted", f"its certificate is not to be trusted: {error.verify_message}")
+    return ProbeFailed("tls-untrusted", f"its certificate is not to be trusted: {error.verify_message}")

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from pulse_adapters.network.failed import Failed, in_words
+from pulse_adapters.network.probe_failure import ProbeFailed, describe_cause
 from pulse_adapters.workers import child_side
 from pulse_adapters.workers.descriptors import REQUESTS
 from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
@@ -38,18 +38,18 @@ async def answer(question: dict[str, Any]) -> dict[str, Any]:
         probe = PROBES[question["about"]]()
         began = time.perf_counter()
         found: dict[str, Any] = {**await probe(question)}
-    except Failed as failed:
+    except ProbeFailed as failed:
         found = {"trouble": failed.trouble, "detail": failed.words}
     except ModuleNotFoundError as error:
         found = {"trouble": "unasked", "detail": f"{error}; install it with: {INSTALL}"}
     except Exception as error:  # noqa: BLE001 - a fault of the probe says nothing about the target
-        found = {"trouble": "unasked", "detail": in_words(error)}
+        found = {"trouble": "unasked", "detail": describe_cause(error)}
     return {"id": question["id"], "took_ms": round((time.perf_counter() - began) * 1000, 3), **found}
 
 
 def dns_probe() -> Probe:
     """Resolves a name. Imported when it is wanted, as it takes 6 MiB and a tenth of a second."""
-    from pulse_adapters.network.names import resolve
+    from pulse_adapters.network.dns import resolve
 
     async def probe(question: dict[str, Any]) -> dict[str, Any]:
         return {"addresses": await resolve(question["target"], question["servers"], question["timeout"])}
@@ -61,7 +61,7 @@ def http_probe() -> Probe:
     """Fetches a page. Imported when it is wanted, as it takes 6 MiB and a quarter of a second."""
     for unused in ("click", "rich"):  # for the command line of httpx: 7 MiB
         sys.modules.setdefault(unused, None)  # type: ignore[arg-type]  # what is None cannot be imported
-    from pulse_adapters.network.pages import fetch
+    from pulse_adapters.network.http import fetch
 
     async def probe(question: dict[str, Any]) -> dict[str, Any]:
         return {"status": await fetch(question["target"], question["timeout"])}

@@ -36,7 +36,7 @@ class _Reply(NamedTuple):
 
 
 @dataclass
-class _Open:
+class _OpenRequest:
     """A question that waits for its answer."""
 
     question: ProbeRequest
@@ -51,7 +51,7 @@ class ChildProber:
     def __init__(self) -> None:
         self._child: Worker | None = None
         self._lives: list[Worker] = []
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, _OpenRequest] = {}
         self._number = 0
         self._idle: asyncio.TimerHandle | None = None
 
@@ -66,7 +66,7 @@ class ChildProber:
         self._number += 1
         patience = question.timeout_us / US_PER_SECOND + MARGIN_S
         overdue = loop.call_later(patience, self._hangs, self._number)
-        self._open[self._number] = _Open(question, loop.create_future(), overdue)
+        self._open[self._number] = _OpenRequest(question, loop.create_future(), overdue)
         answer = self._open[self._number].answer
         self._put(self._number)
         self._stay(loop)
@@ -88,7 +88,7 @@ class ChildProber:
         try:
             child = self._child or self._born()
         except OSError as error:
-            self._settle(number, unasked(f"the process that asks could not be started: {error.strerror}"))
+            self._settle(number, not_asked(f"the process that asks could not be started: {error.strerror}"))
             return
         child.send(_request(number, entry.question))
 
@@ -113,7 +113,7 @@ class ChildProber:
 
     def _hangs(self, number: int) -> None:
         """The child has its own deadline, and did not keep it."""
-        self._settle(number, unasked("the process that asks hung, and was ended"))
+        self._settle(number, not_asked("the process that asks hung, and was ended"))
         self._give_up()
         self._again()
 
@@ -128,7 +128,7 @@ class ChildProber:
             if number not in self._open:
                 continue
             if self._open[number].tries >= TRIES:
-                self._settle(number, unasked("the process that asks died, and another one after it"))
+                self._settle(number, not_asked("the process that asks died, and another one after it"))
             else:
                 self._put(number)
 
@@ -142,13 +142,13 @@ class ChildProber:
         if self._idle:
             self._idle.cancel()
         for number in list(self._open):
-            self._settle(number, unasked("Pulse ends"))
+            self._settle(number, not_asked("Pulse ends"))
         self._child = None
         for child in self._lives:
             child.end_now()
 
 
-def unasked(words: str) -> ProbeResult:
+def not_asked(words: str) -> ProbeResult:
     """The answer that says nothing about the target."""
     return ProbeResult(Trouble.UNASKED, words)
 

@@ -14,14 +14,14 @@ VALIDITY = 3
 """Where it stands in a certificate, after serial number, signature algorithm and issuer (RFC 5280, 4.1)."""
 
 
-class Field(NamedTuple):
+class DerField(NamedTuple):
     """One field of DER: its tag, and what it holds."""
 
     tag: int
     content: bytes
 
 
-async def last_second(host: str, port: int) -> int | None:
+async def server_expiry(host: str, port: int) -> int | None:
     """Seconds since 1970 at which the server's certificate expires, or None if that can't be found out soon."""
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -45,17 +45,17 @@ def _any_certificate() -> ssl.SSLContext:
 
 def not_after(certificate: bytes) -> int:
     """Seconds since 1970 at which a certificate in DER expires; raises ValueError or LookupError if it is none."""
-    whole, *_ = fields(certificate)
-    signed, *_ = fields(whole.content)
-    inside = [field for field in fields(signed.content) if field.tag != VERSION]
-    _, last = fields(inside[VALIDITY].content)
+    whole, *_ = der_fields(certificate)
+    signed, *_ = der_fields(whole.content)
+    inside = [field for field in der_fields(signed.content) if field.tag != VERSION]
+    _, last = der_fields(inside[VALIDITY].content)
     text = last.content.decode()
     if last.tag == UTC_TIME:  # two digits of the year: 1950 to 2049
         text = ("19" if text[:2] >= "50" else "20") + text
     return calendar.timegm(time.strptime(text, "%Y%m%d%H%M%SZ"))
 
 
-def fields(der: bytes) -> Iterator[Field]:
+def der_fields(der: bytes) -> Iterator[DerField]:
     """The fields that stand one after the other in DER."""
     place = 0
     while place < len(der):
@@ -63,5 +63,5 @@ def fields(der: bytes) -> Iterator[Field]:
         if length & 0x80:  # the length of the length
             start += length & 0x7F
             length = int.from_bytes(der[place + 2 : start])
-        yield Field(tag, der[start : start + length])
+        yield DerField(tag, der[start : start + length])
         place = start + length

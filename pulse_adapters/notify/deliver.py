@@ -22,7 +22,7 @@ SECRET = 6
 """Characters from which on a part of an URL might be one."""
 
 
-LETTER: ContextVar[int] = ContextVar("LETTER", default=-1)
+CURRENT_MESSAGE: ContextVar[int] = ContextVar("CURRENT_MESSAGE", default=-1)
 """The number of the letter that is being sent here, or in a thread that Apprise has made for it."""
 
 
@@ -35,7 +35,7 @@ class AppriseLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Remember it."""
-        self.heard[LETTER.get()] = record.getMessage()
+        self.heard[CURRENT_MESSAGE.get()] = record.getMessage()
 
 
 def main() -> None:
@@ -59,17 +59,17 @@ def main() -> None:
 
 def deliver(number: int, letter: Mapping[str, Any], ear: AppriseLog) -> None:
     """Send one letter, and say how that went."""
-    LETTER.set(number)
+    CURRENT_MESSAGE.set(number)
     try:
-        why = sent(letter)
+        why = send_message(letter)
         if why == NOT_ACCEPTED:
             why = ear.heard.get(number, why)
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises is why it did not arrive
         why = f"{type(error).__name__}: {error}"
-    child_side.send({"number": number, "why": masked(why, letter["url"])[:500]})
+    child_side.send({"number": number, "why": mask_secrets(why, letter["url"])[:500]})
 
 
-def sent(letter: Mapping[str, Any]) -> str:
+def send_message(letter: Mapping[str, Any]) -> str:
     """Why it did not arrive, or nothing."""
     try:
         import apprise  # takes a quarter of a second
@@ -88,7 +88,7 @@ def sent(letter: Mapping[str, Any]) -> str:
     return NOT_ACCEPTED
 
 
-def masked(text: str, url: str) -> str:
+def mask_secrets(text: str, url: str) -> str:
     """The text without any part of the URL that might be a secret."""
     host = re.match(r"[^:]*://(?:[^/@]*@)?([^/:?#]*)", url)
     for part in re.split(r"[/:@?&=#]+", url):

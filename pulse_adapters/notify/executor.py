@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import ValidationError
 
-from pulse_adapters.notify.addresses import faults, resolved
+from pulse_adapters.notify.addresses import delivery_faults, resolve_url
 from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
-from pulse_adapters.notify.message import Message
-from pulse_adapters.notify.message_text import letter
-from pulse_adapters.notify.notice import RecordedNotice, line
+from pulse_adapters.notify.message_text import compose_message
+from pulse_adapters.notify.notice import RecordedNotice, one_line
+from pulse_adapters.notify.pending_message import PendingMessage
 from pulse_core.actions.notices import NOTIFY, NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -60,7 +60,7 @@ class Notify:
         self._reached: dict[str, set[str]] = {}
         self._faults: Sequence[str] = ()
         self._strange: set[str] = set()
-        self._message: Message | None = None
+        self._message: PendingMessage | None = None
 
     def policy(self, params: NoticeParams) -> Policy:
         """Rather twice than never; where it goes outside, for days, and ever more rarely."""
@@ -92,7 +92,7 @@ class Notify:
 
     def _say(self, id_: str, said: NoticeParams) -> None:
         if id_ not in self._said:
-            self._logger.warning("%s", line(said))
+            self._logger.warning("%s", one_line(said))
         self._said[id_] = None
         if len(self._said) > REMEMBERED:
             del self._said[next(iter(self._said))]
@@ -105,7 +105,7 @@ class Notify:
             self._forget(event.id)
             return Result()
         if self._message is None or self._message.closed:
-            self._message = Message(self._send)
+            self._message = PendingMessage(self._send)
         if error := await self._message.take(RecordedNotice.of(event, params)):
             raise self._failure(effect, event, error)
         self._forget(event.id)
@@ -153,9 +153,9 @@ class Notify:
 
     def _letter(self, address: str, notices: Sequence[RecordedNotice]) -> OutgoingMessage | None:
         """What this address is to get; None if it has it all, or nobody knows where it is."""
-        url = resolved(address, self._environment)
+        url = resolve_url(address, self._environment)
         due = [notice for notice in notices if address not in self._reached.get(notice.id, ())]
-        return letter(url, due, self._host, self._clock.now().at) if url and due else None
+        return compose_message(url, due, self._host, self._clock.now().at) if url and due else None
 
     def _arrived(self, address: str, notices: Sequence[RecordedNotice]) -> None:
         for notice in notices:
@@ -174,12 +174,12 @@ class Notify:
 
     def _complain(self) -> None:
         """Say what is wrong with the settings, once for as long as it is."""
-        now = faults(self._settings().notify, self._environment)
+        now = delivery_faults(self._settings().notify, self._environment)
         for fault in now:
             if fault not in self._faults:
                 self._failed("notify", fault)
         self._faults = now
 
     async def verify(self, effect: Effect, params: NoticeParams, event: Event) -> Result | None:
-        """Never asked: it is sent again."""
+        """Never called: it is sent again."""
         return None

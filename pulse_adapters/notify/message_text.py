@@ -13,36 +13,36 @@ TITLE, ENTRY, ALONE = 250, 400, 4_000
 """Characters of a title, of a notice in a list, and of one by itself; `upulse effect show` has the rest."""
 
 
-def letter(url: str, notices: Sequence[RecordedNotice], host: str, now: int) -> OutgoingMessage:
+def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now: int) -> OutgoingMessage:
     """The notices as one message (at least one; oldest first); host: the machine's name; now: UTC microseconds."""
     good = all(notice.said.over for notice in notices)
     late = sum(now - notice.at > LATE_US for notice in notices)
     if len(notices) > 1:
-        return OutgoingMessage(url, f"{len(notices)} notices from {host}", listed(notices, late), good)
+        return OutgoingMessage(url, f"{len(notices)} notices from {host}", list_text(notices, late), good)
     (notice,) = notices
-    words = cut(notice.said.text or notice.said.title, ALONE)
-    body = f"{words}\n\nIt is of {time(notice.at)} and could not be sent before." if late else words
-    return OutgoingMessage(url, f"{cut(notice.said.title, TITLE)} ({host})", body, good)
+    words = truncate(notice.said.text or notice.said.title, ALONE)
+    body = f"{words}\n\nIt is of {utc_text(notice.at)} and could not be sent before." if late else words
+    return OutgoingMessage(url, f"{truncate(notice.said.title, TITLE)} ({host})", body, good)
 
 
-def listed(notices: Sequence[RecordedNotice], late: int) -> str:
+def list_text(notices: Sequence[RecordedNotice], late: int) -> str:
     """Each notice with its time; how many of them are late is said first."""
-    entries = [f"{time(notice.at)}  {entry(notice)}" for notice in notices]
+    entries = [f"{utc_text(notice.at)}  {entry_text(notice)}" for notice in notices]
     waited = "1 of them" if late == 1 else f"{late} of them"
     return "\n\n".join([f"{waited} could not be sent before.", *entries] if late else entries)
 
 
-def entry(notice: RecordedNotice) -> str:
+def entry_text(notice: RecordedNotice) -> str:
     """Title and text of a notice in a list."""
     said = notice.said
-    return cut(f"{cut(said.title, TITLE)}: {said.text}" if said.text else said.title, ENTRY)
+    return truncate(f"{truncate(said.title, TITLE)}: {said.text}" if said.text else said.title, ENTRY)
 
 
-def time(at: int) -> str:
+def utc_text(at: int) -> str:
     """UTC microseconds, to the second: `2027-01-15 08:00:02 UTC`."""
     return f"{iso(at)[:19].replace('T', ' ')} UTC"
 
 
-def cut(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """The text, cut if it is longer than this."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

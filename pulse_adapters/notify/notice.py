@@ -20,7 +20,7 @@ class RecordedNotice(NamedTuple):
         return cls(event.id, event.seq, event.at, said)
 
 
-def line(said: NoticeParams) -> str:
+def one_line(said: NoticeParams) -> str:
     """Title and text on one line: line breaks folded, so that it can't pass for two, and nothing steers a terminal."""
     words = ": ".join(part for part in (said.title, said.text) if part)
     return "".join(char if char.isprintable() else "?" for char in " ".join(words.split()))

@@ -6,17 +6,19 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
 
-from pulse_adapters.notify.addresses import PACKAGE, resolved
+from pulse_adapters.notify.addresses import PACKAGE, resolve_url
 from pulse_core.settings import NotifySettings
 from pulse_core.settings.secrets import mask_secret
 
 
-def strange(settings: NotifySettings, environment: Mapping[str, str] = os.environ) -> Mapping[int, str]:
+def unknown_services(
+    settings: NotifySettings, environment: Mapping[str, str] = os.environ
+) -> Mapping[int, str]:
     """What is wrong with an address, by its place in `[notify] urls`; none if Apprise is not installed."""
-    urls = {place: resolved(name, environment) for place, name in enumerate(settings.urls)}
+    urls = {place: resolve_url(name, environment) for place, name in enumerate(settings.urls)}
     if not any(urls.values()) or find_spec(PACKAGE) is None:
         return {}
-    known = _known([url for url in urls.values() if url])
+    known = _usable([url for url in urls.values() if url])
     return {
         place: f"Apprise knows no service for {mask_secret(settings.urls[place])}, or misses a part of its URL"
         for place, url in urls.items()
@@ -24,7 +26,7 @@ def strange(settings: NotifySettings, environment: Mapping[str, str] = os.enviro
     }
 
 
-def _known(urls: Sequence[str]) -> Collection[str]:
+def _usable(urls: Sequence[str]) -> Collection[str]:
     """Those that Apprise can use."""
     logger = logging.getLogger("apprise")
     logger.addHandler(logging.NullHandler())  # it would show the address

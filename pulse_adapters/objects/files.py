@@ -32,7 +32,7 @@ class FileObjects:
         """Store the blob and return its name; raises LogUnavailable if the disk does not take it."""
         name = hashlib.sha256(blob).hexdigest()
         try:
-            await _to_the_end(lambda: self._write(name, blob))
+            await _finish_despite_cancel(lambda: self._write(name, blob))
         except OSError as error:
             raise LogUnavailable(
                 f"a payload of {len(blob)} bytes could not be stored in {self._directory} ({error.strerror});"
@@ -42,7 +42,7 @@ class FileObjects:
 
     async def get(self, name: str) -> bytes | None:
         """The blob of this name, or None; raises Damaged if the file is not what was stored."""
-        return await _to_the_end(lambda: self.read(name))
+        return await _finish_despite_cancel(lambda: self.read(name))
 
     def exists(self, name: str) -> bool:
         return bool(_NAME.fullmatch(name)) and self.path(name).exists()
@@ -70,7 +70,10 @@ class FileObjects:
         for name in names:
             path = self.path(name)
             with self._latest_changes:
-                if name not in self._latest and (size := _untouched(path, untouched_since)) is not None:
+                if (
+                    name not in self._latest
+                    and (size := _size_if_untouched(path, untouched_since)) is not None
+                ):
                     path.unlink()
                     gone.append(size)
         return gone
@@ -94,7 +97,7 @@ class FileObjects:
             self._settled.add(shard)
 
 
-async def _to_the_end(work: Callable[[], T]) -> T:
+async def _finish_despite_cancel(work: Callable[[], T]) -> T:
     """Run in a thread and wait for it even when cancelled, so that no write outlives its caller."""
     thread = asyncio.ensure_future(asyncio.to_thread(work))
     try:
@@ -121,7 +124,7 @@ def _holds(path: Path, blob: bytes) -> bool:
         return False
 
 
-def _untouched(path: Path, since: float) -> int | None:
+def _size_if_untouched(path: Path, since: float) -> int | None:
     """The size of the file if nobody touched it since then; None if somebody did, or it is not there."""
     try:
         found = path.stat()

@@ -150,7 +150,7 @@ def systemctl(*args: str, user: bool) -> str:
     done = _call(args, user)
     if done.returncode != 0:
         words = " ".join((done.stderr or done.stdout).split()) or f"exit code {done.returncode}"
-        raise PulseError(f"{_spelled(args, user)}: {words}")
+        raise PulseError(f"{_command_line(args, user)}: {words}")
     return done.stdout
 
 
@@ -164,11 +164,11 @@ def _call(args: tuple[str, ...], user: bool) -> subprocess.CompletedProcess[str]
         raise PulseError("there is no systemctl on this machine; use: upulse daemon start") from error
     except subprocess.TimeoutExpired as error:
         raise PulseError(
-            f"{_spelled(args, user)}: no answer in {_PATIENCE:.0f} s; see: journalctl -u {args[-1]}"
+            f"{_command_line(args, user)}: no answer in {_PATIENCE:.0f} s; see: journalctl -u {args[-1]}"
         ) from error
 
 
-def _spelled(args: tuple[str, ...], user: bool) -> str:
+def _command_line(args: tuple[str, ...], user: bool) -> str:
     return " ".join(("systemctl", *(["--user"] if user else []), *args))
 
 

@@ -39,6 +39,6 @@ async def offline_gate(home: "HomeContext") -> AsyncIterator[Gate]:
     stores, view, settings = home.offline(), View(), usable_settings(home)
     async with stores.log() as log:
         state = await restore_from_checkpoints(log, await stores.checkpoints.load())
-        view.stand_at(await advance_state(log, state, log.head.seq))
-        log.listen(view.hear)
+        view.reset_to(await advance_state(log, state, log.head.seq))
+        log.listen(view.on_events)
         yield Gate(log, view, lambda: settings, stores.executors(lambda: settings, view))

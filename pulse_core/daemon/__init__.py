@@ -1,6 +1,6 @@
 """Which loops exist, and how they start, stop, drain and show that they live.
 
-The daemon decides nothing and touches nothing outside itself: it carries values from room to room.
+The daemon decides nothing and has no side effects of its own: it passes values between the other packages.
 """
 
 from pulse_core.daemon.current_settings import CurrentSettings

@@ -10,7 +10,7 @@ from pulse_core.settings import Settings
 
 
 class CurrentSettings:
-    """Calling it tells the settings in force. `load` reads them anew; raises SettingsRefused with every fault."""
+    """Calling it returns the settings in force. `load` reads them again; raises SettingsRefused with every fault."""
 
     def __init__(self, load: Callable[[], Settings]) -> None:
         self._load = load

@@ -35,7 +35,7 @@ from pulse_core.watch.watcher_costs import Cost
 
 
 class Daemon:
-    """Runs the loops in one TaskGroup. A loop that returns unasked is a failure, and says whose it was."""
+    """Runs the loops in one TaskGroup. A loop that returns before `stop` is a failure; the error names the loop."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts = p = parts
@@ -66,7 +66,7 @@ class Daemon:
             self.reporter,
             answered,
             self.budget.pace,
-            self.engine_controller.host_supervisor.broke if self.engine_controller else None,
+            self.engine_controller.host_supervisor.report_watcher_fault if self.engine_controller else None,
         )
         stores, last = (p.log, p.vitals, p.checkpoints), lambda: self.ticker.prev
         self.housekeeping = Housekeeping(*stores, p.current_settings, last, self.reporter, self.budget)
@@ -108,7 +108,7 @@ class Daemon:
             p.checkpoints,
             p.view,
             p.current_settings,
-            self._standing,
+            self._last_whole_snapshot,
             self.reporter,
             self.reporter,
             self._register,
@@ -117,14 +117,14 @@ class Daemon:
         return EngineController(engine, around)
 
     def _register(self, watchers: Sequence[Watcher], executors: Mapping[str, Executor]) -> None:
-        """Have the engine's own watchers and executors at work, instead of those of before."""
+        """Run the engine's own watchers and executors, and stop those of the previous commit."""
         self.watch.register(watchers)
         self.executors.register(executors)
         self.executor.nudge()
 
-    def _standing(self) -> Snapshot:
-        """The last snapshot that the whole onion has seen; if it saw what is only supposed, what is recorded now."""
-        seen = self.ticker.standing
+    def _last_whole_snapshot(self) -> Snapshot:
+        """The last snapshot that the whole onion has folded; the recorded state if that one has provisional events."""
+        seen = self.ticker.last_whole
         if seen and not seen.state.provisional:
             return seen
         windows, recorded = self.watch.windows, self.parts.view.recorded()
@@ -133,7 +133,7 @@ class Daemon:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Live until `stop` is set; then drain, in the direction in which data flows."""
+        """Run until `stop` is set; then drain, in the direction in which data flows."""
         await self._begin()
         async with asyncio.TaskGroup() as group:
             sources = [self._start(group, name, work) for name, work in self._sources().items()]
@@ -162,19 +162,19 @@ class Daemon:
         p = self.parts
         self.ticker.resume(await restore_state(p.log, p.vitals, p.checkpoints, p.view, p.current_settings()))
         self.journal.is_standing = p.view().conditions[UNWRITTEN] is not None
-        for ear in (
-            p.view.hear,
-            self.executor.hear,
-            self.processes.hear,
-            self.garbage_collection.hear,
-            self._hear,
+        for listener in (
+            p.view.on_events,
+            self.executor.on_events,
+            self.processes.on_events,
+            self.garbage_collection.on_events,
+            self._on_events,
         ):
-            p.log.listen(ear)
-        for ear in (p.view.add_provisional, self.executor.hear, self.processes.hear):
-            self.journal.listen_to_provisional(ear)
-        self.journal.listen_once(self.ticker.waker.hear)
+            p.log.listen(listener)
+        for listener in (p.view.add_provisional, self.executor.on_events, self.processes.on_events):
+            self.journal.listen_to_provisional(listener)
+        self.journal.listen_once(self.ticker.waker.on_events)
         if self.engine_controller:
-            p.log.listen(self.engine_controller.hear)
+            p.log.listen(self.engine_controller.on_events)
         now = p.clock.now()
         self._since = iso(now.at)
         self.watch.remember(await p.vitals.recent(now.at - WINDOW_US))
@@ -182,7 +182,9 @@ class Daemon:
         await self.journal.append_or_hold(
             *p.news, Draft(DaemonStarted(pid=p.pid, version=p.version)), p.current_settings.loaded()
         )
-        await self.watch.look_at(self.processes)  # no rule is to judge by what the log said long ago
+        await self.watch.collect_once(
+            self.processes
+        )  # so that no rule decides by an old state of the processes
 
     def _sources(self) -> Mapping[str, Awaitable[None]]:
         services = {
@@ -212,7 +214,7 @@ class Daemon:
             raise RuntimeError(f"the loop {name!r} returned unasked")
 
     async def _drain(self, executing: "asyncio.Task[None]") -> None:
-        """Let running effects end within the grace; what does not is settled by the next start."""
+        """Let running effects end within the grace period; the next start settles the others."""
         self.executor.stop()
         grace = self.parts.current_settings().daemon.stop_grace / US_PER_SECOND
         await asyncio.wait([executing], timeout=grace)
@@ -235,25 +237,25 @@ class Daemon:
         self.executor.nudge()
 
     async def is_turning(self, seconds: float) -> bool:
-        """Whether the tick and the executor loop make progress; known when these seconds are over."""
+        """Whether the tick and the executor loop make progress within these seconds; returns after them."""
         return await loops_progress(self._beats, self._ask, seconds)
 
     # Requests
 
-    def _hear(self, events: Sequence[Event]) -> None:
+    def _on_events(self, events: Sequence[Event]) -> None:
         for event in events:
             if event.kind == ReloadRequested.kind:
                 self._requests.put_nowait(event)
 
     def request_reload(self) -> None:
-        """Read the settings again, as soon as that is recorded as a wish; for a signal's handler."""
+        """Request that the settings are read again; for a signal's handler, so it returns at once."""
         self._requests.put_nowait(None)
 
     async def _reload(self) -> None:
         while True:
             request = await self._requests.get()
             if request is None:
-                await self._record(Draft(ReloadRequested()))  # heard, and so asked for again
+                await self._record(Draft(ReloadRequested()))  # so the request is made again
                 continue
             self.parts.service_manager.reloading()
             await self._record(self.parts.current_settings.reload(request))
@@ -271,7 +273,7 @@ class Daemon:
             self.reporter("daemon", f"{draft.payload.kind} could not be recorded: {error}")
 
     def report(self) -> HomeStatus:
-        """How everything stands at this moment."""
+        """The status of the home at this moment."""
         p = self.parts
         daemon: DaemonStatus = {
             "state": self._state,
@@ -294,12 +296,12 @@ class Daemon:
 
 
 def loop_microseconds() -> int:
-    """Microseconds of the loop's time."""
+    """The event loop's time in microseconds."""
     return round(asyncio.get_running_loop().time() * 1e6)
 
 
 def rollback_executors(engine_controller: EngineController | None) -> Mapping[str, Executor]:
-    """The executor that takes a promote back, where there is an engine."""
+    """The executor that rolls the engine back, by action; none without an engine."""
     return {RollbackEngine.action: RollbackEngine(engine_controller)} if engine_controller else {}
 
 

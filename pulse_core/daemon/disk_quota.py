@@ -1,6 +1,6 @@
-"""Keeps vitals.db and logs/ within `[self] disk_mb`: a look every ten seconds, and the oldest goes.
+"""Keeps vitals.db and logs/ within `[self] disk_mb`: checked every ten seconds, the oldest data is deleted first.
 
-It also holds blocks back again for a full disk, when those of before were given up.
+It also allocates the reserve for a full disk again after it was released.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ CHECK_INTERVAL_S = 10.0
 
 MIN_SHARE = 0.25
 MAX_SHARE = 0.9
-"""The shares of the time covered by vitals that go at once."""
+"""The smallest and largest share of the time covered by vitals that is deleted at once."""
 
 
 class ProcessOutput(NamedTuple):
-    """What a guarded process prints: the file's name, its bytes, and those of the older one beside it (`.1`)."""
+    """The output of a guarded process: the file's name, its bytes, and those of the older file beside it (`.1`)."""
 
     name: str
     size: int
@@ -31,21 +31,21 @@ class ProcessOutput(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """An output whose last `kept` bytes become the older file, and which begins anew."""
+    """An output to rotate: its last `kept` bytes become the older file, and the file is emptied."""
 
     name: str
     kept: int
 
 
 class QuotaPlan(NamedTuple):
-    """Outputs to cut, and the oldest share of the vitals to forget."""
+    """Outputs to cut, and the oldest share of the vitals to delete."""
 
     cuts: tuple[Cut, ...] = ()
     forget: float = 0.0
 
 
 def plan_quota(vitals: int, outputs: Sequence[ProcessOutput], bound: int) -> QuotaPlan:
-    """What goes if all together is over the bound: each of the two may have half of it.
+    """Decide what to delete if both together exceed the bound: each of the two may have half of it.
 
     Of the outputs the largest are cut first, each to its part of a quarter of the bound.
     """
@@ -65,18 +65,18 @@ def plan_quota(vitals: int, outputs: Sequence[ProcessOutput], bound: int) -> Quo
 
 
 class OwnFiles(Protocol):
-    """What Pulse itself writes beside its log; all of it is for a thread, and raises OSError."""
+    """The files that Pulse writes beside its log. Every method blocks, so call it in a thread; raises OSError."""
 
     def sizes(self) -> tuple[int, Sequence[ProcessOutput]]:
         """The bytes of the vitals, and every output."""
         ...
 
     def cut(self, cuts: Sequence[Cut]) -> list[str]:
-        """Cut these outputs; what was done, in words."""
+        """Cut these outputs; returns what was done as sentences."""
         ...
 
     def hold_back(self) -> None:
-        """Take the blocks for a full disk again, if they were given up and there is room for them."""
+        """Allocate the reserve again if it was released and there is room for it."""
         ...
 
 
@@ -86,9 +86,9 @@ async def keep_quota(
     settings: Callable[[], Settings],
     failed: Callable[[str, str], None],
 ) -> None:
-    """Look for ever, and make room; what went, and what could not, is said.
+    """Check the quota for ever and make room; report what was deleted and what failed.
 
-    forget_oldest: forgets this share of the vitals.
+    forget_oldest: deletes this share of the vitals.
     """
     while True:
         await asyncio.sleep(CHECK_INTERVAL_S)

@@ -1,4 +1,4 @@
-"""The way of a rule's effects to the log, with their claims, in one commit."""
+"""Records the effects of rules with their claims in one commit."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -13,9 +13,9 @@ from pulse_core.record.gate import why_unexecutable
 
 
 class EffectSubmitter:
-    """Calling it gets effects recorded and, where a slot is free, begun as soon as they are on disk.
+    """Calling it records effects and, where a slot is free, begins them as soon as they are on disk.
 
-    An effect that nobody could carry out is reported and left out: a rule's mistake must not fill the log.
+    An effect that no executor could carry out is reported and left out: a rule's mistake must not fill the log.
     """
 
     def __init__(
@@ -31,8 +31,8 @@ class EffectSubmitter:
         self.new_id, self.failed = new_id, failed
 
     async def __call__(self, effects: Sequence[Effect]) -> Collection[str]:
-        """The keys of those that are recorded now."""
-        wishes = self.gate.news(
+        """Record the effects; returns the keys of those that were recorded."""
+        wishes = self.gate.unclaimed(
             Draft(effect, subject=effect.key, id=self.new_id(), data=text)
             for effect in effects
             if (text := self._text(effect))
@@ -53,20 +53,20 @@ class EffectSubmitter:
         return [wish.subject for wish in wishes]
 
     def _hold_drafts(self, wishes: Sequence[Draft]) -> None:
-        """The disk takes nothing: hold what keeps the machine alive and bears repetition, and begin it."""
+        """The log can't be written: hold survival's idempotent effects in memory, and begin them."""
         bold = [
             wish
             for wish in wishes
-            if isinstance(wish.payload, Effect) and self.loop.workers.may_act_unwritten(wish.payload)
+            if isinstance(wish.payload, Effect) and self.loop.workers.may_act_unrecorded(wish.payload)
         ]
         if bold:
             self.journal.hold(*self.loop.claim(bold))
             self.loop.begin([wish.id for wish in bold])
 
     def _text(self, effect: Effect) -> str:
-        """The effect as it is recorded; nothing if nobody can carry it out, or it can't be written, which is reported.
+        """The effect as JSON text; empty if no executor can carry it out or it can't be encoded, which is reported.
 
-        What came from outside the package was checked when it came in.
+        Effects from outside the package were checked when they arrived.
         """
         why = why_unexecutable(self.executors, effect)
         try:

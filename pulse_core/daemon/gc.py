@@ -1,4 +1,4 @@
-"""Taking away what is of no use any more: once an hour, and when a person asks for it."""
+"""Garbage collection: deletes unused data once an hour and when a person requests it."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -12,15 +12,15 @@ from pulse_core.record import Journal
 from pulse_core.settings import Settings
 
 FIRST_DELAY = 300.0
-"""Seconds after the start: other things are more urgent then."""
+"""Seconds between the start and the first run: other work is more urgent then."""
 
 HOUR = 3_600.0
 
 
 class GarbageCollection:
-    """Rolls up old vitals, then sweeps. Each step is small, so that nobody waits for it; what fails is reported.
+    """Rolls up old vitals, then deletes unused files. Each step is small, so that it blocks nobody; failures are reported.
 
-    failed(whose, message) hears of what could not be done, and so does the person who asked.
+    failed(whose, message) is called for each failure; the answer to a request names it, too.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class GarbageCollection:
         self.clock, self.settings, self.failed = clock, settings, failed
         self._asked: asyncio.Queue[Event] = asyncio.Queue()
 
-    def hear(self, events: Sequence[Event]) -> None:
-        """Take requests; a listener of the log."""
+    def on_events(self, events: Sequence[Event]) -> None:
+        """Take recorded requests; a listener of the log."""
         for event in events:
             if event.kind == GcRequested.kind:
                 self._asked.put_nowait(event)
 
     async def run(self) -> None:
-        """Tidy up for ever."""
+        """Collect garbage for ever."""
         rest = FIRST_DELAY
         while True:
             request = await self._asked_within(rest)

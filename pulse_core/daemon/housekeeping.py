@@ -1,4 +1,4 @@
-"""The quiet work beside the loops: samples to disk, checkpoints, lateness, signs of life."""
+"""Periodic work beside the loops: flushes vitals, saves checkpoints, measures lateness, notifies the service manager."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,8 +15,8 @@ INTERVAL = 1.0
 
 
 class Housekeeping:
-    """Once a second: measures how late the loop is, looks at what Pulse takes, and flushes vitals; now and then a
-    checkpoint."""
+    """Once a second: measures the loop's lateness, updates load shedding, and flushes vitals; saves checkpoints at
+    their interval."""
 
     def __init__(
         self,
@@ -35,22 +35,22 @@ class Housekeeping:
         self._soon = asyncio.Event()
 
     def lateness(self) -> float:
-        """The worst lateness of the event loop since it was last asked, seconds."""
+        """The worst lateness of the event loop since the last call, seconds."""
         late, self._late = self._late, 0.0
         return late
 
     def flush_soon(self) -> None:
-        """Write vitals at once: somebody may ask why something was done."""
+        """Flush vitals in the next round: `why` may need them at once."""
         self._soon.set()
 
     async def run(self) -> None:
-        """Keep house for ever."""
+        """Do the periodic work for ever."""
         now = asyncio.get_running_loop().time
         kept = now()
         while True:
             asked = await self._rest()
             await self.budget.look()
-            if asked or not self.budget.is_forgetful:
+            if asked or not self.budget.skips_vitals:
                 await self.vitals.flush()
             else:
                 self.vitals.forget()
@@ -59,7 +59,7 @@ class Housekeeping:
                 await self.keep()
 
     async def _rest(self) -> bool:
-        """Wait for the next round, and notice how late the loop lets it begin; whether somebody asks for vitals."""
+        """Wait for the next round and measure how late it begins; returns whether a flush was requested."""
         now = asyncio.get_running_loop().time
         due = now() + INTERVAL
         try:
@@ -72,7 +72,7 @@ class Housekeeping:
         return True
 
     async def keep(self) -> None:
-        """Checkpoint the projections as the last tick saw them, if they moved on since."""
+        """Checkpoint the projections as of the last tick, if they have changed since the last checkpoint."""
         last = self.ticked()
         if last is None or last.state.seq == self._kept:
             return
@@ -86,10 +86,10 @@ class Housekeeping:
 async def heartbeat(
     service_manager: ServiceManager, beats: Callable[[], Sequence[int]], ask: Callable[[], None]
 ) -> None:
-    """Pass on signs of life, for ever: only when every loop has turned since the last one was asked for."""
+    """Notify the service manager's watchdog for ever, only while every loop makes progress."""
     seconds = service_manager.watchdog_seconds()
     if seconds is None:
-        await asyncio.Event().wait()  # nobody wants to know
+        await asyncio.Event().wait()  # the service manager has no watchdog for us
         return
     while True:
         if await loops_progress(beats, ask, seconds / 4):
@@ -97,7 +97,7 @@ async def heartbeat(
 
 
 async def loops_progress(beats: Callable[[], Sequence[int]], ask: Callable[[], None], seconds: float) -> bool:
-    """Whether every loop turns within these seconds of being asked to; returns when they are over."""
+    """Whether every loop makes progress within these seconds; returns after them."""
     before = beats()
     ask()
     await asyncio.sleep(seconds)

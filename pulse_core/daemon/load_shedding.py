@@ -1,4 +1,4 @@
-"""What Pulse gives up while it takes too much itself, one step after the other, and takes up again. Pure."""
+"""Load shedding: which work Pulse stops step by step while it uses too much itself, and when it resumes. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -15,29 +15,29 @@ MEASURES = (
     "vitals are not kept on disk",
     "plugins and the engine are not asked",
 )
-"""What is given up at level 1, 2, 3 and 4, each with those before it. The survival rules are not among them."""
+"""What is shed at level 1, 2, 3 and 4, each with those before it. The survival rules are never shed."""
 
 SLOW_WATCHERS, SLOW_LOGS, NO_VITALS, REFLEX_ALONE = range(1, len(MEASURES) + 1)
 
 MINUTE = 60 * US_PER_SECOND
 STEP_UP_AFTER = 30 * US_PER_SECOND
 STEP_DOWN_AFTER = 120 * US_PER_SECOND
-"""How long it must be too much for the next step, and well for a step back: longer than it takes to know the latter."""
+"""How long usage must be over a bound for the next step, and under all for a step back (longer than a measurement takes)."""
 
 RECOVERED_SHARE = 0.8
-"""The share of every bound below which it is well again."""
+"""The share of every bound below which usage counts as recovered."""
 
 SLOWDOWN = 4.0
 LOG_GAP = 5.0
 SHORTEST_SLOWED = 1.0
-"""Seconds: who wants to look again sooner than this is waiting for something, and is not slowed down."""
+"""Seconds: a watcher with a shorter interval is waiting for something, and is not slowed down."""
 
 NEVER_SLOWED = frozenset({"system-resource"})
-"""Survival rules, and this very decision, stand on its samples being fresh."""
+"""Survival rules and load shedding itself depend on its fresh samples."""
 
 
 class Usage(NamedTuple):
-    """One look at what Pulse takes: when, microseconds since the look before, what was used in that time.
+    """One measurement of what Pulse uses: when, microseconds since the one before, usage in that time.
 
     cpu: share of one core; rss: bytes; late_ms: the event loop's worst lateness.
     """
@@ -50,7 +50,8 @@ class Usage(NamedTuple):
 
 
 class SheddingState(NamedTuple):
-    """How much is given up, on what evidence; the looks of the last minute; since when it is too much, or well."""
+    """The level, its evidence, the measurements of the last minute (`looks`), and since when usage is over a bound or
+    recovered (`calm`)."""
 
     level: int = 0
     evidence: str = ""
@@ -67,14 +68,14 @@ class Pace(NamedTuple):
 
 
 class ResourceShare(NamedTuple):
-    """What Pulse takes of one thing: in words, and as a share of what it may."""
+    """Pulse's usage of one resource: in words, and as a share of its bound."""
 
     words: str
     share: float
 
 
 def usage(sample: Sample, before: Moment | None) -> Usage | None:
-    """What a sample of `system-resource` says of Pulse itself; None if it says nothing."""
+    """Pulse's own usage in a sample of `system-resource`; None if the sample lacks it."""
     data: Mapping[str, Json] = sample.data
     if "self_cpu" not in data or "self_rss" not in data:
         return None
@@ -83,22 +84,20 @@ def usage(sample: Sample, before: Moment | None) -> Usage | None:
 
 
 def next_state(shed: SheddingState, look: Usage, bounds: SelfSettings) -> SheddingState:
-    """The decision after one more look: at most one step worse or better."""
+    """The state after one more measurement: at most one level up or down."""
     looks = _last_minute((*shed.looks, look))
     worst = max(resource_shares(looks, bounds), key=lambda take: take.share)
     over = (shed.over or look.moment) if worst.share >= 1 else None
     calm = (shed.calm or look.moment) if worst.share < RECOVERED_SHARE else None
     if over and shed.level < len(MEASURES) and look.moment.since(over) >= STEP_UP_AFTER:
-        return SheddingState(
-            shed.level + 1, worst.words
-        )  # what was used before says nothing about what is now
+        return SheddingState(shed.level + 1, worst.words)  # earlier usage says nothing about the new level
     if calm and shed.level and look.moment.since(calm) >= STEP_DOWN_AFTER:
         return SheddingState(shed.level - 1, f"at most {worst.words}", looks)
     return SheddingState(shed.level, shed.evidence, looks, over, calm)
 
 
 def resource_shares(looks: tuple[Usage, ...], bounds: SelfSettings) -> list[ResourceShare]:
-    """What is taken of each thing that has a bound; the processor only counts over a whole minute."""
+    """The usage of each resource that has a bound; CPU only counts over a whole minute."""
     newest, memory = looks[-1], bounds.memory_mb << 20
     rss = f"{format_size(newest.rss)} of memory, {format_size(memory)} are allowed"
     late = f"the loop is {newest.late_ms:.0f} ms late, {bounds.late_ms} ms are allowed"
@@ -111,7 +110,7 @@ def resource_shares(looks: tuple[Usage, ...], bounds: SelfSettings) -> list[Reso
 
 
 def _last_minute(looks: tuple[Usage, ...]) -> tuple[Usage, ...]:
-    """The newest looks that cover a minute, or all there are."""
+    """The newest measurements that cover a minute, or all there are."""
     while sum(one.span for one in looks[1:]) >= MINUTE:
         looks = looks[1:]
     return looks
@@ -120,7 +119,7 @@ def _last_minute(looks: tuple[Usage, ...]) -> tuple[Usage, ...]:
 def pace(level: int, name: str, interval: float, usual: float) -> Pace:
     """How a watcher is slowed down at this level.
 
-    interval: seconds that it wants to rest now; usual: what it rests when nothing is the matter.
+    interval: seconds until its next sample as it requests; usual: its interval while all is well.
     """
     gap = LOG_GAP if level >= SLOW_LOGS and name == "error-log" else 0.0
     hurried = interval < min(usual, SHORTEST_SLOWED)

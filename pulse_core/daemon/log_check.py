@@ -1,4 +1,4 @@
-"""Has the whole log read in the background, a little after the start: a start must not wait for it."""
+"""Verifies the whole log in the background shortly after the start, which must not wait for it."""
 
 import asyncio
 import logging
@@ -15,10 +15,10 @@ Verify = Callable[[], Awaitable[LogVerified]]
 
 
 async def check_log(log: EventLog, verify: Verify) -> None:
-    """Have the log verified once, and record what was found; then wait for ever, as a service of the daemon does.
+    """Verify the log once and record the result; then wait for ever, as a service of the daemon does.
 
-    verify: reads the log where it holds up nothing. It may raise PulseError, OSError, or ValueError or KeyError for an
-    answer that makes no sense.
+    verify: reads the log in another process. It may raise PulseError, OSError, or ValueError or KeyError for an
+    invalid answer.
     """
     await asyncio.sleep(DELAY)
     try:

@@ -1,4 +1,4 @@
-"""What a daemon is made of; the wiring chooses which of it is real."""
+"""The parts of a daemon; the wiring chooses their implementations."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,9 +26,9 @@ from pulse_core.record.view import View
 from pulse_core.rules import Rule
 
 Service = Callable[[RequestHandler, Callable[[], None]], Awaitable[None]]
-"""Something that runs beside the loops, as the socket's server; it ends by being cancelled.
+"""A task that runs beside the loops, as the socket's server; it ends by being cancelled.
 
-It is given the desk, and calls its second argument once it serves (or knows that it can't): then the daemon is ready.
+It gets the request handler, and calls its second argument once it serves (or knows that it can't): then the daemon is ready.
 """
 
 
@@ -39,11 +39,11 @@ async def nothing_to_sweep() -> SweepResult:
 
 @dataclass(frozen=True)
 class Parts:
-    """Everything a daemon needs. `view` and `decisions` are shared with what was built around them.
+    """Everything a daemon needs. `view` and `current_settings` are shared with the other parts.
 
-    engine: the user's rules, folded in a process of their own; inside: rules that are trusted to be folded right here,
-    outermost first, where there is no engine; rules: those of the capabilities; news: what is to be recorded first of all;
-    sweep: takes away what the home has no use for any more.
+    engine: the user's rules, folded in a process of their own; inside: trusted rules that are folded in this process,
+    outermost first, where there is no engine; rules: those of the capabilities; news: drafts that are recorded first;
+    sweep: deletes unused files of the home.
     """
 
     log: EventLog

@@ -1,4 +1,4 @@
-"""What failed and was contained, said once: repetitions are counted, not recorded one by one."""
+"""Reports contained failures once: repetitions are counted, not recorded one by one."""
 
 import asyncio
 import logging
@@ -24,9 +24,9 @@ class ReportedError:
 
 
 class Reporter:
-    """Takes failures from everywhere at any rate; of each it records the first, then one every ten minutes with a count.
+    """Takes failures at any rate; records the first of each, then one every ten minutes with a count.
 
-    Of one source it records at most five different ones in that time.
+    It records at most five different failures of one source in that time.
     """
 
     def __init__(self, log: EventLog) -> None:
@@ -35,13 +35,13 @@ class Reporter:
         self._queue: asyncio.Queue[Draft] = asyncio.Queue(maxsize=KEPT)
 
     def __call__(self, whose: str, message: str, commit: str = "", ended: bool = False) -> None:
-        """Say that something of `whose` failed; commit, ended: as in `ErrorReported`. Never blocks, never raises."""
+        """Report a failure of `whose`; commit, ended: as in `ErrorReported`. Never blocks, never raises."""
         now = asyncio.get_running_loop().time()
         said = self._said.get((whose, message))
         if said and now - said.at < QUIET_SECONDS:
             said.repeats += 1
             return
-        if self._talks_too_much(whose, now):
+        if self._is_flooding(whose, now):
             return
         if len(self._said) >= KEPT:
             self._said.pop(next(iter(self._said)))
@@ -52,15 +52,15 @@ class Reporter:
             said_now = ErrorReported(message=message, repeats=repeats, commit=commit, ended=ended)
             self._queue.put_nowait(Draft(said_now, subject=whose))
 
-    def _talks_too_much(self, whose: str, now: float) -> bool:
-        """Whether so many different things of this one were recorded lately that more would be a flood."""
+    def _is_flooding(self, whose: str, now: float) -> bool:
+        """Whether so many different failures of this source were recorded lately that more would flood the log."""
         lately = [
             said for (name, _), said in self._said.items() if name == whose and now - said.at < QUIET_SECONDS
         ]
         return len(lately) >= DIFFERENT
 
     async def run(self) -> None:
-        """Record what was said, for ever."""
+        """Record what was reported, for ever."""
         while True:
             draft = await self._queue.get()
             try:

@@ -1,4 +1,4 @@
-"""Who talks to the daemon from outside talks to this desk: append, follow, status."""
+"""Handles requests from outside the daemon: append, follow, status."""
 
 import asyncio
 import re
@@ -16,12 +16,12 @@ from pulse_core.record import Gate
 OPERATIONS = ("append", "follow", "status")
 MAX_DRAFTS = 1_000
 FOLLOW_DELAY = 0.02
-"""Seconds until news is read for those who follow: longer than a reflex, which must not share its time with them."""
+"""Seconds until new events are read for followers: longer than a reflex, which must not wait for them."""
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Caller(NamedTuple):
-    """Who asks: the role that the socket's peer has, and the name its events will bear as actor."""
+    """The caller: the role of the socket's peer, and the name that its events bear as actor."""
 
     role: Role
     name: str
@@ -78,7 +78,7 @@ class RequestHandler:
 
 
 def requested_kinds(request: Mapping[str, Json]) -> frozenset[str] | None:
-    """The kinds a follower wants; None for all."""
+    """The kinds that a follower requests; None for all."""
     kinds = request.get("kinds") or []
     if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
         raise Refused("follow takes kinds as a list of names, or leaves them out for all")
@@ -86,7 +86,7 @@ def requested_kinds(request: Mapping[str, Json]) -> frozenset[str] | None:
 
 
 def requested_since(request: Mapping[str, Json], head: int) -> int:
-    """The row after which a follower wants to hear; by default the last one there is."""
+    """The row after which a follower wants events; by default the last one."""
     since = request.get("since")
     if since is None:
         return head
@@ -96,7 +96,7 @@ def requested_since(request: Mapping[str, Json], head: int) -> int:
 
 
 def parse_drafts(request: Mapping[str, Json]) -> Sequence[Draft]:
-    """The drafts of an append request; raises Refused or UnknownName with what is wrong in them."""
+    """Parse the drafts of an append request; raises Refused or UnknownName with what is wrong in them."""
     rows = request.get("drafts")
     if (
         not isinstance(rows, list)
@@ -108,7 +108,7 @@ def parse_drafts(request: Mapping[str, Json]) -> Sequence[Draft]:
 
 
 def parse_draft(row: Mapping[str, Json]) -> Draft:
-    """One draft from JSON."""
+    """Parse one draft from JSON."""
     data, cause, id_ = row.get("data", {}), row.get("cause"), str(row.get("id", ""))
     if not isinstance(data, dict) or not isinstance(cause, str | None):
         raise Refused("a draft's data is an object and its cause an event id or nothing")

@@ -1,4 +1,4 @@
-"""What the daemon remembers at its start: the last snapshot, and everything the log has said since."""
+"""Restores the daemon's state at its start: the last snapshot, and the events recorded since."""
 
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Window
@@ -11,7 +11,7 @@ from pulse_core.settings import Settings
 async def restore_state(
     log: EventLog, vitals: Vitals, checkpoints: Checkpoints, view: View, settings: Settings
 ) -> Snapshot | None:
-    """Bring the view to the head of the log; the snapshot of the last recorded tick, if there was one.
+    """Bring the view to the head of the log; returns the snapshot of the last recorded tick, if there was one.
 
     What changed while no daemon ran lies between the two, so that it is still a change at the first tick.
     """
@@ -20,16 +20,16 @@ async def restore_state(
     prev = None
     if ticks:
         # A checkpoint is a tick's state; if the record of that tick was lost, it stands for the last tick.
-        # What a tick had only been told of, and no disk took, it never saw.
+        # Provisional events that a tick saw and that were never recorded do not count.
         seen = min(ticks[-1].head.seq, log.head.seq)
         state = await advance_state(log, state, max(seen, state.seq))
         prev = await snapshot_of(ticks[-1], vitals, state, settings)
-    view.stand_at(await advance_state(log, state, log.head.seq))
+    view.reset_to(await advance_state(log, state, log.head.seq))
     return prev
 
 
 async def snapshot_of(record: TickRecord, vitals: Vitals, state: State, settings: Settings) -> Snapshot:
-    """The snapshot that this tick saw, as far as its samples are still there."""
+    """The snapshot of this tick, as far as its samples are still stored."""
     samples = await vitals.samples(record.samples)
     windows = {sample.key: Window((sample,)) for sample in samples}
     return Snapshot(record.tick, record.moment, settings, windows, state)

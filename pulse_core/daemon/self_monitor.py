@@ -1,4 +1,4 @@
-"""The daemon's eye on itself: what it takes, what it gives up for that, and that this is said."""
+"""Monitors the daemon's own usage, decides which work is shed, and records each change."""
 
 from collections.abc import Callable, Mapping
 
@@ -27,10 +27,10 @@ PROCESSES = "process-alive"
 
 
 class SelfMonitor:
-    """Knows how much work is shed just now; others ask it before they begin what can be left undone.
+    """Holds how much work is shed now; others ask it before they begin optional work.
 
-    newest: the newest sample of the system; failed(whose, message) hears of steps that cannot be recorded.
-    A new daemon sheds nothing: what an earlier one took went with it.
+    newest: the newest sample of the system; failed(whose, message) is called when a step cannot be recorded.
+    A new daemon sheds nothing: the usage of an earlier one ended with it.
     """
 
     def __init__(
@@ -45,8 +45,8 @@ class SelfMonitor:
         self._seen: Sample | None = None
 
     @property
-    def is_forgetful(self) -> bool:
-        """Whether vitals are not kept on disk, but with a tick that acts."""
+    def skips_vitals(self) -> bool:
+        """Whether vitals are written to disk only for ticks that emit effects."""
         return self.shed.level >= NO_VITALS
 
     @property
@@ -61,11 +61,11 @@ class SelfMonitor:
         return pace(self.shed.level, watcher.name, watcher.interval, usual)
 
     def begin(self) -> None:
-        """What was sensed until now was another daemon's doing."""
+        """Ignore the samples so far: they measured another daemon."""
         self._seen = self.newest()
 
     async def look(self) -> None:
-        """Decide on the newest sample, unless that was done; a step up or down is recorded."""
+        """Evaluate the newest sample, unless that was done; a step up or down is recorded."""
         before, self._seen = self._seen, self.newest()
         if self._seen is None or self._seen is before:
             return
@@ -73,9 +73,9 @@ class SelfMonitor:
         if used is not None:
             level, self.shed = self.shed.level, next_state(self.shed, used, self.settings().self_)
             if self.shed.level != level:
-                await self._say()
+                await self._record_change()
 
-    async def _say(self) -> None:
+    async def _record_change(self) -> None:
         level = self.shed.level
         said = WorkShed(level=level, measures=MEASURES[:level], evidence=self.shed.evidence)
         try:
@@ -84,7 +84,7 @@ class SelfMonitor:
             self.failed("self", f"that work is shed could not be recorded: {error}")
 
     def report(self) -> Mapping[str, Json] | None:
-        """What is shed, and on what evidence; None if nothing is."""
+        """What is shed and the evidence for it; None if nothing is."""
         if not self.shed.level:
             return None
         level = self.shed.level

@@ -1,4 +1,4 @@
-"""A service whose work depends on a group of settings: it is done anew when they change."""
+"""A service that restarts its work when a group of settings changes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SettingsService(Generic[T]):
-    """Does the work of a group of settings, for ever; when they change, the old one is cancelled. Nobody waits for it."""
+    """Runs the work of a group of settings for ever; cancels and restarts it when they change. No start waits for it."""
 
     settings: Callable[[], T]
     work: Callable[[T], Awaitable[None]]
@@ -24,16 +24,16 @@ class SettingsService(Generic[T]):
         begun()
         loaded = asyncio.Event()
 
-        def hear(events: Sequence[Event]) -> None:
+        def on_events(events: Sequence[Event]) -> None:
             if any(event.kind == SettingsLoaded.kind for event in events):
                 loaded.set()
 
-        handler.log.listen(hear)
+        handler.log.listen(on_events)
         try:
             while True:
                 await self._until_changed(loaded)
         finally:
-            handler.log.unlisten(hear)
+            handler.log.unlisten(on_events)
 
     async def _until_changed(self, loaded: asyncio.Event) -> None:
         current = self.settings()

@@ -40,7 +40,7 @@ class EngineParts:
 class EngineContext:
     """What of the daemon the engine's side may use.
 
-    standing: the last snapshot that the whole onion has seen, with nothing in it that is only supposed; enlist: has
+    last_snapshot: the last snapshot that the whole onion has seen, with nothing in it that is only supposed; enlist: has
     these watchers and executors at work besides the daemon's own; taken: what those are called; blamed: says what the
     code of a commit did wrong, as `failed` does, with the commit and whether its host ended by it.
     """
@@ -49,7 +49,7 @@ class EngineContext:
     checkpoints: Checkpoints
     current_state: Callable[[], State]
     settings: Callable[[], Settings]
-    standing: Callable[[], Snapshot]
+    last_snapshot: Callable[[], Snapshot]
     failed: Callable[[str, str], None]
     blamed: Callable[[str, str, str, bool], None]
     register: Callable[[Sequence[Watcher], Mapping[str, Executor]], None]

@@ -44,9 +44,9 @@ class EngineController:
         """What the log says of the engine."""
         return self.around.current_state().engine
 
-    def hear(self, events: Sequence[Event]) -> None:
+    def on_events(self, events: Sequence[Event]) -> None:
         """Take recorded events; a listener of the log."""
-        self.host_supervisor.hear(events)
+        self.host_supervisor.on_events(events)
         if any(event.kind in OWN for event in events):
             self._woken.set()
 
@@ -61,8 +61,8 @@ class EngineController:
                 await self._round()
                 await self._pause()
         finally:
-            await self.host_supervisor.keep()
-            await self.host_supervisor.end()
+            await self.host_supervisor.save_user_projections()
+            await self.host_supervisor.close()
 
     async def _round(self) -> None:
         self._woken.clear()
@@ -72,7 +72,7 @@ class EngineController:
                 for request in tuple(self.engine.requests.values()):
                     await self._answer(request)
                 await self._align()
-                await self.host_supervisor.tell()
+                await self.host_supervisor.record_reports()
             except PulseError as error:
                 self.around.failed("engine", str(error))
                 self.host_supervisor.restarts.failed(loop_seconds())
@@ -83,7 +83,7 @@ class EngineController:
             async with asyncio.timeout(LOOK if is_waiting else KEEP_EVERY):
                 await self._woken.wait()
         except TimeoutError:
-            await self.host_supervisor.keep()
+            await self.host_supervisor.save_user_projections()
 
     # The host
 
@@ -107,19 +107,21 @@ class EngineController:
         for commit in dict.fromkeys(filter(None, (wanted, engine.good, engine.previous, engine.replaced))):
             began = loop_seconds()
             try:
-                revision = await self._laid_out(commit)
-                await self.host_supervisor.take(running := await self.host_supervisor.started(revision))
+                revision = await self._export(commit)
+                await self.host_supervisor.switch_to(
+                    running := await self.host_supervisor.start_host(revision)
+                )
             except PulseError as error:
                 why = why or str(error)
                 continue
             await self._say_loaded(wanted, running, why, round((loop_seconds() - began) * 1000))
-            if self.instead_of and engine.is_on_probation(self.around.standing().now):
+            if self.instead_of and engine.is_on_probation(self.around.last_snapshot().now):
                 await self._go_back(running.commit, f"it can't be loaded: {why}", "pulse")
             return
         await self.host_supervisor.retire()  # so that effects for its executors do not wait for ever
         raise PulseError(f"no revision of the engine can be loaded, nor {wanted[:12]}: {why}")
 
-    async def _laid_out(self, commit: str) -> Revision:
+    async def _export(self, commit: str) -> Revision:
         """The commit's files as they were committed; that they were not found so is said."""
         revision = await self.parts.revisions.ensure(commit)
         if revision.altered:
@@ -159,7 +161,7 @@ class EngineController:
             await self._record(PromoteRefused(why=why), request.subject, request.id)
 
     async def _promote(self, request: Event, asked: PromoteRequested) -> None:
-        running = await self.host_supervisor.started(await self._laid_out(request.subject))
+        running = await self.host_supervisor.start_host(await self._export(request.subject))
         promoted = self._promoted(asked, running, request.actor)
         await self._turn(running, promoted, request.id)
 
@@ -173,7 +175,7 @@ class EngineController:
     async def _go_back(self, to: str, why: str, by: str, cause: str | None = None) -> str:
         rejected = self.engine.commit
         revision, branch = await self.parts.revisions.going_back(to, rejected, why)
-        running = await self.host_supervisor.started(revision)
+        running = await self.host_supervisor.start_host(revision)
         rolled = EngineRolledBack(rejected=rejected, to=to, why=why, asked_by=by, kept_as=branch)
         await self._turn(running, rolled, cause)
         return revision.commit
@@ -189,7 +191,7 @@ class EngineController:
             if running.action_host:
                 await running.action_host.close()
             raise
-        await self.host_supervisor.take(running)
+        await self.host_supervisor.switch_to(running)
         self.host_supervisor.restarts.ends = 0  # those were another commit's
         self.instead_of, self._told = "", (running.commit, running.commit)
         await self._align()

@@ -2,11 +2,11 @@
 
 Theory of the swap. A promote or rollback must miss no tick and no event, and may fail at any point before it is recorded.
 
-1. `started` starts a second host with the new commit, from the newest snapshot that the whole onion has seen
+1. `start_host` starts a second host with the new commit, from the newest snapshot that the whole onion has seen
    (`Running.seq` is its row). The old host goes on answering. If loading fails, the new one is closed: nothing changed.
 2. The caller records `promote` or `rollback`. From here on the log says that the new commit is in force; a daemon that
    is killed now starts with it.
-3. `take` feeds the new host what was recorded since its snapshot. Reading the log awaits, so more is recorded meanwhile:
+3. `switch_to` feeds the new host what was recorded since its snapshot. Reading awaits, so more is recorded meanwhile:
    those events are collected in `_late` and fed afterwards, each once, by `seq`. Between the last of them and the
    assignment of `running` nothing is awaited, so no event falls between the two hosts, and none reaches one twice.
 4. The executors of the new commit are registered before its rules can wish for them. A fold that is under way keeps its
@@ -45,7 +45,7 @@ class HostSupervisor:
         """Whether nobody folds."""
         return self.running is None or not self.running.host.alive
 
-    def hear(self, events: Sequence[Event]) -> None:
+    def on_events(self, events: Sequence[Event]) -> None:
         """Pass recorded events on; a listener of the log."""
         if self.running:
             self.running.host.feed(events)
@@ -83,26 +83,26 @@ class HostSupervisor:
 
     # What goes wrong between ticks
 
-    def broke(self, whose: str, message: str) -> None:
+    def report_watcher_fault(self, whose: str, message: str) -> None:
         """Take a fault of one of the engine's watchers."""
-        self.blame(EngineFault(whose, message), self.running.commit if self.running else "")
+        self.report_fault(EngineFault(whose, message), self.running.commit if self.running else "")
 
     def report_end(self, running: Running) -> None:
         """Say that a host has ended, if nobody did."""
         if not running.is_end_reported:
             running.is_end_reported = True
-            self.blame(EngineFault("engine", "its host ended between two ticks"), running.commit, True)
+            self.report_fault(EngineFault("engine", "its host ended between two ticks"), running.commit, True)
 
-    def blame(self, fault: EngineFault, commit: str, ended: bool = False) -> None:
+    def report_fault(self, fault: EngineFault, commit: str, ended: bool = False) -> None:
         """Take what the code of a commit did wrong: all of it is counted while it is watched, and said once later."""
         engine = self._engine
-        if commit == engine.commit and engine.is_on_probation(self.around.standing().now):
+        if commit == engine.commit and engine.is_on_probation(self.around.last_snapshot().now):
             self._tally.take((fault,), commit, loop_seconds(), ended)
             self.ended.set()
         else:
             self.around.blamed(fault.whose, fault.message, commit, ended)
 
-    async def tell(self) -> None:
+    async def record_reports(self) -> None:
         """Record what was taken between ticks."""
         if drafts := self._tally.due(loop_seconds()):
             await self.record(*drafts)
@@ -122,10 +122,10 @@ class HostSupervisor:
 
     # One after the other
 
-    async def started(self, revision: Revision) -> Running:
+    async def start_host(self, revision: Revision) -> Running:
         """A host that has loaded this revision; the present one goes on meanwhile. Raises PulseError."""
         kept = await user_checkpoints.load(self.around.log, self.around.checkpoints)
-        prev = self.around.standing()
+        prev = self.around.last_snapshot()
         host = await self.parts.hosts.start(revision, prev, self.around.log.since, kept)
         engine = self._engine
         host.quarantine(tuple(engine.quarantined) if revision.commit == engine.commit else ())
@@ -142,13 +142,13 @@ class HostSupervisor:
             return None
         memory = self.around.settings().engine.memory
         action_host = await self.parts.action_hosts.start(
-            revision, memory, self.around.taken, lambda fault: self.blame(fault, revision.commit)
+            revision, memory, self.around.taken, lambda fault: self.report_fault(fault, revision.commit)
         )
         for fault in action_host.faults:
             self.around.failed(*fault)
         return action_host
 
-    async def take(self, running: Running) -> None:
+    async def switch_to(self, running: Running) -> None:
         """Tell a new host what it has missed, let it fold from now on, and end the old one: no tick is missed."""
         self._late, seq = [], running.seq
         try:
@@ -178,7 +178,7 @@ class HostSupervisor:
             if running.action_host:
                 await running.action_host.close()
 
-    async def end(self) -> None:
+    async def close(self) -> None:
         """End everything, also what was retired and is not done yet."""
         await self.retire()
         for action_host in self._former:
@@ -189,7 +189,7 @@ class HostSupervisor:
             action_host.watchers if action_host else (), action_host.executors if action_host else {}
         )
 
-    async def keep(self) -> None:
+    async def save_user_projections(self) -> None:
         """Keep the projections that the engine's authors wrote, as they stand."""
         if self.running is None or not self.running.host.alive:
             return

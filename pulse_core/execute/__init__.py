@@ -1,7 +1,7 @@
-"""The executor loop: carries out pending effects, and says before and after that it does.
+"""The executor loop: carries out pending effects, and records this before and after.
 
-It decides nothing about what should be done; it never acts on an effect that is not on disk, and never lets one
-that was begun just disappear.
+It decides nothing about what should be done; it never acts on an effect that is not on disk, and never loses one
+that was begun.
 """
 
 from pulse_core.execute.executor_registry import ExecutorRegistry

@@ -1,4 +1,4 @@
-"""One attempt at one effect, from the call of its executor to the payload that says how it went."""
+"""One attempt at one effect, from the call of its executor to the payload with the outcome."""
 
 import asyncio
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Attempt:
     number: int
 
     async def act(self, dice: Random) -> Payload:
-        """Do it, once; the payload to record. Never raises but when it is cancelled."""
+        """Execute it once; returns the payload to record. Raises only when it is cancelled."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -47,7 +47,7 @@ class Attempt:
         return acked_payload(result, loop.time() - began)
 
     async def recover(self) -> Payload | None:
-        """What to record of an attempt that a crash interrupted, or None if it is to be begun again."""
+        """What to record of an attempt that a crash interrupted, or None if it must begin again."""
         if self.number > MAX_INTERRUPTIONS + self.policy.retries:
             return EffectFailed(error=f"interrupted {self.number} times; not tried again")
         if self.policy.safety is Safety.IDEMPOTENT:
@@ -76,5 +76,5 @@ def acked_payload(result: Result, seconds: float) -> EffectAcked:
 
 
 def describe_error(error: Exception) -> str:
-    """An error in words: its own if it speaks to people, with its type if it is a bug."""
+    """Describe an error: its message if it is a PulseError, with its type if it is a bug."""
     return str(error) if isinstance(error, PulseError) else f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""The hands: one task for each effect that is being carried out, until its outcome is on disk."""
+"""One asyncio task for each effect that is being carried out, until its outcome is on disk."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -24,7 +24,7 @@ AWAITED_INTERVAL = 0.1
 class EffectTasks:
     """Runs effects that are on disk as executing, and records how each one went.
 
-    `done` is called whenever a worker has ended.
+    `done` is called whenever a task has ended.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class EffectTasks:
         return id_ in self._running
 
     def attempt(self, effect: OpenEffect) -> Attempt:
-        """The effect's next attempt (or the one under way); raises PulseError if nobody can make it."""
+        """The effect's next attempt (or the one under way); raises PulseError if no executor can."""
         executor = self.executors.get(effect.wish.action)
         if executor is None:
             raise PulseError(f"no executor carries out {effect.wish.action!r} any more")
@@ -57,8 +57,8 @@ class EffectTasks:
         number = effect.attempt if effect.phase is Phase.EXECUTING else effect.attempt + 1
         return Attempt(effect, executor, params, executor.policy(params), number)
 
-    def may_act_unwritten(self, effect: Effect) -> bool:
-        """Whether it may be begun while the log takes nothing: survival only, and only what bears repetition."""
+    def may_act_unrecorded(self, effect: Effect) -> bool:
+        """Whether it may begin while the log can't be written: only survival's idempotent effects."""
         executor = self.executors.get(effect.action)
         if executor is None or not effect.survival:
             return False
@@ -67,13 +67,13 @@ class EffectTasks:
     def start(self, group: asyncio.TaskGroup, effect: OpenEffect, *, interrupted: bool = False) -> None:
         """Carry the effect out in a task of the group; `interrupted`: an earlier daemon began it."""
         if interrupted:
-            self._resuming.add(effect.id)  # it looks at a wish to cancel by itself
+            self._resuming.add(effect.id)  # it checks for a cancel request by itself
         work = self._resume(effect) if interrupted else self._carry_out(effect)
         task = group.create_task(self._until_done(effect.id, work), name=f"effect {effect.event.subject}")
         self._running[effect.id] = task
 
     def cancel(self, *ids: str) -> None:
-        """End these (all, if none is named); one that nobody asked to cancel is settled by the next start."""
+        """Cancel these tasks (all, if none is named); the next start settles effects without a cancel request."""
         for id_ in ids or tuple(self._running):
             if ids and id_ in self._resuming:
                 continue
@@ -113,7 +113,7 @@ class EffectTasks:
         if outcome is not None:
             await self._settle(effect, outcome)
             return
-        await self._unpaused(effect.id)
+        await self._wait_while_paused(effect.id)
         self._resuming.discard(effect.id)
         if why := objection(
             self.current_state().effects.open.get(effect.id, effect), self.current_state(), self.clock.now()
@@ -123,13 +123,13 @@ class EffectTasks:
         await self._settle(effect, EffectExecuting(attempt=effect.attempt + 1))
         await self._carry_out(self.current_state().effects.open[effect.id])
 
-    async def _unpaused(self, id_: str) -> None:
+    async def _wait_while_paused(self, id_: str) -> None:
         """Wait while Pulse is paused: nothing is begun again meanwhile, but it may be cancelled."""
         while self.current_state().control.paused is not None and not self._cancelled_by(id_):  # noqa: ASYNC110 - rare
             await asyncio.sleep(PAUSED_INTERVAL)
 
     async def _settle(self, effect: OpenEffect, outcome: Payload) -> None:
-        """Record it, or have it held: what was done must not be forgotten."""
+        """Record the outcome, or hold it in memory: it must not be lost."""
         while True:
             try:
                 await self.journal.append_or_hold(effect_draft(effect, outcome))

@@ -1,4 +1,4 @@
-"""Who carries out what: Pulse's own executors, and those of the engine in force, which come and go."""
+"""The executors by action: Pulse's own, and those of the engine in force, which are replaced with it."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,8 +8,8 @@ from pulse_core.ports import Executor
 class ExecutorRegistry(Mapping[str, Executor]):
     """Executors by action; Pulse's own can't be replaced.
 
-    is_complete: whether all that will come are here. Until then an effect that nobody can carry out waits, instead of
-    failing: what was wished of an engine is still open when the daemon starts, and its hands are not up yet.
+    is_complete: whether all executors are registered. Until then an effect without an executor waits instead of
+    failing: effects for the engine's executors may be open when the daemon starts, before its action host runs.
     """
 
     def __init__(self, own: Mapping[str, Executor], is_complete: bool = True) -> None:
@@ -18,11 +18,11 @@ class ExecutorRegistry(Mapping[str, Executor]):
         self.is_complete = is_complete
 
     def register(self, executors: Mapping[str, Executor]) -> None:
-        """Have these besides Pulse's own, instead of those that were enlisted before."""
+        """Register these besides Pulse's own, instead of those that were registered before."""
         self._all, self.is_complete = {**executors, **self._own}, True
 
     def awaits(self, action: str) -> bool:
-        """Whether somebody may yet come who carries this out."""
+        """Whether an executor for this action may still be registered."""
         return not self.is_complete and action not in self._all
 
     def __getitem__(self, action: str) -> Executor:

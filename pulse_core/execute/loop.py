@@ -1,4 +1,4 @@
-"""The loop: look what is due, say that it begins, begin it."""
+"""The executor loop: find due effects, record that they begin, begin them."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,8 +45,8 @@ NUDGING_KINDS = frozenset(
 class ExecutorLoop:
     """Begins effects when they are due, up to `daemon.concurrency` at a time.
 
-    Notices that go to people outside leave as one message after the other, beside the slots: however long they
-    wait, or a message takes, nothing that keeps the machine alive waits for them.
+    Outgoing notices are sent one message at a time, without taking a slot: however long a message takes, no survival
+    action waits for it.
 
     Run `run` in a TaskGroup; after `stop` it begins nothing more and returns when the running ones have ended.
     """
@@ -69,13 +69,13 @@ class ExecutorLoop:
         self._message: frozenset[str] = frozenset()
         self._group: asyncio.TaskGroup | None = None
 
-    def hear(self, events: Sequence[Event]) -> None:
-        """Wake for what may be due; a listener of the log."""
+    def on_events(self, events: Sequence[Event]) -> None:
+        """Wake for events that may make an effect due; a listener of the log."""
         if any(event.kind in NUDGING_KINDS for event in events):
             self._stir.set()
 
     def nudge(self) -> None:
-        """Look now."""
+        """Look for due effects now."""
         self._stir.set()
 
     def stop(self) -> None:
@@ -107,7 +107,7 @@ class ExecutorLoop:
     def claim(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
         """The drafts, each effect followed by its `effect-executing` while slots are free: one commit, not two.
 
-        The drafts must bear ids. Whoever records them calls `begin` with these ids when they are on disk, or
+        The drafts must have ids. The caller that records them calls `begin` with these ids when they are on disk, or
         `release` if they never will be.
         """
         if self._group is None or self.current_state().control.paused is not None:
@@ -126,14 +126,14 @@ class ExecutorLoop:
         open_ = self.current_state().effects.open
         for id_ in filter(
             self._reserved.__contains__, ids
-        ):  # in their order: a life must be the same when lived again
+        ):  # in their order, so that a simulation is reproducible
             # Without a group it is found as interrupted by the next start.
             if self._group is not None and (effect := open_.get(id_)):
                 self.workers.start(self._group, effect)
         self.release(ids)
 
     def release(self, ids: Sequence[str]) -> None:
-        """Give back what was claimed."""
+        """Release the slots of claimed effects."""
         self._reserved.difference_update(ids)
 
     def _free(self) -> int:
@@ -141,7 +141,7 @@ class ExecutorLoop:
         return self.settings().daemon.concurrency - taken
 
     def _leaving(self) -> frozenset[str]:
-        """The notices of the message that is under way."""
+        """The notices of the message that is being sent."""
         return frozenset(id_ for id_ in self._message if id_ in self.workers or id_ in self._reserved)
 
     def _goes_out(self, effect: OpenEffect) -> bool:
@@ -163,7 +163,7 @@ class ExecutorLoop:
         return pause_us / US_PER_SECOND
 
     def _waiting(self) -> Iterator[OpenEffect]:
-        """Effects nobody works on, oldest first; past the last free slot only what takes none."""
+        """Effects without a task, oldest first; once all slots are taken, only those that need none."""
         room = True
         is_outside = bool(self.settings().notify.urls)
         for id_, effect in self.current_state().effects.open.items():
@@ -230,7 +230,7 @@ class ExecutorLoop:
 
     def _begin_unwritten(self, drafts: Sequence[Draft]) -> None:
         open_ = self.current_state().effects.open
-        bold = [draft for draft in drafts if self.workers.may_act_unwritten(open_[draft.subject].wish)]
+        bold = [draft for draft in drafts if self.workers.may_act_unrecorded(open_[draft.subject].wish)]
         if bold:
             self.journal.hold(*bold)
             self.begin([draft.subject for draft in bold])

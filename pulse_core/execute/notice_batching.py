@@ -1,6 +1,6 @@
-"""Notices that go to people outside leave together: which of those that wait go out now, and when to look again.
+"""Batches outgoing notices: which of the waiting ones are sent now as one message, and when to check again.
 
-Until one leaves it is pending on disk, takes no slot, and nothing is tried in vain while the network is down.
+Until a notice is sent it is pending on disk and takes no slot; nothing is tried while the network is down.
 """
 
 from collections.abc import Sequence
@@ -21,23 +21,23 @@ MAX_NOTICES = 30
 """Notices in one message; more go into the next one."""
 
 RETRY_SOON = 900 * US_PER_SECOND
-"""How long a failed notice waits at most once another one has got through."""
+"""How long a failed notice waits at most once another one was delivered."""
 
 
 class NoticeBatch(NamedTuple):
-    """The notices that go out now as one message; or microseconds until some may (None: by an event)."""
+    """The notices to send now as one message; or microseconds until some may be sent (None: only after an event)."""
 
     effects: tuple[OpenEffect, ...] = ()
     wait_us: int | None = None
 
 
 def is_outgoing_notice(effect: Effect | OpenEffect, settings: Settings) -> bool:
-    """Whether it tells people something, and there is somewhere to send it."""
+    """Whether it is a notice and an address is configured."""
     return bool(settings.notify.urls) and effect.action in OUTWARD
 
 
 def next_batch(waiting: Sequence[OpenEffect], state: State, settings: Settings, now: Moment) -> NoticeBatch:
-    """What becomes of the notices that wait, in the order of the log. Pure."""
+    """The next batch of the waiting notices, in the order of the log. Pure."""
     if not waiting or is_network_down(state, settings):
         return NoticeBatch()
     group_us = settings.notify.group
@@ -51,21 +51,19 @@ def next_batch(waiting: Sequence[OpenEffect], state: State, settings: Settings, 
     others = [
         one for one, wait in zip(waiting, waits, strict=True) if wait and may_join_batch(one, full, now)
     ]
-    return NoticeBatch(
-        (*due_now, *others)[:MAX_NOTICES]
-    )  # those that are due first: nobody is passed over again and again
+    return NoticeBatch((*due_now, *others)[:MAX_NOTICES])  # those that are due first, so that none starves
 
 
 def may_join_batch(effect: OpenEffect, full_us: int, now: Moment) -> bool:
-    """Whether it goes along with a message that leaves now, though by itself it would wait.
+    """Whether it is added to a message that is sent now, though by itself it would wait.
 
-    A failed one does so once half of its backoff is over: so those that fail for the same reason come together.
+    A failed one joins once half of its backoff is over: so those that fail for the same reason are batched.
     """
     return now.since(effect.moment) * 2 >= effect.retry_us if is_failed(effect) else not full_us
 
 
 def hold_reason(state: State, settings: Settings, now: Moment) -> str:
-    """Why no new notice goes out at this moment, in words; nothing if one may."""
+    """Why no new notice is sent at this moment, in words; empty if one may be."""
     if is_network_down(state, settings) and (condition := state.conditions[NETWORK]):
         return f"waits for the network, which is {condition.state} for {rough_duration(now.since(condition.since))}"
     if full := rate_limit_wait(state.notices, settings.notify.per_hour, now):
@@ -74,9 +72,9 @@ def hold_reason(state: State, settings: Settings, now: Moment) -> str:
 
 
 def is_network_down(state: State, settings: Settings) -> bool:
-    """Whether the network is known to be down, and every address lies beyond it.
+    """Whether the network is known to be down and no address is local.
 
-    If anything answers, so may the address; and a condition that nobody watches any more says nothing.
+    If any target answers, so may the address; a condition without a watcher proves nothing.
     """
     condition = state.conditions[NETWORK]
     watched = settings.network.dns or settings.network.http
@@ -89,12 +87,12 @@ def _may_be_local(url: str) -> bool:
 
 
 def is_failed(effect: OpenEffect) -> bool:
-    """Whether its last attempt failed; what it needs then is no new message, so no limit holds it."""
+    """Whether its last attempt failed; a retry is no new message, so the hourly limit does not apply."""
     return effect.phase is Phase.RETRYING
 
 
 def notice_wait(effect: OpenEffect, notices: Notices, group_us: int, now: Moment) -> int:
-    """Microseconds until the notice may leave: its company comes first, then after a failure its backoff."""
+    """Microseconds until the notice may be sent: the grouping time, or after a failure its backoff."""
     if effect.phase is Phase.PENDING:
         return max(0, group_us - now.since(effect.moment))
     left = begin_wait(effect, now, 0, None)
@@ -104,7 +102,7 @@ def notice_wait(effect: OpenEffect, notices: Notices, group_us: int, now: Moment
 
 
 def rate_limit_wait(notices: Notices, per_hour: int, now: Moment) -> int:
-    """Microseconds until another new message may be sent, by the limit an hour; 0 if it may be now."""
+    """Microseconds until the hourly limit allows another new message; 0 if it may be sent now."""
     if not per_hour or len(notices.sent) < per_hour:
         return 0
     return max(0, HOUR - now.since(notices.sent[-per_hour]))

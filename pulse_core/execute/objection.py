@@ -1,4 +1,4 @@
-"""Whether a pending effect should still be done, looked at again just before it is."""
+"""Checks a pending effect again just before it begins."""
 
 from pulse_core.composition import declaration_of
 from pulse_core.model.moment import Moment
@@ -7,7 +7,7 @@ from pulse_core.projections.conditions import FOR
 
 
 def objection(effect: OpenEffect, state: State, now: Moment) -> str | None:
-    """Why the effect is to be cancelled rather than begun, or None if it is still wanted. Pure."""
+    """Why the effect must be cancelled instead of begun, or None if it is still valid. Pure."""
     if effect.cancel:
         return f"cancelled by {effect.cancel}"
     wish, wished = effect.wish, effect.event
@@ -21,7 +21,7 @@ def objection(effect: OpenEffect, state: State, now: Moment) -> str | None:
 
 
 def _condition_cleared(effect: OpenEffect, state: State) -> str | None:
-    """What a rule wished against a condition is not wanted any more once that is cleared."""
+    """Cancel a rule's effect against a condition that is cleared."""
     condition = effect.wish.params.get(FOR)
     if condition and state.conditions[str(condition)] is None:
         return f"{condition} is over in the meantime"

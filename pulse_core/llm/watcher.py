@@ -95,11 +95,11 @@ class Llm:
     async def collect(self) -> Reading:
         """Put what is to be asked, and take the answers that are there; raises PulseError if nothing can be asked."""
         drafts = [*self._unwatched()]
-        self._meet()
+        self._match_settings()
         self._ask()
         if coming := [endpoint.coming for endpoint in self._endpoints.values() if endpoint.coming]:
             await asyncio.wait(coming, timeout=self._left(), return_when=asyncio.FIRST_COMPLETED)
-        drafts += self._harvest()
+        drafts += self._take_answers()
         data = {url: self._data(endpoint) for url, endpoint in self._endpoints.items() if endpoint.newest}
         return Reading(data, tuple(drafts))
 
@@ -109,15 +109,15 @@ class Llm:
             if name.startswith(PREFIX) and name not in watched:
                 yield Draft(ConditionCleared(evidence="it is not watched any more"), subject=name)
 
-    def _meet(self) -> None:
+    def _match_settings(self) -> None:
         """Know exactly the endpoints in the settings."""
         known, self._endpoints = self._endpoints, {}
         for llm in ENDPOINTS.of(self.settings()):
-            endpoint = known.get(llm.url) or EndpointState(llm, trail=self._left_by_another(llm))
+            endpoint = known.get(llm.url) or EndpointState(llm, trail=self._earlier_history(llm))
             endpoint.llm = llm
             self._endpoints[llm.url] = endpoint
 
-    def _left_by_another(self, llm: LlmSettings) -> LlmHistory:
+    def _earlier_history(self, llm: LlmSettings) -> LlmHistory:
         """The trail as an earlier daemon left it in its last sample."""
         last = self.window().last
         said = last.data.get(llm.url, {}) if last else {}
@@ -132,7 +132,7 @@ class Llm:
                 endpoint.put, endpoint.asked = now, self.clock.now()
                 endpoint.coming = self.prober.ask(ProbeRequest("http", url, endpoint.llm.timeout))
 
-    def _harvest(self) -> list[Draft]:
+    def _take_answers(self) -> list[Draft]:
         drafts: list[Draft] = []
         there = [one for one in self._endpoints.values() if one.coming is not None and one.coming.done()]
         for endpoint in there:

@@ -25,7 +25,7 @@ class Fold:
         self.projections: Mapping[str, Projection[Any]] = {one.name: one for one in projections}
         self.kinds = frozenset[str]().union(*(one.kinds for one in self.projections.values()))
         self._parts = {name: one.empty for name, one in self.projections.items() if name not in OWN}
-        self.start = State().having(self._parts, 0)
+        self.start = State().with_values(self._parts, 0)
 
     @property
     def versions(self) -> dict[str, int]:
@@ -43,7 +43,7 @@ class Fold:
         values = folded_values(state, self.projections.values(), wanted) if wanted else {}
         if not state.parts.keys() >= self._parts.keys():
             values = {**self._parts, **state.parts, **values}
-        return state.having(values, seq)
+        return state.with_values(values, seq)
 
     def dump(self, state: State) -> dict[str, str]:
         """Each projection's value as JSON text, by name."""
@@ -52,7 +52,7 @@ class Fold:
     def load(self, texts: Mapping[str, str], seq: int, provisional: int = 0) -> State:
         """The state from `dump`'s texts; raises ValueError or KeyError if one of them is none, or missing."""
         values = {name: one.load(texts[name]) for name, one in self.projections.items()}
-        return self.start.having(values, seq, provisional)
+        return self.start.with_values(values, seq, provisional)
 
     def checkpoints(self, state: State, head: Head) -> Mapping[str, Checkpoint]:
         """What is to be kept of a state that stands at this row."""
@@ -68,7 +68,7 @@ class Fold:
         found = {name: _furthest(one, kept, upto) for name, one in self.projections.items()}
         rows = {name: row for name, (row, _) in found.items()}
         values = {name: value for name, (_, value) in found.items()}
-        return CatchUp(self, rows, self.start.having(values, max(rows.values(), default=0)))
+        return CatchUp(self, rows, self.start.with_values(values, max(rows.values(), default=0)))
 
 
 class CatchUp:
@@ -99,7 +99,7 @@ class CatchUp:
 
     def take(self, events: Sequence[Event]) -> None:
         """Fold events of the gap, in order, into those that lack them."""
-        self.state = self.state.having(folded_values(self.state, self._behind, events), self.state.seq)
+        self.state = self.state.with_values(folded_values(self.state, self._behind, events), self.state.seq)
 
 
 def folded_values(state: State, some: Iterable[Projection[Any]], events: Sequence[Event]) -> dict[str, Any]:

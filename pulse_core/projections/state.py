@@ -41,7 +41,7 @@ class State:
         value: T = getattr(self, name) if name in OWN else self.parts.get(name, projection.empty)
         return value
 
-    def having(self, values: Mapping[str, Any], seq: int, provisional: int = 0) -> "State":
+    def with_values(self, values: Mapping[str, Any], seq: int, provisional: int = 0) -> "State":
         """The state at another row, with these values by the names of their projections."""
         if values.keys() <= OWN:  # as nearly always
             return replace(self, **values, seq=seq, provisional=provisional)

@@ -80,7 +80,7 @@ class Gate:
         signed = [self._signed(draft, actor) for draft in drafts]
         return [RecordedDraft(event) for event in await self.record(signed)]
 
-    def news(self, drafts: Iterable[Draft]) -> Sequence[Draft]:
+    def unclaimed(self, drafts: Iterable[Draft]) -> Sequence[Draft]:
         """Of a rule's effects, those that claim nothing which another one has: an open one, or one before it here."""
         fresh, claimed = [], set(self._under_way)
         for draft in drafts:

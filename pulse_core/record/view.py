@@ -21,7 +21,7 @@ class View:
         self._provisional: dict[str, Event] = {}
         self._stale = False
 
-    def stand_at(self, state: State) -> None:
+    def reset_to(self, state: State) -> None:
         """Go on from this state; what was heard before is part of it."""
         self._state = self._whole = state
         self._news.clear()
@@ -46,7 +46,7 @@ class View:
             whole = FOLD(self._state, tuple(self._provisional.values()))
             self._whole = replace(whole, seq=self._state.seq, provisional=len(self._provisional))
 
-    def hear(self, events: Sequence[Event]) -> None:
+    def on_events(self, events: Sequence[Event]) -> None:
         """Take recorded events; a listener of the log."""
         self._news.extend(events)
         for event in events if self._provisional else ():

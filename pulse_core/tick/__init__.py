@@ -1,4 +1,4 @@
-"""The tick: what is known now becomes a snapshot, the onion folds it, and the wishes go to the log.
+"""The tick: what is known now becomes a snapshot, the onion folds it, and the resulting effects are recorded.
 
 It never waits for an executor, and nothing inside the onion can delay the survival rules' own fold.
 """

@@ -1,19 +1,19 @@
 """The two folds of a snapshot: the reflex, which nothing outside the package can delay, and the whole onion.
 
-Theory. Rules nest: an outer rule sees and may change what the inner ones wish. Survival rules are outermost, so that
+Theory. Rules nest: an outer rule sees and may change the effects of the inner ones. Survival rules are outermost, so that
 they can hold back, bypass and limit everybody else. Folded once, that order has a price: an outer rule has no verdict
 before the inner ones have answered, and those may take their whole deadline (250 ms) or hang. So there are two folds.
 
-The *reflex* folds the survival rules around a rule that wishes nothing. What it wishes is recorded at once.
+The *reflex* folds the survival rules around a rule without effects. Its effects are recorded at once.
 
 The *whole* fold runs the same survival rules around capabilities, plugins and the engine, beside the tick loop, and
-survival's own wishes are dropped from its verdict: the reflex of that snapshot has recorded them already. What is left
-are the inner rules' wishes as survival lets them pass, so pause, silences and budgets hold for them, too. While a whole
+survival's own effects are dropped from its verdict: the reflex of that snapshot has recorded them already. What is left
+are the inner rules' effects as survival lets them pass, so pause, silences and budgets hold for them, too. While a whole
 fold is busy, reflexes go on, and the newest snapshot waits; those in between are never folded whole. That is why `prev`
 of a whole fold is the last snapshot that *it* saw, and not the one of the tick before: a change is never skipped.
 
 An effect of the whole fold may be recorded and settled while a later snapshot, taken before that, is still to be folded.
-To its rules the key looks free, and they wish it again. `is_unseen` tells the two apart: the key counts as free only when
+To its rules the key looks free, and they request it again. `is_unseen` tells the two apart: the key counts as free only when
 the snapshot knows of a settlement later than the one known when the effect was emitted.
 """
 
@@ -31,8 +31,8 @@ from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import Stopwatch, Trace, without_survival_marks
 
 Submit = Callable[[Sequence[Effect]], Awaitable[Collection[str]]]
-"""Gets effects recorded; returns the keys of those that were, when they are on disk. Raises LogUnavailable if they are
-not. Left out are those that nobody could carry out, or whose key is on its way already."""
+"""Records effects; returns the keys of those that were recorded, when they are on disk. Raises LogUnavailable if they are
+not. It leaves out effects that no executor can carry out, or whose key is being recorded already."""
 
 InnerFold = Callable[[Snapshot, Snapshot], Awaitable[FoldResult]]
 """Folds what is inside the survival rules: plugins' rules and the engine's. Never raises; reports its own faults."""
@@ -40,7 +40,7 @@ InnerFold = Callable[[Snapshot, Snapshot], Awaitable[FoldResult]]
 
 @dataclass(frozen=True, slots=True)
 class FoldOutcome:
-    """What came of a fold: the verdict, the effects that were recorded, what each layer did, and what is to be told.
+    """The result of a fold: the verdict, the recorded effects, what each layer did, and the faults to report.
 
     engine: as in a tick's record.
     """
@@ -77,17 +77,17 @@ class RuleFolds:
         return bool(self.inside or self.rules)
 
     async def reflex(self, prev: Snapshot, curr: Snapshot) -> FoldOutcome:
-        """Fold the survival rules around a quiet heart, and record what they wish."""
+        """Fold the survival rules around a rule without effects, and record their effects."""
         trace: Trace = []
         verdict = await compose(self.survival, trace=trace, clock=self.stopwatch)(prev, curr)
         wished = [effect for effect in verdict.effects if effect.key not in ABOUT_RULES]
         return FoldOutcome(verdict, await self._submitted(wished, curr), tuple(trace), faults_in(trace))
 
     async def whole(self, prev: Snapshot, curr: Snapshot) -> FoldOutcome:
-        """Fold the survival rules around the others, and record what those wish and the survival rules let pass.
+        """Fold the survival rules around the others, and record the others' effects that survival lets pass.
 
-        What the survival rules themselves wish is left out: the reflex of this snapshot has seen to it, but for what
-        they tell of the others.
+        Survival's own effects are left out, since the reflex of this snapshot has recorded them; except for notices
+        about the other rules.
         """
         trace: Trace = []
         inner: list[LayerOutcome] = []
@@ -121,7 +121,7 @@ class RuleFolds:
 
 
 def is_unseen(key: str, settled: Moment | None, curr: Snapshot) -> bool:
-    """Whether an effect that was emitted is not in the snapshot yet, which was taken while it was on its way.
+    """Whether an emitted effect is missing in the snapshot, which was taken before it was recorded.
 
     It may be settled by now, so that it would be done twice. settled: when its key had last been settled.
     """
@@ -129,14 +129,14 @@ def is_unseen(key: str, settled: Moment | None, curr: Snapshot) -> bool:
 
 
 def faults_in(trace: Sequence[LayerOutcome]) -> tuple[EngineFault, ...]:
-    """What rules raised."""
+    """The faults of layers that raised."""
     return tuple(EngineFault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error")
 
 
 def in_process_fold(
     rules: Sequence[Rule], stopwatch: Stopwatch, failed: Callable[[str, str], None]
 ) -> InnerFold:
-    """These rules, trusted and folded right here: for tests and benchmarks, since the engine's have a process."""
+    """Fold these trusted rules in this process: for tests and benchmarks, since the engine's have their own."""
 
     async def inside(prev: Snapshot, curr: Snapshot) -> FoldResult:
         trace: Trace = []

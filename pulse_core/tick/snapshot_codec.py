@@ -1,4 +1,4 @@
-"""A snapshot as JSON: what is kept of a tick that emitted effects, so that it can be shown and folded again."""
+"""Encodes a snapshot as JSON: stored for ticks that emitted effects, so that it can be shown and folded again."""
 
 import json
 

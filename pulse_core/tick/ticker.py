@@ -1,4 +1,4 @@
-"""The tick loop: wait, take a snapshot, fold it, record what came of it."""
+"""The tick loop: wait, take a snapshot, fold it, record the result."""
 
 import asyncio
 from collections import deque
@@ -23,7 +23,7 @@ FoldSnapshot = Callable[[Snapshot, Snapshot], Awaitable[FoldOutcome]]
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where a snapshot comes from: what the log says, what the senses say, what is decided, what time it is."""
+    """The inputs of a snapshot: projections, windows of samples, settings and clock."""
 
     current_state: CurrentState
     windows: Callable[[], Mapping[str, Window]]
@@ -33,7 +33,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where ticks are kept, and the version that they bear; `kept` is called after a tick that emitted effects."""
+    """Where ticks are stored, and the version that they bear; `kept` is called after a tick that emitted effects."""
 
     vitals: Vitals
     objects: Objects
@@ -42,11 +42,11 @@ class Stores:
 
 
 class Ticker:
-    """Folds a snapshot whenever it is time; `prev` is the one before, across restarts too.
+    """Folds a snapshot whenever a tick is due; `prev` is the one before, across restarts too.
 
-    The whole onion is folded beside the loop, so that rules that take their time delay no reflex; while it
-    is busy, the newest snapshot waits for it, and while `reflex_alone` holds, nobody folds it.
-    failed(whose, message) hears of rules that raise and of ticks that could not be recorded.
+    The whole onion is folded beside the loop, so that slow rules delay no reflex; while it
+    is busy, the newest snapshot waits, and while `reflex_alone` holds, it is not folded.
+    failed(whose, message) is called for rules that raise and ticks that could not be recorded.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class Ticker:
         self._stopping = False
 
     def resume(self, prev: Snapshot | None) -> None:
-        """Go on from the last snapshot of an earlier daemon."""
+        """Continue from the last snapshot of an earlier daemon."""
         self.prev = self._whole_prev = prev
         self.number = prev.tick if prev else 0
 
     @property
-    def standing(self) -> Snapshot | None:
-        """The last snapshot that the whole onion has seen; `prev` of its next fold."""
+    def last_whole(self) -> Snapshot | None:
+        """The last snapshot that the whole onion has folded; `prev` of its next fold."""
         return self._whole_prev
 
     def stop(self) -> None:
@@ -99,7 +99,7 @@ class Ticker:
             _resolve(self._answers)
 
     async def answered(self) -> None:
-        """Return when a tick has seen what is known now and its reflex is recorded; at once if nobody ticks."""
+        """Wait until a tick has folded the present state and its reflex is recorded; at once if the loop does not run."""
         if self.begun.is_set() and not self._stopping:
             self._answers.append(answer := asyncio.get_running_loop().create_future())
             await answer
@@ -196,10 +196,10 @@ class Ticker:
         )
 
     async def _with_snapshot(self, record: TickRecord, curr: Snapshot) -> TickRecord:
-        """The record, naming the kept snapshot if effects were emitted; they are on their way already."""
+        """The record, with the stored snapshot's name if effects were emitted; those are being carried out already."""
         if not record.effects or record.snapshot:
             return record
-        await asyncio.sleep(0)  # what was just recorded is begun before time is spent on its picture
+        await asyncio.sleep(0)  # recorded effects are begun before the snapshot is encoded
         try:
             return replace(record, snapshot=await self.stores.objects.put(encode_snapshot(curr)))
         except (PulseError, OSError) as error:

@@ -1,4 +1,4 @@
-"""What ends the wait between two ticks."""
+"""Ends the wait between two ticks."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,20 +17,20 @@ class Waker:
         self._ping = False
 
     def __call__(self, reason: str, urgent: bool = True) -> None:
-        """Ask for a tick."""
+        """Request a tick."""
         self._reasons[reason] = None
         self._soon.set()
         if urgent:
             self._now.set()
 
     def ping(self) -> None:
-        """Ask the loop for a sign of life, without a tick."""
+        """Make the loop turn once without a tick, to show that it lives."""
         self._ping = True
         self._soon.set()
         self._now.set()
 
-    def hear(self, events: Sequence[Event]) -> None:
-        """Wake as the recorded kinds ask for; a listener of the log. Unknown kinds wake nobody."""
+    def on_events(self, events: Sequence[Event]) -> None:
+        """Wake as the recorded kinds declare; a listener of the log. Unknown kinds do not wake."""
         for event in events:
             kind = KINDS.get(event.kind)
             if kind is not None and kind.wakes is not Wake.NEVER:
@@ -39,7 +39,7 @@ class Waker:
     async def wait(self, gap: float, seconds: float) -> str:
         """Why it is time for a tick, `timer` after `seconds`, or nothing after a ping.
 
-        No sooner than `gap` seconds from now unless somebody is in a hurry.
+        No sooner than `gap` seconds from now unless a reason is urgent.
         """
         await _until(self._now, gap)
         if not self._reasons and not self._ping:

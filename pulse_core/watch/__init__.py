@@ -1,6 +1,6 @@
-"""Watchers sense: each on its own schedule, in isolation, with its last minute kept as a window.
+"""Watchers collect samples: each on its own schedule, in isolation, with its last minute kept as a window.
 
-Nothing here acts on what it sees; what a watcher concludes is an event, and the rest is a sample.
+Nothing here acts; what a watcher concludes is an event, and the rest is a sample.
 """
 
 from pulse_core.watch.loop import WatchLoop

@@ -1,4 +1,4 @@
-"""Answers of DNS that cannot be true. Pure."""
+"""Detects DNS answers that cannot be true. Pure."""
 
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -10,7 +10,7 @@ LOCAL = tuple(
         "::1/128", "fc00::/7", "fe80::/10",
     )
 )  # fmt: skip
-"""Addresses that mean something else in every network."""
+"""Addresses of private networks and of this machine."""
 
 OWN_NAMES = frozenset(
     {
@@ -18,7 +18,7 @@ OWN_NAMES = frozenset(
         "example", "invalid", "arpa",
     }
 )  # fmt: skip
-"""Last labels of names that no public server knows: they may well mean this machine, or one beside it."""
+"""Top-level labels that public DNS does not have: such names may resolve to private addresses."""
 
 
 def is_local(address: str) -> bool:
@@ -27,10 +27,10 @@ def is_local(address: str) -> bool:
 
 
 def implausibility(name: str, addresses: Iterable[str], was_public: bool) -> str:
-    """Why this answer cannot be true, in words; nothing if it may be.
+    """Why this answer cannot be true; empty if it may be.
 
-    was_public: it had a public address before. Only then is a private one a lie: many names have private ones
-    for good reasons.
+    was_public: it had a public address before. Only then is a private one implausible: many names have private
+    addresses for good reasons.
     """
     for address in addresses:
         it = f"the answer is {address}"

@@ -1,4 +1,4 @@
-"""The sense for what programs write into their logs: lines that somebody looks for become events, with their place."""
+"""The watcher of log files and units: lines that match the settings become events, with the reader's position."""
 
 import asyncio
 import json
@@ -16,19 +16,19 @@ from pulse_core.settings import LogSettings, Settings
 from pulse_core.watch.log_storm import PREFIX, LineCounter, conclude
 
 USUAL, STORMY = 60.0, 5.0
-"""Seconds between two samples, while nothing is said and while there is a storm."""
+"""Seconds between two samples, while no line matches and during a storm."""
 MOVED_EVERY, ANYWAY_EVERY = 15 * US_PER_SECOND, 3_600 * US_PER_SECOND
-"""How often places go into a sample: not more often if they moved, and so often if they did not."""
+"""How often positions are put into a sample: at most so often if they changed, and so often if they did not."""
 LINES, CHARACTERS = 100, 24_000
-"""What one event holds at most: more would be kept in a file of its own, and that takes time."""
+"""The most that one event holds: a larger payload would be stored in a file of its own, which takes time."""
 MAX_DRAFTS = 300
-"""After so many events that are announced at once the rest waits for the next time."""
+"""So many events are announced at once; the others wait for the next collection."""
 
 Newest = Callable[[str, str], Awaitable[Sample | None]]
 
 
 class SourceReport(NamedTuple):
-    """What one source said, as events, and the place behind it; they are recorded together or not at all."""
+    """The events from one source and its position behind them; they are recorded together or not at all."""
 
     source: str
     place: Place
@@ -36,10 +36,10 @@ class SourceReport(NamedTuple):
 
 
 class ErrorLog:
-    """The watcher `error-log`: an event for every handful of lines that match, a condition for every storm.
+    """The watcher `error-log`: an event for every batch of matching lines, a condition for every storm.
 
-    What the reader said is held until the log has it, so that a log that takes nothing for a while loses nothing.
-    The sample says how far every source is read, but never further than the log has it. newest: finds the newest
+    What the reader returned is held until it is recorded, so that nothing is lost while the log can't be written.
+    The sample holds how far every source is read, but never further than what is recorded. newest: finds the newest
     sample of a key that has a field.
     """
 
@@ -82,11 +82,11 @@ class ErrorLog:
         return False
 
     async def collect(self) -> Reading:
-        """Take what was heard, and say what the log does not have yet."""
+        """Take new lines from the reader, and conclude what is not recorded yet."""
         now = self.clock.now().mono
         for message in self.reader.take():
             if isinstance(message, LogBatch):
-                self._hear(message, now)
+                self._add_batch(message, now)
             else:
                 self._go_on(message, now)
         if self.settings().log != self._logs:
@@ -95,7 +95,7 @@ class ErrorLog:
         return Reading(self._data(now), (*self._due(), *self._storms(now)))
 
     async def _follow(self, now: int) -> None:
-        """Have the reader follow what the settings say now, each source from the latest place that is known."""
+        """Make the reader follow the logs of the settings in force, each source from its latest known position."""
         known = {source_text(log) for log in self._logs}
         if self._began is None:
             sampled, known = places_in(await self.newest(self.key, "places"))
@@ -104,9 +104,9 @@ class ErrorLog:
         self._logs = self.settings().log
         self.reader.follow(self._logs, self._places.latest, known)
 
-    # What was heard
+    # Batches from the reader
 
-    def _hear(self, heard: LogBatch, now: int) -> None:
+    def _add_batch(self, heard: LogBatch, now: int) -> None:
         drafts = [draft for hits in heard.hits for draft in self._drafts(heard, hits)]
         self._unsaid.append(SourceReport(heard.source, heard.place, tuple(drafts)))
         self._places.move(heard.source, heard.place)
@@ -115,7 +115,7 @@ class ErrorLog:
             self._count(heard.source, hits.number, hits.number - len(hits.lines), now)
 
     def _drafts(self, heard: LogBatch, hits: MatchedLines) -> Iterator[Draft]:
-        """The events: the lines in handfuls, and the number of those that are only counted with the last."""
+        """The events: the lines in batches; the last one has the number of lines that are only counted."""
         severity, untold = self._logs[hits.log].severity, hits.number - len(hits.lines)
         handfuls = list(split_lines(hits.lines)) or [()]
         for place, lines in enumerate(handfuls, 1):
@@ -139,7 +139,7 @@ class ErrorLog:
     # What follows
 
     def _settle(self) -> None:
-        """Let go of what the log has by now; what it is only supposed to have may still be lost with this daemon."""
+        """Drop what is recorded by now; provisional events may still be lost with this daemon."""
         state = self.current_state()
         known = state.logs.of
         self._unsaid = [
@@ -179,13 +179,13 @@ class ErrorLog:
         data |= {"dropped": dict(progress.dropped)} if progress.dropped else {}
         if (places := self._places.kept(now)) is not None:
             known = [source_text(log) for log in self._logs]
-            # As text: of numbers in samples the minutes are kept, and nobody asks how an inode went.
+            # As text: numbers in samples are rolled up by minute, which makes no sense for an inode.
             data["places"] = json.dumps({"of": places, "known": known}, separators=(",", ":"))
         return data
 
 
 class SourcePositions:
-    """Where the reader stands in each source: the latest place, and the one up to which the log has everything."""
+    """The reader's positions in each source: the latest one, and the one up to which everything is recorded."""
 
     def __init__(self, places: Mapping[str, Place] | None = None) -> None:
         self.latest: dict[str, Place] = dict(places or {})
@@ -194,12 +194,12 @@ class SourcePositions:
         self._kept: int | None = None
 
     def move(self, source: str, place: Place) -> None:
-        """The reader went on."""
+        """Set the latest position of a source."""
         self.latest[source] = place
         self._news = True
 
     def only(self, sources: Sequence[str]) -> None:
-        """Forget sources that are no more."""
+        """Forget all other sources."""
         if gone := self.latest.keys() - set(sources):
             self._news = True
             for name in gone:
@@ -207,12 +207,12 @@ class SourcePositions:
                 self._confirmed.pop(name, None)
 
     def confirm(self, besides: set[str]) -> None:
-        """The log has everything that was said, but for these sources."""
+        """Mark everything as recorded, except for these sources."""
         if self._news:
             self._confirmed |= {name: place for name, place in self.latest.items() if name not in besides}
 
     def kept(self, now: int) -> Mapping[str, Json] | None:
-        """The confirmed places, if it is time to put them into a sample."""
+        """The confirmed positions, if it is time to put them into a sample."""
         since = ANYWAY_EVERY if self._kept is None else now - self._kept
         if not self._confirmed or since < (MOVED_EVERY if self._news else ANYWAY_EVERY):
             return None
@@ -221,7 +221,7 @@ class SourcePositions:
 
 
 def places_in(sample: Sample | None) -> tuple[Mapping[str, Place], set[str]]:
-    """The places in a sample, and what was followed; nothing if it is none of ours."""
+    """The positions in a sample, and the followed sources; empty if it is no sample of this watcher."""
     try:
         said = json.loads(sample.data["places"]) if sample else {}
         places = {name: place for name, place in dict(said.get("of", {})).items() if isinstance(place, dict)}
@@ -231,18 +231,18 @@ def places_in(sample: Sample | None) -> tuple[Mapping[str, Place], set[str]]:
 
 
 def source_text(log: LogSettings) -> str:
-    """What a `[[log]]` follows, as one text."""
+    """The files or the unit of a `[[log]]` as one text."""
     return log.path or f"{'user:' if log.user else 'unit:'}{log.unit}"
 
 
 def bytes_read(place: Place) -> int:
-    """How far a place is; nowhere is before everything."""
+    """How many bytes were read at a position; 0 without one."""
     total = place.get("total", 0)
     return total if isinstance(total, int) else 0
 
 
 def latest_places(*several: Mapping[str, Place]) -> dict[str, Place]:
-    """Of each source the latest of its places."""
+    """The latest position of each source."""
     latest: dict[str, Place] = {}
     for places in several:
         for name, place in places.items():
@@ -252,7 +252,7 @@ def latest_places(*several: Mapping[str, Place]) -> dict[str, Place]:
 
 
 def split_lines(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The lines in as few parts as events may hold."""
+    """Split the lines into as few parts as the bounds of an event allow."""
     handful: list[str] = []
     size = 0
     for line in lines:

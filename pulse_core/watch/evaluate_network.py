@@ -1,4 +1,4 @@
-"""What follows from one round of questions to the network. Pure: the same answers and rounds conclude the same."""
+"""Evaluates one round of network probes. Pure: the same answers and rounds give the same conclusion."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -29,7 +29,7 @@ class TargetAnswer(NamedTuple):
 
 
 class NetworkRound(NamedTuple):
-    """The newest round; the states of it and those before it, oldest first; what stands; and the bounds."""
+    """The newest round; the states of it and those before it, oldest first; the raised condition; and the bounds."""
 
     seen: Sequence[TargetAnswer]
     rounds: Sequence[str]
@@ -38,7 +38,7 @@ class NetworkRound(NamedTuple):
 
 
 def check_answer(question: ProbeRequest, answer: ProbeResult, was_public: bool) -> ProbeResult:
-    """The answer, in trouble too where what it says is wrong: a lie, or a page that is an error of its server's."""
+    """The answer, marked as trouble if it is implausible, or a page with an error status."""
     if answer.trouble is None and (words := implausibility(question.target, answer.addresses, was_public)):
         return answer._replace(trouble=Trouble.LIE, detail=words)
     if answer.trouble is None and answer.status is not None and answer.status >= 500:
@@ -47,7 +47,7 @@ def check_answer(question: ProbeRequest, answer: ProbeResult, was_public: bool) 
 
 
 def state_of(seen: Sequence[TargetAnswer], slow_us: int) -> str | None:
-    """How the network looks in one round; None if a whole kind of targets could not be asked."""
+    """The state of the network in one round; None if no target of a kind could be probed."""
     asked = [one for one in seen if one.answer.trouble is not Trouble.UNASKED]
     if {one.question.about for one in asked} != {one.question.about for one in seen}:
         return None
@@ -71,7 +71,7 @@ def _is_slow(answers: Sequence[ProbeResult], slow_us: int) -> bool:
 
 
 def conclude(look: NetworkRound) -> tuple[Draft, ...]:
-    """What follows: a change, once enough rounds in a row agree on it."""
+    """The drafts that follow: a change, once enough rounds in a row agree on it."""
     stands = look.stands.state if look.stands else WELL
     agreed = agreed_state(look.rounds, look.settings.evidence, stands)
     if agreed is None or agreed == stands:
@@ -87,7 +87,7 @@ def conclude(look: NetworkRound) -> tuple[Draft, ...]:
 def agreed_state(rounds: Sequence[str], needed: int, stands: str) -> str | None:
     """The state on which the last rounds agree; None if they don't, or are too few.
 
-    When nothing stands and each of them was bad in its own way, they agree that not everything answers.
+    While no condition is raised and their states differ but all are bad, they agree on `degraded`.
     """
     last = rounds[-needed:]
     if len(last) < needed:
@@ -111,7 +111,7 @@ def _head(state: str, settings: NetworkSettings) -> str:
 
 
 def evidence(seen: Sequence[TargetAnswer]) -> str:
-    """The targets in trouble, or else all, each with what it did; not more than a few by name."""
+    """The targets in trouble, or else all, each with its answer; only the first few by name."""
     troubled = [one for one in seen if one.answer.trouble] or list(seen)
     words = [f"{one.question.target}: {describe_answer(one.answer)}" for one in troubled[:MAX_NAMED]]
     more = len(troubled) - MAX_NAMED
@@ -119,5 +119,5 @@ def evidence(seen: Sequence[TargetAnswer]) -> str:
 
 
 def describe_answer(answer: ProbeResult) -> str:
-    """An answer in words."""
+    """Describe an answer in words."""
     return answer.detail if answer.trouble else f"answered in {answer.took_ms:.0f} ms"

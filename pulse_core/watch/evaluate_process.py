@@ -1,4 +1,4 @@
-"""What follows from one look at a guarded process. Pure: the same look, history and streak conclude the same."""
+"""Evaluates one probe of a guarded process. Pure: the same probe, history and streak give the same conclusion."""
 
 from typing import NamedTuple
 
@@ -13,10 +13,10 @@ from pulse_core.settings import ProcessSettings
 
 
 class ProcessProbe(NamedTuple):
-    """One look: at what, what was seen, what the log knew, failed probes in a row before it, and when.
+    """One probe: the process, what was observed, its recorded history, failed probes in a row before it, and when.
 
-    proven: the process last known to be it was seen dying through its pidfd; before: the one that was known at the
-    look before, if it was.
+    proven: the death of the last known process was seen through its pidfd; before: the process that was known at the
+    previous probe, if any.
     """
 
     process: ProcessSettings
@@ -37,7 +37,7 @@ class ProcessConclusion(NamedTuple):
 
 
 def conclude(look: ProcessProbe) -> ProcessConclusion:
-    """What follows from the look."""
+    """Conclude what follows from the probe."""
     sight, history = look.sight, look.history
     if sight.busy:
         return _busy(look)
@@ -51,7 +51,7 @@ def conclude(look: ProcessProbe) -> ProcessConclusion:
 
 
 def _busy(look: ProcessProbe) -> ProcessConclusion:
-    """Its manager is at work on it, or it could not be looked at: only a proven death is news, and has its grace."""
+    """Its manager is restarting it, or the probe failed: only a proven death is recorded, and gets its grace period."""
     gone = (
         look.history.pid is not None and not look.sight.known and bool(look.sight.ended or look.sight.found)
     )
@@ -62,12 +62,12 @@ def _busy(look: ProcessProbe) -> ProcessConclusion:
 
 
 def is_up(sight: ProcessObservation) -> bool:
-    """Whether it is alive, and answers if it has a port to ask."""
+    """Whether it is alive and, if it has a port, answers."""
     return sight.answering if sight.answering is not None else bool(sight.found)
 
 
 def identity(sight: ProcessObservation, history: ProcessHistory) -> ProcessId | None:
-    """The process that stands for it: the one known before if it is still among the found, else the oldest."""
+    """The process id that identifies it: the one known before if it was found again, else the oldest."""
     if history.pid is not None and history.started is not None:
         known = ProcessId(history.pid, history.started)
         if known in sight.found:
@@ -82,14 +82,14 @@ def _seen_up(look: ProcessProbe) -> tuple[Draft, ...]:
     if found is None or history.pid is None or (found.pid, found.started) == (history.pid, history.started):
         return ()
     if history.boot == look.now.boot and look.sight.known:
-        return ()  # the known one lives still: another one beside it is no news
+        return ()  # the known process is still alive: another one beside it changes nothing
     if look.process.match:
-        return (_up(look, found),)  # it is dead when no match is left: this is another one of it
+        return (_up(look, found),)  # it counts as dead only when no match is left: this is another one
     return (_died(look, f"replaced by process {found.pid}"), _up(look, found))
 
 
 def _missed(look: ProcessProbe) -> ProcessConclusion:
-    """It was up and does not look so now: proof counts at once, a failed probe only in a row."""
+    """It was up and seems down now: a proven death counts at once, failed probes only several in a row."""
     if look.proven:
         ended = look.sight.ended or "died"
         return ProcessConclusion(
@@ -109,7 +109,7 @@ def _missed(look: ProcessProbe) -> ProcessConclusion:
 
 
 def _still_down(look: ProcessProbe) -> tuple[Draft, ...]:
-    """It was not up before either: news only at the first look of all, or if it died while starting."""
+    """It was not up before either: recorded only at the very first probe, or if it died while starting."""
     history = look.history
     if history.down is None and history.starting is None:
         return (_died(look, "not there at the first look"),)
@@ -124,7 +124,7 @@ def _still_down(look: ProcessProbe) -> tuple[Draft, ...]:
 
 
 def _stopped(look: ProcessProbe) -> tuple[Draft, ...]:
-    """Its own manager was told to stop it: a death, but a wanted one, said once until it is up again."""
+    """Its own manager was told to stop it: an intended death, recorded once until it is up again."""
     evidence = look.sight.detail or "stopped by its manager"
     death = () if look.history.down is not None else (_died(look, evidence),)
     stop = look.history.stop

@@ -1,4 +1,4 @@
-"""What follows from one sample of the machine's vital signs. Pure: same sample, history and bounds conclude the same."""
+"""Evaluates one sample of the machine's resources. Pure: same sample, history and bounds give the same conclusion."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -18,11 +18,11 @@ STREAKS_FIELD = "over"
 """The field of a sample that holds the streaks, so that they outlive the daemon."""
 
 UNMEASURED = Bound(**{"raise": 1.0, "clear": 0.5, "for": 60 * US_PER_SECOND})
-"""How long a file system may fail to tell how full it is."""
+"""How long a file system may fail to report its usage."""
 
 
 class Gauge(NamedTuple):
-    """One measurement against its bounds: the condition's name, a share (None: it could not be told), and words."""
+    """One measurement and its bounds: the condition's name, a share (None: not measurable), and words."""
 
     name: str
     bound: Bound
@@ -45,7 +45,7 @@ class ResourceConclusion(NamedTuple):
 
 
 class History(NamedTuple):
-    """What was known before the sample: conditions that stand, streaks, and for how many microseconds a streak
+    """What was known before the sample: raised conditions, streaks, and for how many microseconds a streak
     holds while nothing is measured."""
 
     conditions: Conditions
@@ -56,7 +56,7 @@ class History(NamedTuple):
 def conclude(
     data: Mapping[str, Json], settings: ResourcesSettings, history: History, now: Moment
 ) -> ResourceConclusion:
-    """What follows: a condition is raised once it was over for long enough, and cleared when it is under `clear`.
+    """Conclude what follows: a condition is raised once it was over for long enough, and cleared below `clear`.
 
     A file system that does not answer changes nothing, but for long that is a condition of its own. What is not
     measured any more (a path that was taken out of the settings, a kernel without pressure) is cleared.
@@ -80,7 +80,7 @@ def conclude(
 
 
 def _next_streak(gauge: Gauge, history: History, now: Moment) -> Streak | None:
-    """The streak after this measurement: what could not be told neither ends one nor makes it longer."""
+    """The streak after this measurement: a missing value neither ends nor extends it."""
     before = history.over.get(gauge.name)
     if gauge.value is None:
         return before

@@ -1,4 +1,4 @@
-"""When a log is a storm: more lines than are told. Pure: same minute, same condition, same conclusion."""
+"""Detects log storms: more matching lines than are recorded. Pure: same minute, same condition, same conclusion."""
 
 from collections import deque
 from typing import NamedTuple
@@ -13,15 +13,15 @@ PREFIX = "log:"
 STORM = "storm"
 MINUTE = 60 * US_PER_SECOND
 WORSE_FACTOR = 10
-"""How many times as many lines as were last told are news."""
+"""The factor over the last recorded count at which the storm is recorded again."""
 CALM_SHARE = 0.5
 """The share of the limit under which a storm is over."""
 
 
 class LineCounts(NamedTuple):
-    """The last minute of one source: lines that matched, those of them that nobody was told, and lines that may be.
+    """The last minute of one source: lines that matched, those of them that were only counted, and the limit a minute.
 
-    watched: microseconds since somebody counts, a minute at most.
+    watched: microseconds since counting began, a minute at most.
     """
 
     lines: int
@@ -31,7 +31,7 @@ class LineCounts(NamedTuple):
 
 
 def conclude(source: str, minute: LineCounts, standing: Condition | None) -> tuple[Draft, ...]:
-    """What follows: a storm begins with the first line that is only counted, and ends in a calm minute."""
+    """Conclude what follows: a storm begins with the first line that is only counted, and ends in a calm minute."""
     name = PREFIX + source
     if minute.untold and (standing is None or minute.lines >= WORSE_FACTOR * (standing.value or 0)):
         words = f"{minute.lines} lines within a minute, of which {minute.untold} are only counted"
@@ -54,12 +54,12 @@ class LineCounter:
         self._counted: deque[tuple[int, int, int]] = deque()
 
     def add(self, lines: int, untold: int, limit: int, now: int) -> None:
-        """So many lines, of which so many are only counted; limit: how many a minute may be told."""
+        """Add lines, of which `untold` are only counted; limit: how many a minute are recorded."""
         self._counted.append((now, lines, untold))
         self.limit = limit
 
     def minute(self, since: int, now: int) -> LineCounts:
-        """The minute until now, of somebody who has counted since then."""
+        """The minute until now, where counting began at `since`."""
         while self._counted and now - self._counted[0][0] >= MINUTE:
             self._counted.popleft()
         lines, untold = (sum(one[place] for one in self._counted) for place in (1, 2))

@@ -1,4 +1,4 @@
-"""The loop around every watcher: collect, keep, conclude, wake, rest; a failing one is backed off alone."""
+"""The loop around every watcher: collect, store, conclude, wake, wait; a failing one is backed off alone."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from pulse_core.record import Journal
 from pulse_core.watch.watcher_costs import Costs
 
 BACKOFF_MAX = 300.0
-"""Seconds, at most, between two looks of a watcher that fails, unless its interval is longer."""
+"""Most seconds between two samples of a watcher that fails, unless its interval is longer."""
 
 
 class WatchLoop:
@@ -21,8 +21,8 @@ class WatchLoop:
     wake is called with a reason when a sample is worth a tick; failed with (whose, message) when a watcher
     failed or hung, and broke (or else failed) when an engine's code is to blame for it;
     answered returns when a tick has seen the conclusions that are known now;
-    pace tells how a watcher is slowed down: by which factor its rests are longer, and how many seconds they
-    last whatever nudges it.
+    pace returns how a watcher is slowed down: the factor on its interval, and the least seconds between two
+    samples whatever nudges it.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class WatchLoop:
 
     @property
     def watchers(self) -> tuple[Watcher, ...]:
-        """All that are attended to."""
+        """All watchers that are run."""
         return (*self._own, *self._enlisted)
 
     def register(self, watchers: Iterable[Watcher]) -> None:
-        """Attend to these besides the first ones, instead of those that were enlisted before.
+        """Run these besides the built-in ones, instead of those that were registered before.
 
-        The windows of keys that nobody fills any more are forgotten, so that no rule takes them for news.
+        The windows of keys without a watcher are dropped, so that no rule takes them for current.
         """
         for task in self._tasks:
             task.cancel()
@@ -76,30 +76,30 @@ class WatchLoop:
         return self._windows[key].last if key in self._windows else None
 
     def remember(self, samples: Sequence[Sample]) -> None:
-        """Fill the windows with samples of before."""
+        """Fill the windows with stored samples."""
         for sample in samples:
             self._windows[sample.key] = self._windows.get(sample.key, Window()).plus(sample)
 
-    async def look_at(self, watcher: Watcher) -> None:
-        """Look once, now."""
+    async def collect_once(self, watcher: Watcher) -> None:
+        """Collect one sample now."""
         await self._look(watcher)
 
     async def run(self) -> None:
-        """Look for ever; ends by being cancelled."""
-        with self.costs.counting_tasks():
+        """Run all watchers for ever; ends by being cancelled."""
+        with self.costs.count_tasks():
             try:
                 async with asyncio.TaskGroup() as self._group:
                     for watcher in self._own:
                         self._begin(self._group, watcher)
                     self.register(self._enlisted)
-                    await asyncio.Event().wait()  # whoever is enlisted later is attended to in the same group
+                    await asyncio.Event().wait()  # watchers registered later run in the same group
             finally:
                 self._group = None
 
     def _begin(self, group: asyncio.TaskGroup, watcher: Watcher) -> "asyncio.Task[None]":
-        return group.create_task(self._attend(watcher), name=f"watcher {watcher.name}")
+        return group.create_task(self._run_watcher(watcher), name=f"watcher {watcher.name}")
 
-    async def _attend(self, watcher: Watcher) -> None:
+    async def _run_watcher(self, watcher: Watcher) -> None:
         failures = 0 if await self._look(watcher) else 1
         while True:
             backoff = Backoff(watcher.interval, max(BACKOFF_MAX, watcher.interval))
@@ -156,5 +156,5 @@ class WatchLoop:
 
 
 def describe_error(error: Exception) -> str:
-    """An error in words: its own if it speaks to people, with its type if it is a bug."""
+    """Describe an error: its message if it is a PulseError, with its type if it is a bug."""
     return str(error) if isinstance(error, PulseError) else f"{type(error).__name__}: {error}"

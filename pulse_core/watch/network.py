@@ -1,4 +1,4 @@
-"""The sense for the network: names and pages, asked over and over."""
+"""The watcher of the network: probes names and pages periodically."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ class Network:
     A sample has the round's `state` (empty: well), for how many rounds it was so (`streak`), and `targets`, by
     name or URL: ok, latency_ms, trouble and detail, streak (rounds in a row in trouble).
 
-    window: this sense's last minute, with samples that an earlier daemon took: streaks go on from there.
+    window: this watcher's last minute, with samples that an earlier daemon took: streaks go on from there.
     """
 
     name = key = NETWORK
@@ -62,7 +62,7 @@ class Network:
         return False
 
     async def collect(self) -> Reading:
-        """Ask every target once, all at the same time; raises PulseError if nothing could be asked."""
+        """Probe every target once, concurrently; raises PulseError if none could be probed."""
         network = self.settings().network
         asked = probe_requests(network)
         self._go_on_with(asked)
@@ -78,7 +78,7 @@ class Network:
         return self._reading(seen, network)
 
     def _go_on_with(self, asked: Sequence[ProbeRequest]) -> None:
-        """Rounds with other targets prove nothing about these; those of an earlier daemon with the same ones do."""
+        """Forget rounds with other targets; continue those of an earlier daemon with the same ones."""
         last = self.window().last
         before = last.data.get("targets", {}) if last and self._asked is None else {}
         if asked != self._asked:
@@ -136,7 +136,7 @@ class Network:
 
 
 def probe_requests(network: NetworkSettings) -> Sequence[ProbeRequest]:
-    """What is asked in a round."""
+    """The probes of one round."""
     return (
         *(ProbeRequest("dns", name, network.timeout, network.resolvers) for name in network.dns),
         *(ProbeRequest("http", url, network.timeout) for url in network.http),

@@ -1,4 +1,4 @@
-"""The sense for critical processes: holds every one it finds, so that a death is news within a millisecond."""
+"""The watcher of guarded processes: holds a pidfd of each, so that a death is noticed within a millisecond."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ NUDGING_KINDS = frozenset({EffectAcked.kind, ProcessDied.kind})
 class ProcessAlive:
     """The watcher `process-alive`: one sample with every guarded process, one event for every change.
 
-    It looks at once when a pidfd fires or a restart was acked, and more often while it is in doubt.
+    It probes at once when a pidfd fires or a restart was acked, and more often while a state is uncertain.
     """
 
     name = key = "process-alive"
@@ -39,14 +39,14 @@ class ProcessAlive:
 
     @property
     def interval(self) -> float:
-        """Seconds until the next look."""
+        """Seconds until the next sample."""
         usual = self.settings().watch.process_interval / US_PER_SECOND
         if self._starting:
             return min(usual, STARTING_INTERVAL)
         return min(usual, DOUBT_INTERVAL) if any(self._streaks.values()) else usual
 
-    def hear(self, events: Sequence[Event]) -> None:
-        """Look at once after a restart, or when the death of what was replaced is known; a listener of the log."""
+    def on_events(self, events: Sequence[Event]) -> None:
+        """Probe at once after a restart, or when the death of the replaced process is recorded; a listener of the log."""
         if any(event.kind in NUDGING_KINDS for event in events):
             histories = self.current_state().processes.of.values()
             if any(history.starting for history in histories):
@@ -57,7 +57,7 @@ class ProcessAlive:
         return False
 
     async def collect(self) -> Reading:
-        """Look at every guarded process once."""
+        """Probe every guarded process once."""
         processes = self.settings().process
         histories = {process.name: self.current_state().processes[process.name] for process in processes}
         proofs, self._proofs = self._proofs, set()

@@ -1,4 +1,4 @@
-"""What watchers cost: how long their looks take, what they use of the loop's processor time, how often they fail."""
+"""Measures what watchers cost: duration, processor time on the loop, and failures."""
 
 import asyncio
 import time
@@ -15,14 +15,14 @@ from pulse_core.ports import Watcher
 
 T = TypeVar("T")
 MAX_TIMINGS = 200
-"""Looks of each watcher that are remembered, the newest ones."""
+"""How many of the newest timings are kept for each watcher."""
 
 _CURRENT_COST: "ContextVar[Cost | None]" = ContextVar("whose", default=None)
-"""On whose account the tasks are that somebody begins now."""
+"""The cost record that new tasks are charged to."""
 
 
 class WatchTiming(NamedTuple):
-    """One look: when it began (loop time), how long it took, and what the watcher had spent before; all in seconds."""
+    """One collection: when it began (loop time), how long it took, and what the watcher had spent before; all in seconds."""
 
     at: float
     took: float
@@ -40,9 +40,9 @@ class Cost:
 
 
 class Costs:
-    """Has watchers collect and keeps what that costs, tasks that they begin included.
+    """Calls watchers' `collect` and records what that costs, tasks that they start included.
 
-    What a child process or a thread does for a watcher is not in it. cpu: seconds of processor time of this thread.
+    Child processes and threads are not included. cpu: seconds of processor time of this thread.
     """
 
     def __init__(self, cpu: Callable[[], float] = time.thread_time) -> None:
@@ -55,7 +55,7 @@ class Costs:
         return self._of
 
     async def collect(self, watcher: Watcher) -> Reading:
-        """What it collects; raises what it raises."""
+        """Call its `collect`; raises what that raises."""
         cost = self._of.setdefault(watcher.name, Cost())
         now = asyncio.get_running_loop().time
         began, spent, failed = now(), cost.spent, 1
@@ -71,8 +71,8 @@ class Costs:
             cost.recent.append(WatchTiming(began, now() - began, spent))
 
     @contextmanager
-    def counting_tasks(self) -> Iterator[None]:
-        """Count for a watcher what tasks do that it, or such a task, has begun."""
+    def count_tasks(self) -> Iterator[None]:
+        """Charge tasks to the watcher that started them, directly or through another task."""
         loop = asyncio.get_running_loop()
         before = loop.get_task_factory()
         loop.set_task_factory(self._task)
@@ -89,7 +89,7 @@ class Costs:
 
 
 class Metered(Coroutine[Any, Any, T]):
-    """A coroutine whose steps are put on somebody's account."""
+    """A coroutine whose steps are charged to a cost record."""
 
     def __init__(self, work: Coroutine[Any, Any, T], cost: Cost, cpu: Callable[[], float]) -> None:
         self._work, self._cost, self._cpu = work, cost, cpu
@@ -111,7 +111,7 @@ class Metered(Coroutine[Any, Any, T]):
             self._cost.spent += self._cpu() - began
 
     def close(self) -> None:
-        """End it where it stands."""
+        """Close the coroutine."""
         self._work.close()
 
     def __await__(self) -> Generator[Any, Any, T]:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.model.event import Draft, Event
 from pulse_core.ports import ProcessId

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host.spawn import Spawner
-from pulse_adapters.host.table import LinuxProcessTable
+from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.memory import MemoryHost
 from pulse_adapters.workers.proc import is_alive
 from pulse_core.ports import ProcessId, ProcessTable

@@ -38,7 +38,7 @@ def test_where_there_are_none_and_no_engine_there_is_no_whole_fold() -> None:
         daemon = await world.start()
         await asyncio.sleep(60)
         assert not daemon.ticker.folding.has_more
-        assert daemon.ticker.standing is None
+        assert daemon.ticker.last_whole is None
 
     simulate(story, {}, rules=())
 

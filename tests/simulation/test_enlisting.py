@@ -95,7 +95,7 @@ def wished(world: World, *more: Draft) -> State:
 async def second_life(world: World, executor_registry: ExecutorRegistry, view: View) -> ExecutorLoop:
     """An executor loop that finds what an earlier one left."""
     journal = Journal(world.log, world.clock, world.new_id)
-    world.log.listen(view.hear)
+    world.log.listen(view.on_events)
     return ExecutorLoop(journal, view, lambda: world.settings, executor_registry, world.clock, Random(0))
 
 

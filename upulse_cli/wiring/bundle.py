@@ -6,8 +6,8 @@ from typing import Any
 
 from pulse_adapters.config.file import load
 from pulse_adapters.config.home import Home
-from pulse_adapters.config.toml_writer import show
-from pulse_adapters.host.bundle import forget_oldest, machine_parts, write_bundle
+from pulse_adapters.config.toml_writer import settings_as_toml
+from pulse_adapters.host.bundle import machine_parts, remove_old_bundles, write_bundle
 from pulse_adapters.workers import child_side
 from pulse_core.app.bundle import BundlePart, home_parts
 from upulse_cli.wiring.home import home_context
@@ -22,14 +22,14 @@ def write(order: Mapping[str, Any]) -> Mapping[str, Any]:
     directory.mkdir(mode=0o700, exist_ok=True)
     path = directory / f"{order['name']}.tar.gz"
     missing = write_bundle(path, parts(home, order["why"]))
-    forget_oldest(directory)
+    remove_old_bundles(directory)
     return {"path": str(path), "bytes": path.stat().st_size, "missing": missing}
 
 
 def parts(home: Home, why: str) -> Iterator[BundlePart]:
     """Every file of the bundle; of the settings none that is secret."""
     yield from home_parts(home_context(home), why)
-    yield "config.toml", lambda: show(load(home.config))
+    yield "config.toml", lambda: settings_as_toml(load(home.config))
     yield from machine_parts(home)
 
 

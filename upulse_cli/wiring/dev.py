@@ -6,7 +6,7 @@ from functools import partial
 from os.path import relpath
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.host.system import Before, SystemResource
+from pulse_adapters.host.system_watcher import SystemHistory, SystemResource
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.dev_session import DevTarget, DevTools, by_daemon, staging_path
 from pulse_core.app.state import current_state, settings_for
@@ -32,7 +32,7 @@ def system_sense_of(context: HomeContext) -> Iterator[Watcher]:
     state = current_state(context)
     current_settings, view = CurrentSettings(lambda: settings_for(context, state).settings), View(state)
     acting = machine_executors(context.layout, current_settings, view)
-    before = Before(view, lambda: Window())
+    before = SystemHistory(view, lambda: Window())
     try:
         yield SystemResource(current_settings, lambda: 0.0, acting.spawner, acting.consumers, before)
     finally:

@@ -15,8 +15,8 @@ from pulse_adapters.host.checks import HostChecks
 from pulse_adapters.ipc.checks import LockChecks
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import HomeLock, holder
-from pulse_adapters.notify.addresses import resolved
-from pulse_adapters.notify.services import strange
+from pulse_adapters.notify.addresses import resolve_url
+from pulse_adapters.notify.services import unknown_services
 from pulse_adapters.sqlite.checks import StoreChecks, newest_event
 from pulse_adapters.systemd.checks import UnitChecks
 from pulse_core import __version__
@@ -96,7 +96,9 @@ def checks_of(home: Home, deep: bool) -> Sequence[Check]:
 
     host = HostChecks(home, facts.last_start)
     stores = StoreChecks(home, deep, is_held, lock, spell)
-    needs = NeedChecks(lambda: facts.settings[0], lambda: facts.answering_daemon, resolved, strange)
+    needs = NeedChecks(
+        lambda: facts.settings[0], lambda: facts.answering_daemon, resolve_url, unknown_services
+    )
     run = LockChecks(home, is_held, lock)
     daemon = DaemonChecks(
         lambda: facts.holder.pid if facts.holder else None,

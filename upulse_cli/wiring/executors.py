@@ -7,12 +7,12 @@ from pulse_adapters.files.archive_sessions import ArchiveSessions
 from pulse_adapters.files.clean_paths import CleanPaths
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.collect import Collect
-from pulse_adapters.host.consumers import Consumers
+from pulse_adapters.host.memory_consumers import MemoryConsumers
+from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.run_command import RunCommand
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.stop_process import StopProcess
-from pulse_adapters.host.table import LinuxProcessTable
 from pulse_adapters.notify.executor import Notify
 from pulse_adapters.notify.transport import ChildTransport
 from pulse_core.capability import ExecutorContext
@@ -30,7 +30,7 @@ class MachineExecutors:
 
     spawner: Spawner
     table: LinuxProcessTable
-    consumers: Consumers
+    consumers: MemoryConsumers
     notify: Notify
     executors: Mapping[str, Executor]
 
@@ -58,7 +58,7 @@ def machine_executors(
             if history.pid is not None and history.started is not None and history.boot == boot
         }
 
-    consumers = Consumers(current_settings, known, lambda: spawner.running)
+    consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (
         RestartProcess(current_settings, table, known, spawner, home.outputs),
         StopProcess(current_settings, table, known, spawner),

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from pulse_adapters.config.home import Home, expanded
+from pulse_adapters.config.home import Home, expand_path
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.leftovers import HomeLeftovers
 from pulse_adapters.ipc.lock import HomeLock
@@ -38,7 +38,7 @@ def sweeper_of(
         references=NamedObjects(home.events),
         unnamed_by_ticks=unnamed_by_ticks,
         leftovers=HomeLeftovers(
-            home, settings, lambda: (shard.leftovers for shard in shards(home.objects, old())), expanded
+            home, settings, lambda: (shard.leftovers for shard in shards(home.objects, old())), expand_path
         ),
         is_in_doubt=lambda: bool(damage() or any(home.damaged.glob("*"))),
     )

@@ -8,7 +8,7 @@ from functools import partial
 
 from pulse_adapters.config.file import OWNER_ALONE
 from pulse_adapters.config.home import Home
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.ipc.socket_service import SocketService
 from pulse_adapters.logs.reader import FollowedLogs

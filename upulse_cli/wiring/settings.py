@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pulse_adapters.config.file import load
 from pulse_adapters.config.toml_lines import locate, nearest
-from pulse_adapters.config.toml_writer import show
+from pulse_adapters.config.toml_writer import settings_as_toml
 from pulse_core.model.errors import SettingsRefused
 from pulse_core.settings import Settings
 
@@ -16,7 +16,7 @@ def settings_in(path: Path) -> Settings:
 
 def settings_text(settings: Settings) -> str:
     """The settings as TOML, defaults filled in."""
-    return show(settings)
+    return settings_as_toml(settings)
 
 
 def checked_settings(path: Path) -> Settings:
@@ -24,12 +24,12 @@ def checked_settings(path: Path) -> Settings:
     settings = load(path)
     if not settings.notify.urls:
         return settings
-    from pulse_adapters.notify.services import strange  # Apprise is slow to import
+    from pulse_adapters.notify.services import unknown_services  # Apprise is slow to import
 
     lines = locate(path.read_text(encoding="utf-8-sig"))
     faults = [
         f"{path}:{nearest(lines, ('notify', 'urls', place))}: notify.urls[{place + 1}]: {words}"
-        for place, words in strange(settings.notify).items()
+        for place, words in unknown_services(settings.notify).items()
     ]
     if faults:
         raise SettingsRefused(faults)

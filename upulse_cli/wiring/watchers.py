@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pulse_adapters.host.system import Before, SystemResource
+from pulse_adapters.host.system_watcher import SystemHistory, SystemResource
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_adapters.network.prober import ChildProber
 from pulse_adapters.sqlite.vitals import SqliteVitals
@@ -23,7 +23,7 @@ def system_watcher(
     shared: DaemonContext, acting: MachineExecutors, windows: Windows, lateness: Callable[[], float]
 ) -> SystemResource:
     """The machine itself; lateness: of the daemon's loop since it was last asked, seconds."""
-    before = Before(shared.view, lambda: windows().get(SystemResource.key, Window()))
+    before = SystemHistory(shared.view, lambda: windows().get(SystemResource.key, Window()))
     return SystemResource(
         shared.current_settings, lambda: lateness() * 1000, acting.spawner, acting.consumers, before
     )

@@ -74,8 +74,8 @@ async def at_work(*begun: Effect) -> AsyncIterator[Loops]:
     )
     acting = ExecutorLoop(journal, view, lambda: settings, executor_registry, clock, Random(0))
     host = ChildActionHosts(clock, lambda: watch.windows)
-    log.listen(view.hear)
-    log.listen(acting.hear)
+    log.listen(view.on_events)
+    log.listen(acting.on_events)
     for effect in begun:
         wish = Draft(effect, subject=effect.key, id=effect.key)
         await journal.append(wish, Draft(EffectExecuting(), subject=effect.key, cause=effect.key))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host.bundle import KEPT, forget_oldest
+from pulse_adapters.host.bundle import KEPT, remove_old_bundles
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.collect import Collect
 from pulse_core.actions.commands import CollectParams
@@ -65,7 +65,7 @@ def test_only_the_newest_bundles_are_kept(tmp_path: Path) -> None:
     for number in range(KEPT + 3):
         (tmp_path / f"{number:02}.tar.gz").write_bytes(b"x")
     (tmp_path / ".broken.tar.gz.part").write_bytes(b"x")
-    forget_oldest(tmp_path)
+    remove_old_bundles(tmp_path)
     assert len(list(tmp_path.iterdir())) == KEPT
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.host.checks import HostChecks, type_of
+from pulse_adapters.host.checks import HostChecks, file_system_type
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.objects import FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog
@@ -364,8 +364,8 @@ def test_a_clock_that_was_set_is_known_from_the_log(tmp_path: Path) -> None:
 
 
 def test_file_systems_are_told_by_the_longest_mount() -> None:
-    assert type_of(Path("/proc/self")) == "proc"
-    assert type_of(Path("/dev/shm")) in ("tmpfs", "devtmpfs", "overlay")
+    assert file_system_type(Path("/proc/self")) == "proc"
+    assert file_system_type(Path("/dev/shm")) in ("tmpfs", "devtmpfs", "overlay")
 
 
 @pytest.mark.wall_clock

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.files.shadow_log import FileShadowLog, older, shadow_lines
+from pulse_adapters.files.shadow_log import FileShadowLog, previous_file, shadow_lines
 from pulse_core.app.engine.shadow import shadow_differences
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import CALM, PATIENT, WISHING, new_home, save, spoil
@@ -196,7 +196,7 @@ def test_a_line_that_was_broken_off_is_passed_over(tmp_path: Path) -> None:
         file.write('{"what": "wi\n')
     diary.write("wish", tick=1)
     assert [line["what"] for line in shadow_lines(tmp_path)] == ["begun", "wish"]
-    assert not older(diary.path).exists()
+    assert not previous_file(diary.path).exists()
 
 
 def wish(key: str, tick: int, second: int) -> dict[str, Any]:

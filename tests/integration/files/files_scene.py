@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.files import archive, clean_program
-from pulse_adapters.files.worker import Watch
+from pulse_adapters.files.worker import Deadline
 from pulse_adapters.workers.framing import LARGEST_REPLY, Frames, encode
 from tests.processes import as_worker
 
@@ -48,7 +48,7 @@ def cleaning_order(place: Path, *roots: str | Path, **more: Any) -> dict[str, An
 
 def clean(place: Path, *roots: str | Path, **more: Any) -> Mapping[str, Any]:
     """Clean in this process."""
-    return clean_program.work(cleaning_order(place, *roots, **more), Watch(60))
+    return clean_program.clean_roots(cleaning_order(place, *roots, **more), Deadline(60))
 
 
 def ledger(place: Path) -> list[Mapping[str, Any]]:
@@ -68,7 +68,7 @@ def archive_order(place: Path, root: Path, **more: Any) -> dict[str, Any]:
 
 def put_away(place: Path, root: Path, **more: Any) -> Mapping[str, Any]:
     """Archive in this process."""
-    return archive.work(archive_order(place, root, **more), Watch(60))
+    return archive.archive_root(archive_order(place, root, **more), Deadline(60))
 
 
 def archives(place: Path) -> list[Path]:

@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pulse_adapters.files import archive, archiver, tarball
-from pulse_adapters.files.in_use import InUse
-from pulse_adapters.files.safe_directory import enter
-from pulse_adapters.files.sessions import SessionReader, delete
-from pulse_adapters.files.worker import CannotGo, Watch
+from pulse_adapters.files.in_use import FilesInUse
+from pulse_adapters.files.safe_directory import open_directory
+from pulse_adapters.files.sessions import SessionReader, delete_session
+from pulse_adapters.files.worker import Deadline, OrderRefused
 from pulse_adapters.workers.framing import encode
 from tests.integration.files.files_scene import (
     LATER,
@@ -248,7 +248,7 @@ def refusal(place: Path, root: Path) -> str:
     """Why it could not be archived; nothing if it could."""
     try:
         put_away(place, root)
-    except CannotGo as error:
+    except OrderRefused as error:
         return str(error)
     return ""
 
@@ -260,7 +260,7 @@ def test_an_archive_that_is_not_what_was_written_costs_nothing(
 ) -> None:
     for number in range(5):
         (root / str(number)).write_bytes(os.urandom(500))
-    before, real = portrait(root), tarball.write
+    before, real = portrait(root), tarball.write_archive
 
     def spoiling(file: Any, *args: Any) -> None:
         real(file, *args)
@@ -268,7 +268,7 @@ def test_an_archive_that_is_not_what_was_written_costs_nothing(
         data = Path(name).read_bytes()
         Path(name).write_bytes(spoil(place)(data))
 
-    monkeypatch.setattr(archiver, "write", spoiling)
+    monkeypatch.setattr(archiver, "write_archive", spoiling)
     refused = refusal(tmp_path, root)
     gone = before.keys() - portrait(root).keys()
     if refused:
@@ -283,22 +283,22 @@ def test_an_archive_of_something_else_costs_nothing(
 ) -> None:
     """The archive is sound and readable, and yet another file's: only the comparison finds that."""
     grow(root, "it", text="one")
-    real = tarball.write
+    real = tarball.write_archive
 
     def write(*args: Any) -> None:
         (root / "it").write_text("two")
         os.utime(root / "it", (1, 1))
-        fresh = SessionReader(args[1], sys.maxsize, InUse(), args[3]).session("it")
+        fresh = SessionReader(args[1], sys.maxsize, FilesInUse(), args[3]).session("it")
         real(args[0], args[1], [fresh], args[3])
         (root / "it").write_text("one")
 
-    monkeypatch.setattr(archiver, "write", write)
+    monkeypatch.setattr(archiver, "write_archive", write)
     told = put_away(tmp_path, root)
     assert told["left"] == {"changed meanwhile, or unreadable": 1}
     assert ((root / "it").read_text(), archives(tmp_path)) == ("one", [])
 
 
-@pytest.mark.parametrize("when", ["write", "read_back", "delete"])
+@pytest.mark.parametrize("when", ["write", "read_back", "delete_session"])
 @pytest.mark.parametrize("how", ["append", "replace", "add", "remove", "touch"])
 def test_what_changes_meanwhile_stays(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, how: str
@@ -334,7 +334,7 @@ def test_what_changes_meanwhile_stays(
         if (root / "busy").exists()
         else {}
     )
-    if when != "delete" or how in ("append", "replace", "touch"):
+    if when != "delete_session" or how in ("append", "replace", "touch"):
         assert {"append": whole.get("a") == "rubbishmore", "add": "c" in whole}.get(how, bool(whole))
     out = unpacked(archives(tmp_path)[0], tmp_path / "out")
     for name, text in {"a": "rubbish", "b": "rubbish"}.items():
@@ -471,7 +471,7 @@ def test_no_room_for_the_archive_costs_nothing_and_leaves_nothing(
 ) -> None:
     (root / "it").write_bytes(os.urandom(4 << 20))
     before = portrait(root)
-    with pytest.raises(CannotGo, match=f"there is no room in {small}/archive for an archive"):
+    with pytest.raises(OrderRefused, match=f"there is no room in {small}/archive for an archive"):
         put_away(small, root)
     assert (portrait(root), archives(small)) == (before, [])
 
@@ -499,19 +499,19 @@ def test_small_sessions_make_room_for_large_ones(small: Path, monkeypatch: pytes
 @pytest.mark.parametrize(("sessions", "store"), [("s", "s/archive"), ("a/s", "a"), ("s", "s")])
 def test_archives_and_sessions_do_not_lie_in_one_another(tmp_path: Path, sessions: str, store: str) -> None:
     grow(tmp_path, f"{sessions}/", f"{store}/")
-    with pytest.raises(CannotGo, match="lie in one another"):
+    with pytest.raises(OrderRefused, match="lie in one another"):
         put_away(tmp_path, tmp_path / sessions, archive=str(tmp_path / store))
 
 
 def test_a_root_that_is_not_there_or_everybodys_is_told(tmp_path: Path) -> None:
-    with pytest.raises(CannotGo, match="is not there; name a directory"):
+    with pytest.raises(OrderRefused, match="is not there; name a directory"):
         put_away(tmp_path, tmp_path / "none")
-    with pytest.raises(CannotGo, match="belongs to the system"):
+    with pytest.raises(OrderRefused, match="belongs to the system"):
         put_away(tmp_path, Path("/usr"))
 
 
 def test_a_directory_for_archives_that_cannot_be_made_is_told(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(CannotGo, match="cannot be made: No such file or directory; make it by hand"):
+    with pytest.raises(OrderRefused, match="cannot be made: No such file or directory; make it by hand"):
         put_away(tmp_path, root, archive=str(tmp_path / "no" / "such" / "place"))
 
 
@@ -524,8 +524,8 @@ def test_sessions_elsewhere_make_no_room_here(root: Path, tmp_path: Path) -> Non
 
 def test_two_runs_at_a_time_are_one_too_many(root: Path, tmp_path: Path) -> None:
     with ExitStack() as stack:
-        archive.places(archive_order(tmp_path, root), stack)
-        with pytest.raises(CannotGo, match="are being archived"):
+        archive.open_directories(archive_order(tmp_path, root), stack)
+        with pytest.raises(OrderRefused, match="are being archived"):
             put_away(tmp_path, root)
     assert put_away(tmp_path, root)["finished"]
 
@@ -533,7 +533,7 @@ def test_two_runs_at_a_time_are_one_too_many(root: Path, tmp_path: Path) -> None
 def test_who_runs_out_of_time_leaves_nothing_half_done(root: Path, tmp_path: Path) -> None:
     for number in range(200):
         grow(root, f"{number}")
-    told = archive.work(archive_order(tmp_path, root), Watch(0))
+    told = archive.archive_root(archive_order(tmp_path, root), Deadline(0))
     assert (told["finished"], told["sessions"], archives(tmp_path)) == (False, 0, [])
     assert len(left(root)) == 200
 
@@ -590,8 +590,8 @@ def test_a_session_that_is_moved_away_is_not_followed(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grow(root, "it/deep/log")
-    place = enter(str(root))
-    session = SessionReader(place, sys.maxsize, InUse(), Watch(60)).session("it")
+    place = open_directory(str(root))
+    session = SessionReader(place, sys.maxsize, FilesInUse(), Deadline(60)).session("it")
     real = os.lstat
 
     def moving(path: str, *, dir_fd: int | None = None) -> os.stat_result:
@@ -600,5 +600,5 @@ def test_a_session_that_is_moved_away_is_not_followed(
         return real(path, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "lstat", moving)
-    assert not delete(place, session) or (tmp_path / "moved" / "log").exists()
+    assert not delete_session(place, session) or (tmp_path / "moved" / "log").exists()
     place.close()

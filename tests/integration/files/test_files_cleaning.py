@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from pulse_adapters.files import clean_program
 from pulse_adapters.files.cleaner import DEEPEST, SHOWN
-from pulse_adapters.files.in_use import MountDevices, in_use
+from pulse_adapters.files.in_use import MountDevices, find_files_in_use
 from pulse_adapters.files.ledger import LARGEST, WAITING, Ledger
 from pulse_adapters.files.safe_directory import mount_of
-from pulse_adapters.files.worker import EVERY, Watch
+from pulse_adapters.files.worker import CALLS_PER_CHECK, Deadline
 from tests.integration.files.files_scene import (
     LATER,
     as_nobody,
@@ -195,7 +195,7 @@ def test_files_of_another_device_with_the_same_number_are_not_taken_for_open(roo
     with (root / "it").open() as file:
         device = MountDevices().device(mount_of(file.fileno()))
         with child_of_test(subprocess.Popen(["sleep", "1000"], stdin=file)) as user:
-            used = in_use()
+            used = find_files_in_use()
             user.kill()
     assert used.holds(device, inode, "/another/name")
     assert not used.holds("999:1", inode, "/another/name")
@@ -283,22 +283,22 @@ def test_what_lies_too_deep_stays_and_harms_nobody(root: Path, tmp_path: Path) -
 
 
 def test_who_runs_out_of_time_says_so_and_what_went_is_told(root: Path, tmp_path: Path) -> None:
-    grow(root, *(str(number) for number in range(4 * EVERY)))
-    told = clean_program.work(cleaning_order(tmp_path, root), Watch(0))
+    grow(root, *(str(number) for number in range(4 * CALLS_PER_CHECK)))
+    told = clean_program.clean_roots(cleaning_order(tmp_path, root), Deadline(0))
     assert not told["finished"]
-    assert 0 < told["files"] == len(ledger(tmp_path)) < 4 * EVERY
+    assert 0 < told["files"] == len(ledger(tmp_path)) < 4 * CALLS_PER_CHECK
 
 
 def test_a_child_whose_parent_died_ends(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    grow(root, *(str(number) for number in range(4 * EVERY)))
-    watch = Watch(60)
+    grow(root, *(str(number) for number in range(4 * CALLS_PER_CHECK)))
+    watch = Deadline(60)
     monkeypatch.setattr(os, "getppid", lambda: 1)
-    assert not clean_program.work(cleaning_order(tmp_path, root), watch)["finished"]
+    assert not clean_program.clean_roots(cleaning_order(tmp_path, root), watch)["finished"]
 
 
 def test_two_runs_at_a_time_leave_each_other_alone(root: Path, tmp_path: Path) -> None:
     grow(root, "a")
-    place = clean_program.opened(str(root), cleaning_order(tmp_path, root))
+    place = clean_program.open_root(str(root), cleaning_order(tmp_path, root))
     assert not isinstance(place, str)
     assert clean(tmp_path, root)["passed"] == {str(root): "is being cleaned already"}
     place.close()
@@ -359,7 +359,7 @@ def test_dots_lead_where_they_lead(path: str, root: Path, tmp_path: Path, outsid
     grow(tmp_path, "far/inner/x", "far/outside/rubbish")
     (tmp_path / "link").symlink_to(tmp_path / "far" / "inner")
     text = f"{tmp_path}/{path}"
-    place = clean_program.opened(text, cleaning_order(tmp_path, own="/elsewhere"))
+    place = clean_program.open_root(text, cleaning_order(tmp_path, own="/elsewhere"))
     assert not isinstance(place, str)
     assert place.path == os.path.realpath(text)
     place.close()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host.spawn import Spawner
-from pulse_adapters.host.table import LinuxProcessTable
+from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import content, pids
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.host import stop_process
+from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.restart_process import RestartProcess
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.stop_process import StopProcess
-from pulse_adapters.host.table import LinuxProcessTable
 from pulse_adapters.workers.proc import carries, command_line, entry, is_alive, living
 from pulse_core.actions.processes import RestartParams, StopParams
 from pulse_core.ports import ProcessId, ProcessObservation, Result
@@ -79,7 +79,7 @@ async def test_who_ends_otherwise_is_dead_whatever_it_leaves(
 async def test_who_exits_with_0_after_its_grace_is_dead(
     table: LinuxProcessTable, start: Start, effect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pulse_adapters.host.background.LAUNCH_S", 0.05)
+    monkeypatch.setattr("pulse_adapters.host.detached_processes.LAUNCH_S", 0.05)
     first = start("setsid sleep 1000 & sleep 0.1; exit 0")
     await over(first)
     assert carriers(effect)

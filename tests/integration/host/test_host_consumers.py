@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pulse_adapters.host.consumers import Consumers, held_by, untouchable
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.memory_consumers import MemoryConsumers, memory_of, protected_pids
+from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.stop_process import StopProcess
-from pulse_adapters.host.system import Before, SystemResource
-from pulse_adapters.host.table import LinuxProcessTable
+from pulse_adapters.host.system_watcher import SystemHistory, SystemResource
 from pulse_adapters.workers.proc import ProcStat, command_line, entry, is_alive, living
 from pulse_core.actions.processes import StopParams
 from pulse_core.model.errors import PulseError, Refused
@@ -69,8 +69,8 @@ class Crowd:
         assert seen is not None
         return seen.found
 
-    def consumers(self) -> Consumers:
-        return Consumers(lambda: self.settings, lambda: self.known, lambda: self.spawner.running)
+    def consumers(self) -> MemoryConsumers:
+        return MemoryConsumers(lambda: self.settings, lambda: self.known, lambda: self.spawner.running)
 
     async def stop(self, found: ProcessId, table: LinuxProcessTable, pattern: str = "") -> Result:
         executor = StopProcess(lambda: self.settings, table, lambda: self.known, self.spawner)
@@ -141,7 +141,7 @@ async def test_the_parent_of_a_guarded_process_is_never_told(crowd: Crowd) -> No
     await until(lambda: out.exists() and out.read_text())
     child = entry(int(out.read_text()))
     assert child is not None
-    assert untouchable([child.pid], living()) >= {parent.pid, child.pid}
+    assert protected_pids([child.pid], living()) >= {parent.pid, child.pid}
 
 
 async def test_pulse_and_what_runs_for_it_are_never_told(crowd: Crowd) -> None:
@@ -192,20 +192,20 @@ def test_what_would_take_the_guarded_along_is_spared(
     rows: list[tuple[int, int, int, int]], guarded: list[int], spared: set[int]
 ) -> None:
     pids = {row[0] for row in rows}
-    assert untouchable(guarded, tree(*rows)) & pids == spared
+    assert protected_pids(guarded, tree(*rows)) & pids == spared
 
 
 def test_the_first_process_and_this_one_are_always_spared() -> None:
-    assert untouchable([], living()) >= {1, os.getpid(), os.getppid()}
+    assert protected_pids([], living()) >= {1, os.getpid(), os.getppid()}
 
 
 def test_what_a_process_holds_is_read_and_a_missing_one_holds_nothing() -> None:
-    held = held_by(os.getpid())
+    held = memory_of(os.getpid())
     assert held is not None
     assert held.rss > 5 << 20
     assert held.uid == os.geteuid()
-    assert held_by(2**22 + 1) is None
-    assert held_by(2) is None  # a thread of the kernel's
+    assert memory_of(2**22 + 1) is None
+    assert memory_of(2) is None  # a thread of the kernel's
 
 
 # Stopping one
@@ -276,7 +276,7 @@ async def sense(crowd: Crowd) -> AsyncIterator[Callable[..., SystemResource]]:
     made: list[SystemResource] = []
 
     def make(facts: State, window: Window) -> SystemResource:
-        before = Before(lambda: facts, lambda: window)
+        before = SystemHistory(lambda: facts, lambda: window)
         made.append(
             SystemResource(lambda: crowd.settings, lambda: 0, crowd.spawner, crowd.consumers(), before)
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.host.own_files import HomeFiles, cut_all, cut_one, outputs_in, taken
+from pulse_adapters.host.own_files import HomeFiles, bytes_on_disk, cut_output, cut_outputs, outputs_in
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
@@ -51,7 +51,7 @@ def test_the_end_of_an_output_becomes_the_older_file(tmp_path: Path) -> None:
     output = tmp_path / "a.log"
     output.write_bytes(lines(0, 1_000))
     (tmp_path / "a.log.1").write_bytes(b"x" * 2048)
-    assert cut_one(output, 150) == "a.log gives back 16.5 KiB"
+    assert cut_output(output, 150) == "a.log gives back 16.5 KiB"
     assert output.read_bytes() == b""
     assert (tmp_path / "a.log.1").read_bytes() == lines(990, 1_000)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.log", "a.log.1"]
@@ -60,7 +60,7 @@ def test_the_end_of_an_output_becomes_the_older_file(tmp_path: Path) -> None:
 def test_an_older_file_that_takes_the_room_goes_and_the_new_one_stays(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(b"new\n")
     (tmp_path / "a.log.1").write_bytes(b"x" * MIB)
-    cut_one(tmp_path / "a.log", 4)
+    cut_output(tmp_path / "a.log", 4)
     assert [path.name for path in tmp_path.iterdir()] == ["a.log"]
     assert (tmp_path / "a.log").read_bytes() == b"new\n"
 
@@ -83,11 +83,11 @@ def test_who_writes_goes_on_writing_into_the_same_file(tmp_path: Path) -> None:
             assert time.monotonic() < until
             time.sleep(0.01)
         if part == "before":
-            cut_one(output, 3)
+            cut_output(output, 3)
     writer.communicate("end\n")
     assert (tmp_path / "a.log.1").read_text() == "re\n"
     assert output.read_text() == "after\n"
-    assert taken(output) == len("after\n")
+    assert bytes_on_disk(output) == len("after\n")
 
 
 def test_an_output_that_is_gone_or_is_none_is_left_alone(tmp_path: Path) -> None:
@@ -99,14 +99,14 @@ def test_an_output_that_is_gone_or_is_none_is_left_alone(tmp_path: Path) -> None
     os.mkfifo(logs / "pipe.log")
     assert [one.whole for one in outputs_in(logs)] == [0, 0]
     for name in ("gone.log", "link.log", "pipe.log"):
-        cut_one(logs / name, 0)
+        cut_output(logs / name, 0)
     assert precious.read_text() == "keep me"
 
 
 def test_a_hole_in_a_file_counts_for_nothing(tmp_path: Path) -> None:
     with (tmp_path / "a.log").open("wb") as file:
         file.truncate(1 << 40)
-    assert taken(tmp_path / "a.log") == 0
+    assert bytes_on_disk(tmp_path / "a.log") == 0
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make a file system")
@@ -118,7 +118,7 @@ def test_a_disk_without_room_for_the_copy_is_freed_all_the_same(tmp_path: Path) 
         output = disk / "a.log"
         with output.open("wb", buffering=0) as file:
             file.write(lines(0, MIB)[:MIB])
-        assert cut_all(disk, [Cut("a.log", 512 * 1024)]) == ["a.log gives back 1.0 MiB"]
+        assert cut_outputs(disk, [Cut("a.log", 512 * 1024)]) == ["a.log gives back 1.0 MiB"]
         assert [path.name for path in disk.iterdir()] == ["a.log"]
         assert output.stat().st_size == 0
     finally:
@@ -142,9 +142,9 @@ async def filled(vitals: SqliteVitals, minutes: int) -> None:
 
 async def test_the_oldest_vitals_go_and_the_file_gets_smaller(home: Home, vitals: SqliteVitals) -> None:
     await filled(vitals, 1_000)
-    before = sum(taken(Path(f"{home.vitals}{part}")) for part in ("", "-wal"))
+    before = sum(bytes_on_disk(Path(f"{home.vitals}{part}")) for part in ("", "-wal"))
     await vitals.yield_oldest(0.5)
-    after = sum(taken(Path(f"{home.vitals}{part}")) for part in ("", "-wal"))
+    after = sum(bytes_on_disk(Path(f"{home.vitals}{part}")) for part in ("", "-wal"))
     left = await vitals.recent(0)
     assert 490 <= len(left) <= 510
     assert left[-1].moment.at >= time.time_ns() // 1000 - 120_000_000

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.run_command import RunCommand
-from pulse_adapters.host.spawn import CommandTimedOut, Spawner
+from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.host.stop_process import StopProcess
-from pulse_adapters.host.table import LinuxProcessTable
 from pulse_adapters.workers.proc import carries, command_line, is_alive, living
 from pulse_core.actions.commands import CommandParams
 from pulse_core.actions.processes import RestartParams, StopParams

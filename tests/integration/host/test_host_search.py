@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host.process_search import KEPT, SEARCHED, CommandLines, ProcessSearch, words
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.process_search import KEPT, SEARCHED, CommandLines, ProcessSearch, argv_of
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import command_line, pids, started
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports import ProcessId
@@ -160,7 +160,7 @@ async def test_the_files_kept_open_are_few_and_closed_at_the_end(mark: str) -> N
 
 async def test_nobody_who_has_a_command_line_is_passed_over(mark: str) -> None:
     lines = CommandLines()
-    before, seen, after = everybody(), {int(pid): words(raw) for pid, raw in lines.all()}, everybody()
+    before, seen, after = everybody(), {int(pid): argv_of(raw) for pid, raw in lines.all()}, everybody()
     lines.close()
     stayed = {
         pid: argv

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.host import outputs
-from pulse_adapters.host.spawn import CommandTimedOut, Spawner
+from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.proc import carries, command_line, entry, is_alive, living
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId

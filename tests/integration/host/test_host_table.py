@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.restart_process import RestartProcess
-from pulse_adapters.host.spawn import Spawner
-from pulse_adapters.host.table import LinuxProcessTable
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import command_line, entry, started
 from pulse_core.actions.processes import RestartParams
 from pulse_core.model.errors import PulseError

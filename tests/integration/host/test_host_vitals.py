@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host.consumers import Consumers
 from pulse_adapters.host.disks import Disks
+from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.pressure import PsiTriggers
-from pulse_adapters.host.spawn import Spawner
-from pulse_adapters.host.system import Before, SystemResource
+from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.host.system_watcher import SystemHistory, SystemResource
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections import State
@@ -24,8 +24,8 @@ SETTINGS = Settings.model_validate({"watch": {"system_interval": "2s", "disks": 
 
 @pytest.fixture
 async def watcher(spawner: Spawner) -> AsyncIterator[SystemResource]:
-    consumers = Consumers(lambda: SETTINGS, dict, frozenset)
-    before = Before(State, Window)
+    consumers = MemoryConsumers(lambda: SETTINGS, dict, frozenset)
+    before = SystemHistory(State, Window)
     async with SystemResource(lambda: SETTINGS, lambda: 1.5, spawner, consumers, before) as watcher:
         yield watcher
 

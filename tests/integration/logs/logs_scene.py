@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.logs.files import Files
+from pulse_adapters.logs.followed_files import FollowedFiles
 
 
 class Following:
-    """`Files` over patterns, drained on demand; `lines` are all lines that were read, by source."""
+    """`FollowedFiles` over patterns, drained on demand; `lines` are all lines that were read, by source."""
 
     def __init__(
         self, *patterns: str | Path, places: dict[str, Any] | None = None, known: bool = False
@@ -21,9 +21,9 @@ class Following:
         self.told: list[tuple[str, str]] = []
         self.files = self._made(places or {}, self.patterns if known else [])
 
-    def _made(self, places: dict[str, Any], known: list[str]) -> Files:
+    def _made(self, places: dict[str, Any], known: list[str]) -> FollowedFiles:
         patterns = dict(enumerate(self.patterns))
-        return Files(patterns, known, places, lambda whose, words: self.told.append((whose, words)))
+        return FollowedFiles(patterns, known, places, lambda whose, words: self.told.append((whose, words)))
 
     def drain(self, scan: bool = True) -> list[str]:
         """Read all there is; the lines that are new. scan: also look for files without being told."""

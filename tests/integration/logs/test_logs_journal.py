@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.host.spawn import Spawner
-from pulse_adapters.host.table import LinuxProcessTable
+from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.logs.journal import DROPPED, JournalUnit
 from pulse_core.settings import LogSettings, ProcessSettings
 from tests.integration.logs.logs_ear import Ear

@@ -12,8 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from pulse_adapters.metrics.heartbeat import beaten
-from pulse_adapters.metrics.sidecars import Complaint, Heartbeat
+from pulse_adapters.metrics.heartbeat import send_heartbeat
+from pulse_adapters.metrics.sidecars import Heartbeat, SidecarProblem
 from pulse_adapters.workers.conversation import conversation
 from pulse_adapters.workers.worker import module
 from pulse_core.settings import HeartbeatSettings
@@ -129,31 +129,35 @@ async def test_without_a_url_nobody_beats() -> None:
 
 async def test_the_child_answers_each_time_and_ends_with_its_requests(beats: tuple[int, list[int]]) -> None:
     port, _ = beats
-    async with conversation(module("pulse_adapters.metrics.heartbeat"), Complaint, farewell=20.0) as child:
+    async with conversation(
+        module("pulse_adapters.metrics.heartbeat"), SidecarProblem, farewell=20.0
+    ) as child:
         for _ in range(2):
             child.tell({"url": f"http://127.0.0.1:{port}/", "seconds": 5})
-            assert await child.next() == Complaint("")
+            assert await child.next() == SidecarProblem("")
     assert await child.end() == "ended with status 0"
 
 
 def test_every_failure_is_one_line_without_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
     secret = f"http://127.0.0.1:{free_port()}/secret-token"
-    assert beaten(secret, 1) == "Connection refused"
-    assert "secret" not in beaten("http://127.0.0.1:1/secret token\n", 1)
-    assert "secret" not in beaten("http://[secret/", 1)
+    assert send_heartbeat(secret, 1) == "Connection refused"
+    assert "secret" not in send_heartbeat("http://127.0.0.1:1/secret token\n", 1)
+    assert "secret" not in send_heartbeat("http://[secret/", 1)
     monkeypatch.setenv("BEAT_URL", secret)
-    assert beaten("env:BEAT_URL", 1) == "Connection refused"
+    assert send_heartbeat("env:BEAT_URL", 1) == "Connection refused"
     monkeypatch.setenv("BEAT_URL", "file:///etc/passwd")
-    assert beaten("env:BEAT_URL", 1) == "what BEAT_URL holds is no http or https URL"
+    assert send_heartbeat("env:BEAT_URL", 1) == "what BEAT_URL holds is no http or https URL"
     monkeypatch.delenv("BEAT_URL")
-    assert beaten("env:BEAT_URL", 1) == "the environment variable BEAT_URL of [heartbeat] url is not set"
+    assert (
+        send_heartbeat("env:BEAT_URL", 1) == "the environment variable BEAT_URL of [heartbeat] url is not set"
+    )
 
 
 def test_a_server_that_never_answers_costs_no_more_than_its_time() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        assert "timed out" in beaten(f"http://127.0.0.1:{silent.getsockname()[1]}/", 0.2)
+        assert "timed out" in send_heartbeat(f"http://127.0.0.1:{silent.getsockname()[1]}/", 0.2)
 
 
 def test_an_expired_certificate_is_no_sign_of_life(tmp_path: Path) -> None:
@@ -186,4 +190,4 @@ def refused_certificate(place: Path) -> str:
                     return
 
         threading.Thread(target=shake, daemon=True).start()
-        return beaten(f"https://127.0.0.1:{listening.getsockname()[1]}/", 5)
+        return send_heartbeat(f"https://127.0.0.1:{listening.getsockname()[1]}/", 5)

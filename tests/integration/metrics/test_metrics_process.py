@@ -108,10 +108,10 @@ def test_it_gives_way_to_everybody(tmp_path: Path, asked: Asked) -> None:
 
 
 def test_without_its_package_it_says_what_to_install() -> None:
-    from pulse_adapters.metrics.process import Missing, demand
+    from pulse_adapters.metrics.process import PackageMissing, require_package
 
-    with pytest.raises(Missing, match=r"pip install 'upulse\[metrics\]'"):
-        demand("no_such_package_here", "prometheus-client", "metrics")
-    with pytest.raises(Missing, match=r"pip install 'upulse\[otel\]'"):
-        demand("no_such_package_here.inside", "opentelemetry-exporter-otlp-proto-http", "otel")
-    demand("prometheus_client", "prometheus-client", "metrics")
+    with pytest.raises(PackageMissing, match=r"pip install 'upulse\[metrics\]'"):
+        require_package("no_such_package_here", "prometheus-client", "metrics")
+    with pytest.raises(PackageMissing, match=r"pip install 'upulse\[otel\]'"):
+        require_package("no_such_package_here.inside", "opentelemetry-exporter-otlp-proto-http", "otel")
+    require_package("prometheus_client", "prometheus-client", "metrics")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.metrics import sidecars
-from pulse_adapters.metrics.sidecars import is_wanted, keep_measuring, measuring, one_life
+from pulse_adapters.metrics.sidecars import is_wanted, metrics_program, run_metrics, supervise_metrics
 from pulse_adapters.workers.environment import passed_on
 from pulse_adapters.workers.worker import Program
 from pulse_core.settings import MetricsSettings
@@ -21,12 +21,12 @@ async def test_complaints_are_passed_on_and_the_rest_is_last_words() -> None:
     said: list[tuple[str, str]] = []
     code = "from pulse_adapters.workers import child_side\nchild_side.send({'why': 'the port is in use'})\n"
     code += "print('Traceback …')\nprint('Oops: no')\nexit(1)"
-    end = await one_life(python(code), lambda whose, words: said.append((whose, words)))
+    end = await run_metrics(python(code), lambda whose, words: said.append((whose, words)))
     assert end == "ended with status 1: Traceback … Oops: no"
     assert said == [("metrics", "the port is in use")]
-    end = await one_life(Program(("/no/such/program",), {}), lambda *_: None)
+    end = await run_metrics(Program(("/no/such/program",), {}), lambda *_: None)
     assert end == "cannot be started (No such file or directory)"
-    end = await one_life(python("import os; os.write(3, b'nonsense'); input()"), lambda *_: None)
+    end = await run_metrics(python("import os; os.write(3, b'nonsense'); input()"), lambda *_: None)
     assert end.startswith("said a message of")
 
 
@@ -44,11 +44,11 @@ async def test_one_that_ends_at_once_is_started_less_and_less_often(
         return "ended with exit 1"
 
     said: list[str] = []
-    monkeypatch.setattr(sidecars, "one_life", over)
+    monkeypatch.setattr(sidecars, "run_metrics", over)
     monkeypatch.setattr("asyncio.sleep", noted)
     metrics = MetricsSettings(listen="127.0.0.1:1")
     with pytest.raises(asyncio.CancelledError):
-        await keep_measuring(tmp_path, metrics, lambda whose, words: said.append(words))
+        await supervise_metrics(tmp_path, metrics, lambda whose, words: said.append(words))
     assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
     assert set(said) == {"its process ended with exit 1; it is started again"}
 
@@ -57,7 +57,7 @@ def test_every_setting_of_metrics_reaches_the_process(tmp_path: Path) -> None:
     metrics = MetricsSettings.model_validate(
         {"listen": "127.0.0.1:9464", "textfile": "/x.prom", "every": "90s", "otlp": "http://127.0.0.1:4318/"}
     )
-    words = measuring(tmp_path, metrics)
+    words = metrics_program(tmp_path, metrics)
     assert words.argv[-10:] == (
         *("--home", str(tmp_path), "--every", "90.0", "--listen", "127.0.0.1:9464"),
         *("--textfile", "/x.prom", "--otlp", "http://127.0.0.1:4318/"),

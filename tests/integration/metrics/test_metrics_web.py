@@ -11,7 +11,7 @@ import pytest
 
 from pulse_adapters.metrics.families import MetricsInput
 from pulse_adapters.metrics.page import Page
-from pulse_adapters.metrics.web import MOST, PageServer, served_at
+from pulse_adapters.metrics.web import MOST, PageServer, serve_forever
 from tests.integration.metrics.metrics_scene import eventually, fetched, free_port
 
 
@@ -84,13 +84,13 @@ def test_many_at_once_are_all_answered(port: int) -> None:
 
 def test_a_port_in_use_is_words(port: int) -> None:
     page = Page(lambda: MetricsInput(True, {}), "1")
-    assert served_at(f"127.0.0.1:{port}", page) == (
+    assert serve_forever(f"127.0.0.1:{port}", page) == (
         f"127.0.0.1:{port} can't be listened on: Address already in use; it is tried again"
     )
 
 
 def test_an_address_that_is_nobodys_is_words() -> None:
-    said = served_at("192.0.2.1:9464", Page(lambda: MetricsInput(True, {}), "1"))
+    said = serve_forever("192.0.2.1:9464", Page(lambda: MetricsInput(True, {}), "1"))
     assert said.startswith("192.0.2.1:9464 can't be listened on: ")
 
 

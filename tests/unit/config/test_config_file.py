@@ -11,7 +11,7 @@ import pytest
 from pulse_adapters.config.catalogue import Setting, groups, settings_of
 from pulse_adapters.config.file import NO_ENGINE, NO_PATTERN, load, load_to_start
 from pulse_adapters.config.template import header
-from pulse_adapters.config.toml_writer import key, spell
+from pulse_adapters.config.toml_writer import key, value_as_toml
 from pulse_core.model.errors import NoHome, SettingsRefused
 from pulse_core.settings import Settings, parse_duration
 
@@ -103,7 +103,7 @@ def test_every_setting_can_be_changed(tmp_path: Path, path: str, name: str) -> N
     rows += [] if rows and path == top else [f"[{path}]"]
     rows += [row for row in companions if not row.startswith(f"{name} = ")]
     (tmp_path / "config.toml").write_text(
-        "\n".join([OTHERS, *rows, f"{key(name)} = {spell(setting, value)}"])
+        "\n".join([OTHERS, *rows, f"{key(name)} = {value_as_toml(setting, value)}"])
     )
     changed = found(load(tmp_path / "config.toml"), path)[name]
     assert (list(changed) if isinstance(changed, tuple) else changed) == value

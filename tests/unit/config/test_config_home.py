@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.config.home import Home, NotUsable, expanded
+from pulse_adapters.config.home import Home, NotUsable, expand_path
 
 
 def test_the_option_goes_before_the_environment_and_that_before_the_user(
@@ -28,12 +28,12 @@ def test_the_option_goes_before_the_environment_and_that_before_the_user(
 
 def test_a_setting_from_the_home_of_the_user_on_becomes_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/users/me")
-    assert expanded("~/.cache/agent") == Path("/users/me/.cache/agent")
-    assert expanded("~//etc") == Path("/users/me/etc")
-    assert expanded("/var/log/*.log") == Path("/var/log/*.log")
+    assert expand_path("~/.cache/agent") == Path("/users/me/.cache/agent")
+    assert expand_path("~//etc") == Path("/users/me/etc")
+    assert expand_path("/var/log/*.log") == Path("/var/log/*.log")
     for nowhere in ("", "relative"):
         monkeypatch.setenv("HOME", nowhere)
-        assert expanded("~/x") == Path(pwd.getpwuid(os.getuid()).pw_dir, "x")
+        assert expand_path("~/x") == Path(pwd.getpwuid(os.getuid()).pw_dir, "x")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become a user that nobody knows")
@@ -43,7 +43,7 @@ def test_a_user_without_a_home_gets_none(monkeypatch: pytest.MonkeyPatch) -> Non
     if child == 0:
         os.setresuid(*3 * (54_321,))
         try:
-            expanded("~/x")
+            expand_path("~/x")
         except NotUsable as error:
             os._exit(7 if "give an absolute path" in str(error) else 1)
         finally:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_adapters.config.error_messages import at
+from pulse_adapters.config.error_messages import value_at
 from pulse_adapters.config.toml_lines import locate, nearest
 from pulse_adapters.config.toml_writer import inline, key
 
@@ -97,4 +97,4 @@ def test_every_key_of_every_valid_text_is_found_and_no_other(tables: dict[str, d
     text = "\n".join(rows)
     assert tomllib.loads(text) == tables
     assert locate(text) == expected
-    assert all(at(tables, path) is not None for path in expected)
+    assert all(value_at(tables, path) is not None for path in expected)

@@ -7,7 +7,7 @@ import pytest
 
 from pulse_adapters.config.catalogue import groups, settings_of
 from pulse_adapters.config.file import load
-from pulse_adapters.config.toml_writer import show
+from pulse_adapters.config.toml_writer import settings_as_toml
 from pulse_core.model.errors import SettingsRefused
 from pulse_core.settings import Settings
 
@@ -31,7 +31,7 @@ def test_a_secret_may_be_written_in_clear_and_is_there_for_whoever_uses_it(setti
 
 
 def test_a_secret_is_never_written_out(settings: Settings) -> None:
-    shown = tomllib.loads(show(settings))
+    shown = tomllib.loads(settings_as_toml(settings))
     assert shown["notify"]["urls"] == ["slack://***", "env:PULSE_NOTIFY_URL"]
     assert shown["heartbeat"]["url"] == "https://***"
     assert settings.model_dump(mode="json", by_alias=True)["heartbeat"]["url"] == "https://***"
@@ -39,7 +39,7 @@ def test_a_secret_is_never_written_out(settings: Settings) -> None:
 
 
 def test_what_is_shown_for_a_secret_is_refused_as_a_setting(tmp_path: Path, settings: Settings) -> None:
-    (tmp_path / "config.toml").write_text(show(settings))
+    (tmp_path / "config.toml").write_text(settings_as_toml(settings))
     with pytest.raises(SettingsRefused) as caught:
         load(tmp_path / "config.toml")
     assert [fault.split(": ", 1)[1] for fault in caught.value.faults] == [
@@ -75,7 +75,7 @@ def test_the_digest_knows_one_secret_from_another(settings: Settings) -> None:
     another = settings.model_copy(
         update={"notify": settings.notify.model_copy(update={"urls": ("slack://c",)})}
     )
-    assert show(other) == show(another)
+    assert settings_as_toml(other) == settings_as_toml(another)
     assert other.digest != another.digest
 
 

@@ -16,8 +16,8 @@ from pulse_adapters.config.catalogue import groups, settings_of
 from pulse_adapters.config.file import load
 from pulse_adapters.config.reference import reference
 from pulse_adapters.config.settings_check import validate
-from pulse_adapters.config.template import headed, header, template
-from pulse_adapters.config.toml_writer import show, spell
+from pulse_adapters.config.template import has_header, header, template
+from pulse_adapters.config.toml_writer import settings_as_toml, value_as_toml
 from pulse_core.settings import ProcessSettings, RestartSettings, Settings
 from pulse_core.settings.durations import AS_WRITTEN
 
@@ -45,7 +45,7 @@ def test_the_template_changes_nothing(tmp_path: Path) -> None:
     assert load(tmp_path / "config.toml") == Settings()
 
 
-@pytest.mark.parametrize("path", [path for path, _ in groups() if headed(path)])
+@pytest.mark.parametrize("path", [path for path, _ in groups() if has_header(path)])
 def test_the_template_says_the_defaults(path: str) -> None:
     said = example(tomllib.loads(uncommented(template())), path)
     settings = settings_of(dict(groups())[path])
@@ -58,7 +58,7 @@ def test_every_example_can_be_written() -> None:
     """So whoever takes the '#' away from a line has settings that are good, but for what they name."""
     for _, model in groups():
         for setting in settings_of(model):
-            written = tomllib.loads(f"x = {spell(setting, setting.example)}")["x"]
+            written = tomllib.loads(f"x = {value_as_toml(setting, setting.example)}")["x"]
             annotated: Any = Annotated[setting.field.annotation, "a setting", *setting.field.metadata]
             field: TypeAdapter[Any] = TypeAdapter(annotated)
             field.validate_json(json.dumps(written), strict=True, context=dict(AS_WRITTEN))
@@ -165,4 +165,4 @@ anything = table(
 @given(anything)
 def test_what_is_shown_loads_to_the_same_settings(data: dict[str, Any]) -> None:
     settings = Settings.model_validate(data)
-    assert validate(tomllib.loads(show(settings))) == settings
+    assert validate(tomllib.loads(settings_as_toml(settings))) == settings

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pulse_adapters.host.boot import boot_id
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.host.listening import ListeningAddress, listeners
-from pulse_adapters.host.outputs import HEAD, TAIL, Capture, last_words
+from pulse_adapters.host.listening_ports import ListeningAddress, listening_inodes
+from pulse_adapters.host.outputs import HEAD, TAIL, OutputCapture, end_of_output
 from pulse_adapters.host.process_search import is_pulse
 from pulse_adapters.workers.proc import entry
 
@@ -41,7 +41,7 @@ def test_a_name_with_parentheses_and_blanks_fools_nobody() -> None:
 
 @given(st.lists(st.binary(max_size=40_000), max_size=12))
 def test_a_capture_keeps_both_ends_whatever_comes(chunks: list[bytes]) -> None:
-    capture, whole = Capture(), b"".join(chunks)
+    capture, whole = OutputCapture(), b"".join(chunks)
     for chunk in chunks:
         capture.take(chunk)
     if len(whole) <= HEAD + TAIL:
@@ -52,8 +52,8 @@ def test_a_capture_keeps_both_ends_whatever_comes(chunks: list[bytes]) -> None:
 
 
 def test_last_words_are_the_end() -> None:
-    assert last_words(" all well \n") == "all well"
-    assert last_words("a" * 100 + "b" * 1500) == "…" + "b" * 1500
+    assert end_of_output(" all well \n") == "all well"
+    assert end_of_output("a" * 100 + "b" * 1500) == "…" + "b" * 1500
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,6 @@ def test_a_listener_is_found_by_the_address_that_reaches_it(bound: str, asked: s
         server.bind((bound, 0))
         server.listen()
         kind = socket.AF_INET6 if ":" in asked else socket.AF_INET
-        inodes = listeners([ListeningAddress(kind, asked, server.getsockname()[1])])
+        inodes = listening_inodes([ListeningAddress(kind, asked, server.getsockname()[1])])
         own = os.readlink(f"/proc/self/fd/{server.fileno()}")
     assert [f"socket:[{inode.decode()}]" for inode in inodes] == ([own] if leads else [])

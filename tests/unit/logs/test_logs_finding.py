@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.logs.file_discovery import beside, matches, originals, scan
-from pulse_adapters.logs.rotated_files import named
+from pulse_adapters.logs.file_discovery import path_matches, path_of_file, scan, unrotated_paths
+from pulse_adapters.logs.rotated_files import subject_name
 
 
 def files(pattern: str | Path) -> list[str]:
@@ -59,7 +59,7 @@ def test_a_missing_directory_is_waited_for_in_the_nearest_one_that_exists(tmp_pa
     ],
 )
 def test_a_pattern_means_paths_that_are_not_there(pattern: str, path: str, meant: bool) -> None:
-    assert matches(pattern, path) is meant
+    assert path_matches(pattern, path) is meant
 
 
 @pytest.mark.parametrize(
@@ -75,29 +75,29 @@ def test_a_pattern_means_paths_that_are_not_there(pattern: str, path: str, meant
     ],
 )
 def test_rotated_names(name: str, original: str) -> None:
-    assert f"/var/log/{original}" in originals(f"/var/log/{name}")
+    assert f"/var/log/{original}" in unrotated_paths(f"/var/log/{name}")
 
 
 @pytest.mark.parametrize(
     "name", ["app.log.1.gz", "app.log.2.zst", "app.log", "app-2.log", "application.log", "xapp.log.1"]
 )
 def test_names_that_are_not_rotated_files_of_it(name: str) -> None:
-    assert "/var/log/app.log" not in originals(f"/var/log/{name}")
+    assert "/var/log/app.log" not in unrotated_paths(f"/var/log/{name}")
 
 
 def test_a_file_is_found_beside_a_path_by_its_number(tmp_path: Path) -> None:
     old = tmp_path / "app.log.7"
     old.touch()
     status = old.stat()
-    assert beside(str(tmp_path / "app.log"), (status.st_dev, status.st_ino)) == str(old)
-    assert beside(str(tmp_path / "app.log"), (status.st_dev, status.st_ino + 10**9)) is None
-    assert beside(str(tmp_path / "gone" / "app.log"), (1, 1)) is None
+    assert path_of_file(str(tmp_path / "app.log"), (status.st_dev, status.st_ino)) == str(old)
+    assert path_of_file(str(tmp_path / "app.log"), (status.st_dev, status.st_ino + 10**9)) is None
+    assert path_of_file(str(tmp_path / "gone" / "app.log"), (1, 1)) is None
 
 
 def test_a_source_is_named_so_that_it_fits_into_a_key() -> None:
-    assert named("/var/log/a.log") == "/var/log/a.log"
-    assert named("/a\nforged\x1b[0m") == "/a?forged?[0m"
-    assert named(os.fsdecode(b"/a\xff")) == "/a?"
-    long = named("/" + "x" * 4_000 + "/end.log")
+    assert subject_name("/var/log/a.log") == "/var/log/a.log"
+    assert subject_name("/a\nforged\x1b[0m") == "/a?forged?[0m"
+    assert subject_name(os.fsdecode(b"/a\xff")) == "/a?"
+    long = subject_name("/" + "x" * 4_000 + "/end.log")
     assert len(long) == 300
     assert long.endswith("/end.log")

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.logs.open_file import CHUNK, Followed, Rewritten, mark_of, opened
+from pulse_adapters.logs.open_file import (
+    CHUNK,
+    FileRewritten,
+    FollowedFile,
+    mark_from_json,
+    open_regular_file,
+)
 
 
 @pytest.fixture
@@ -15,8 +21,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def followed(path: Path) -> Iterator[Followed]:
-    one = opened(str(path))
+def followed(path: Path) -> Iterator[FollowedFile]:
+    one = open_regular_file(str(path))
     assert one is not None
     yield one
     one.close()
@@ -27,7 +33,7 @@ def append(path: Path, raw: bytes) -> None:
         file.write(raw)
 
 
-def test_only_whole_lines_count(path: Path, followed: Followed) -> None:
+def test_only_whole_lines_count(path: Path, followed: FollowedFile) -> None:
     assert followed.read() == b""
     for piece in (b"E", b"RR", b"OR \xc3"):
         append(path, piece)
@@ -39,7 +45,7 @@ def test_only_whole_lines_count(path: Path, followed: Followed) -> None:
     assert followed.read() == b"next\n\n"
 
 
-def test_much_is_read_in_blocks_of_whole_lines(path: Path, followed: Followed) -> None:
+def test_much_is_read_in_blocks_of_whole_lines(path: Path, followed: FollowedFile) -> None:
     lines = [b"%d %s\n" % (number, b"x" * (number % 300)) for number in range(10_000)]
     append(path, b"".join(lines))
     blocks = list(iter(followed.read, b""))
@@ -50,7 +56,7 @@ def test_much_is_read_in_blocks_of_whole_lines(path: Path, followed: Followed) -
 
 @pytest.mark.parametrize("length", [CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK])
 def test_of_a_line_that_is_too_long_the_beginning_is_a_line(
-    path: Path, followed: Followed, length: int
+    path: Path, followed: FollowedFile, length: int
 ) -> None:
     append(path, b"before\n" + b"x" * length + b"\nafter\n")
     whole = b"".join(iter(followed.read, b""))
@@ -58,16 +64,16 @@ def test_of_a_line_that_is_too_long_the_beginning_is_a_line(
 
 
 def test_a_line_that_is_too_long_is_one_line_in_pieces_and_over_a_restart_too(path: Path) -> None:
-    first = opened(str(path))
+    first = open_regular_file(str(path))
     assert first is not None
     seen = b""
     for _ in range(9):
         append(path, b"x" * (CHUNK // 3))
         seen += first.read()
     assert seen == b"x" * CHUNK + b"\n"
-    mark = mark_of(first.mark().spelled())
+    mark = mark_from_json(first.mark().spelled())
     first.close()
-    again = opened(str(path))
+    again = open_regular_file(str(path))
     assert again is not None
     assert again.resume(mark)
     append(path, b"xxx\nafter\n")
@@ -75,12 +81,12 @@ def test_a_line_that_is_too_long_is_one_line_in_pieces_and_over_a_restart_too(pa
     again.close()
 
 
-def test_a_file_is_recognised_and_gone_on_with(path: Path, followed: Followed) -> None:
+def test_a_file_is_recognised_and_gone_on_with(path: Path, followed: FollowedFile) -> None:
     append(path, b"one\n" * 1_000)
     followed.read()
-    mark = mark_of(followed.mark().spelled())
+    mark = mark_from_json(followed.mark().spelled())
     append(path, b"two\n")
-    again = opened(str(path))
+    again = open_regular_file(str(path))
     assert again is not None
     assert again.resume(mark)
     assert again.read() == b"two\n"
@@ -93,21 +99,21 @@ def test_a_file_is_recognised_and_gone_on_with(path: Path, followed: Followed) -
     ids=["empty", "shorter", "another beginning", "another end", "another"],
 )
 def test_what_was_written_anew_is_not_taken_for_the_same(
-    path: Path, followed: Followed, rewritten: bytes
+    path: Path, followed: FollowedFile, rewritten: bytes
 ) -> None:
     append(path, b"one\n" * 1_000)
     followed.read()
     mark = followed.mark()
     path.write_bytes(rewritten)
-    with pytest.raises(Rewritten):
+    with pytest.raises(FileRewritten):
         followed.read()
-    again = opened(str(path))
+    again = open_regular_file(str(path))
     assert again is not None
     assert not again.resume(mark)
     again.close()
 
 
-def test_the_end_is_after_the_last_whole_line(path: Path, followed: Followed) -> None:
+def test_the_end_is_after_the_last_whole_line(path: Path, followed: FollowedFile) -> None:
     append(path, b"one\ntwo\nthr")
     followed.to_the_end()
     assert followed.read() == b""
@@ -115,14 +121,14 @@ def test_the_end_is_after_the_last_whole_line(path: Path, followed: Followed) ->
     assert followed.read() == b"three\nfour\n"
 
 
-def test_the_end_of_a_line_that_is_too_long_is_after_that_line(path: Path, followed: Followed) -> None:
+def test_the_end_of_a_line_that_is_too_long_is_after_that_line(path: Path, followed: FollowedFile) -> None:
     append(path, b"x" * (2 * CHUNK))
     followed.to_the_end()
     append(path, b"xxx\nafter\n")
     assert followed.read() == b"after\n"
 
 
-def test_last_words_count_once_nobody_goes_on(path: Path, followed: Followed) -> None:
+def test_last_words_count_once_nobody_goes_on(path: Path, followed: FollowedFile) -> None:
     append(path, b"one\nERROR: dying")
     assert followed.read() == b"one\n"
     assert followed.last_words() == b"ERROR: dying\n"
@@ -134,10 +140,10 @@ def test_last_words_count_once_nobody_goes_on(path: Path, followed: Followed) ->
 )
 def test_a_mark_of_another_version_is_refused(spelled: dict[str, object]) -> None:
     with pytest.raises(TypeError):
-        mark_of(spelled)
+        mark_from_json(spelled)
 
 
 def test_what_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
-    assert opened(str(tmp_path)) is None
-    assert opened(str(tmp_path / "missing")) is None
-    assert opened("/dev/null") is None
+    assert open_regular_file(str(tmp_path)) is None
+    assert open_regular_file(str(tmp_path / "missing")) is None
+    assert open_regular_file("/dev/null") is None

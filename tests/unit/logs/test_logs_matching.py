@@ -5,16 +5,16 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_adapters.logs.line_filter import LinePattern, rule_of, sift, told
+from pulse_adapters.logs.line_filter import LinePattern, matching_lines, pattern_from_json, printable_line
 from pulse_adapters.logs.outbox import RateLimit
 
 
 def rule(**spelled: object) -> LinePattern:
-    return rule_of({"keywords": [], "match": [], "ignore": [], "limit": 600, **spelled})
+    return pattern_from_json({"keywords": [], "match": [], "ignore": [], "limit": 600, **spelled})
 
 
 def found(block: str, **spelled: object) -> list[str]:
-    return [told(line) for line in sift(rule(**spelled), block.encode())]
+    return [printable_line(line) for line in matching_lines(rule(**spelled), block.encode())]
 
 
 def test_whole_lines_around_hits_are_found_in_their_order() -> None:
@@ -45,12 +45,12 @@ def test_what_is_ignored_does_not_count_after_all() -> None:
 
 
 def test_what_is_no_utf_8_is_replaced() -> None:
-    (line,) = sift(rule(keywords=["ERROR"]), b"\xff\xfe ERROR \x80\r\n")
-    assert told(line) == "\ufffd\ufffd ERROR \ufffd"
+    (line,) = matching_lines(rule(keywords=["ERROR"]), b"\xff\xfe ERROR \x80\r\n")
+    assert printable_line(line) == "\ufffd\ufffd ERROR \ufffd"
 
 
 def test_what_would_do_something_to_a_terminal_is_replaced() -> None:
-    assert told(b"\x1b[31mERROR\x00\x07\tof \xc2\x9b2J") == "?[31mERROR??\tof ?2J"
+    assert printable_line(b"\x1b[31mERROR\x00\x07\tof \xc2\x9b2J") == "?[31mERROR??\tof ?2J"
 
 
 def test_expressions_see_what_is_written_and_not_what_is_told() -> None:
@@ -58,9 +58,9 @@ def test_expressions_see_what_is_written_and_not_what_is_told() -> None:
 
 
 def test_of_a_long_line_the_beginning_is_told() -> None:
-    assert told(b"x" * 2_000) == "x" * 2_000
-    assert told(b"x" * 2_001) == "x" * 1_997 + "..."
-    assert told("ä".encode() * 5_000) == "ä" * 1_997 + "..."
+    assert printable_line(b"x" * 2_000) == "x" * 2_000
+    assert printable_line(b"x" * 2_001) == "x" * 1_997 + "..."
+    assert printable_line("ä".encode() * 5_000) == "ä" * 1_997 + "..."
 
 
 texts = st.text(alphabet="abE \tä", max_size=8)
@@ -77,9 +77,9 @@ def test_what_is_found_is_what_a_simple_search_finds(
         if any(word in line for word in words) and not any(text in line for text in ignore)
     ]
     block = "".join(f"{line}\n" for line in lines).encode()
-    assert [line.decode() for line in sift(rule(keywords=words, ignore=ignore), block)] == simple
+    assert [line.decode() for line in matching_lines(rule(keywords=words, ignore=ignore), block)] == simple
     expressions = [re.escape(word) for word in words]
-    assert [line.decode() for line in sift(rule(match=expressions, ignore=ignore), block)] == simple
+    assert [line.decode() for line in matching_lines(rule(match=expressions, ignore=ignore), block)] == simple
 
 
 def test_a_pattern_that_no_longer_works_finds_nothing_and_the_others_go_on() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulse_adapters.logs.line_filter import rule_of
+from pulse_adapters.logs.line_filter import pattern_from_json
 from pulse_adapters.logs.outbox import COUNTED_EVERY, GAP, Outbox
 
 
@@ -21,7 +21,10 @@ class Desk:
 
     def __init__(self, *limits: int) -> None:
         self.sent: list[dict[str, Any]] = []
-        rules = [rule_of({"keywords": ["E"], "match": [], "ignore": [], "limit": limit}) for limit in limits]
+        rules = [
+            pattern_from_json({"keywords": ["E"], "match": [], "ignore": [], "limit": limit})
+            for limit in limits
+        ]
         self.outbox = Outbox(rules, lambda message: self.sent.append(dict(message)))
 
     def say(self, log: Log, text: str, now: float) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.metrics.spans import EffectStep, Span, TickSpan, effect_spans, tick_spans
-from pulse_adapters.metrics.tracing import MOST, Batch, ExportPosition, PositionFile, Tracing
+from pulse_adapters.metrics.tracing import MOST, ExportPosition, PositionFile, TraceBatch, Tracing
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.moment import Moment
 
@@ -116,13 +116,13 @@ class Rows:
     def here(self) -> ExportPosition:
         return ExportPosition(self.host, self.seq, self.tick)
 
-    def after(self, place: ExportPosition, most: int) -> Batch:
+    def after(self, place: ExportPosition, most: int) -> TraceBatch:
         if self.broken:
             raise LogUnavailable("not now")
         settled = [row for row in range(place.seq + 1, self.seq + 1) if row % 2 == 0][:most]
         ticks = list(range(place.tick + 1, self.tick + 1))[:most]
         seq = settled[-1] if len(settled) == most else max(self.seq, place.seq)
-        return Batch(
+        return TraceBatch(
             ExportPosition(self.host, seq, ticks[-1] if ticks else place.tick),
             [TickSpan(one, NOON, 1, "timer", "0", (), ()) for one in ticks],
             [(step("effect", row, action=str(row)), step("effect-acked", row)) for row in settled],

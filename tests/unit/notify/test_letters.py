@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.notify.addresses import NO_APPRISE, faults, resolved
-from pulse_adapters.notify.deliver import masked
-from pulse_adapters.notify.message_text import ALONE, ENTRY, TITLE, letter
-from pulse_adapters.notify.notice import RecordedNotice, line
+from pulse_adapters.notify.addresses import NO_APPRISE, delivery_faults, resolve_url
+from pulse_adapters.notify.deliver import mask_secrets
+from pulse_adapters.notify.message_text import ALONE, ENTRY, TITLE, compose_message
+from pulse_adapters.notify.notice import RecordedNotice, one_line
 from pulse_core.actions.notices import NoticeParams
 from pulse_core.settings import NotifySettings
 
@@ -21,21 +21,21 @@ def notice(number: int, title: str = "", text: str = "words", over: bool = False
 
 
 def test_one_by_itself_is_told_in_full() -> None:
-    one = letter("json://x", [notice(1, text="why\nand what next")], "web1", AT + 3 * SECOND)
+    one = compose_message("json://x", [notice(1, text="why\nand what next")], "web1", AT + 3 * SECOND)
     assert one == ("json://x", "n1 (web1)", "why\nand what next", False)
 
 
 def test_one_without_text_repeats_its_title() -> None:
-    assert letter("u", [notice(1, text="")], "h", AT).body == "n1"
+    assert compose_message("u", [notice(1, text="")], "h", AT).body == "n1"
 
 
 def test_one_that_is_late_says_of_when_it_is() -> None:
-    body = letter("u", [notice(1)], "h", AT + HOUR).body
+    body = compose_message("u", [notice(1)], "h", AT + HOUR).body
     assert body == "words\n\nIt is of 2027-01-15 08:00:01 UTC and could not be sent before."
 
 
 def test_several_are_a_list_with_times() -> None:
-    several = letter("u", [notice(1), notice(2, text="")], "web1", AT + 5 * SECOND)
+    several = compose_message("u", [notice(1), notice(2, text="")], "web1", AT + 5 * SECOND)
     assert several.title == "2 notices from web1"
     assert several.body == "2027-01-15 08:00:01 UTC  n1: words\n\n2027-01-15 08:00:02 UTC  n2"
 
@@ -43,18 +43,22 @@ def test_several_are_a_list_with_times() -> None:
 @pytest.mark.parametrize(("late", "words"), [(0, None), (1, "1 of them"), (2, "2 of them")])
 def test_it_is_said_how_many_had_to_wait(late: int, words: str | None) -> None:
     notices = [notice(0), notice(1000)]
-    body = letter("u", notices, "h", AT + (0, 400, 2_000)[late] * SECOND).body
+    body = compose_message("u", notices, "h", AT + (0, 400, 2_000)[late] * SECOND).body
     assert body.startswith(f"{words} could not be sent before.\n\n2027" if words else "2027")
 
 
 def test_only_good_news_is_good() -> None:
     bad, good = notice(1), notice(2, over=True)
-    assert [letter("u", some, "h", AT).good for some in ([bad], [good], [bad, good])] == [False, True, False]
+    assert [compose_message("u", some, "h", AT).good for some in ([bad], [good], [bad, good])] == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_long_ones_are_cut() -> None:
     long = notice(1, "t" * 500, "x" * 10_000)
-    alone, listed = letter("u", [long], "h", AT), letter("u", [long, long], "h", AT)
+    alone, listed = compose_message("u", [long], "h", AT), compose_message("u", [long, long], "h", AT)
     assert len(alone.title) == TITLE + len(" (h)")
     assert len(alone.body) == ALONE
     assert alone.body.endswith("…")
@@ -70,7 +74,7 @@ def test_long_ones_are_cut() -> None:
     ],
 )
 def test_a_notice_is_one_line_that_steers_nothing(title: str, text: str, said: str) -> None:
-    assert line(NoticeParams(title=title, text=text)) == said
+    assert one_line(NoticeParams(title=title, text=text)) == said
 
 
 @pytest.mark.parametrize(
@@ -78,12 +82,12 @@ def test_a_notice_is_one_line_that_steers_nothing(title: str, text: str, said: s
     [("json://x", "json://x"), ("env:THERE", "json://y"), ("env:EMPTY", ""), ("env:MISSING", "")],
 )
 def test_a_variable_is_looked_up_when_it_is_used(name: str, url: str) -> None:
-    assert resolved(name, {"THERE": " json://y\n", "EMPTY": " "}) == url
+    assert resolve_url(name, {"THERE": " json://y\n", "EMPTY": " "}) == url
 
 
 def test_what_is_missing_is_said() -> None:
     def of(*urls: str) -> Any:
-        return faults(NotifySettings(urls=urls), {"THERE": "json://y"})
+        return delivery_faults(NotifySettings(urls=urls), {"THERE": "json://y"})
 
     assert of() == []
     assert of("json://x", "env:THERE") == []
@@ -93,8 +97,8 @@ def test_what_is_missing_is_said() -> None:
 
 def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pulse_adapters.notify.addresses.PACKAGE", "no_such_package")
-    assert faults(NotifySettings(urls=("json://x",)), {}) == [NO_APPRISE]
-    assert faults(NotifySettings(), {}) == []
+    assert delivery_faults(NotifySettings(urls=("json://x",)), {}) == [NO_APPRISE]
+    assert delivery_faults(NotifySettings(), {}) == []
 
 
 @pytest.mark.parametrize(
@@ -106,4 +110,4 @@ def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_no_part_of_an_address_that_may_be_secret_is_told(text: str, shown: str) -> None:
-    assert masked(text, "json://user:hunter22@example.org/abcdef123?x=secret42") == shown
+    assert mask_secrets(text, "json://user:hunter22@example.org/abcdef123?x=secret42") == shown

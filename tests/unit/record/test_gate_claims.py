@@ -23,7 +23,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.log, view = MemoryLog(VirtualClock(lambda: 0.0)), View()
-        self.log.listen(view.hear)
+        self.log.listen(view.on_events)
         executors = {action: MemoryExecutor(action) for action in (RESTART, "stop-process", "note")}
         self.gate = Gate(self.log, view, Settings, executors)
 
@@ -32,7 +32,7 @@ class Scene:
 
     async def by_rules(self, *effects: Effect) -> list[str]:
         """The keys of those that were recorded."""
-        news = self.gate.news([Draft(effect, subject=effect.key) for effect in effects])
+        news = self.gate.unclaimed([Draft(effect, subject=effect.key) for effect in effects])
         return [event.subject for event in await self.gate.record(news)]
 
 

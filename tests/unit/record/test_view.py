@@ -179,10 +179,10 @@ def test_what_is_provisional_is_not_checkpointed() -> None:
 def test_the_view_is_the_fold_however_the_news_came(history: list[Event], sizes: list[int]) -> None:
     view, rest = View(), history
     for size in sizes:
-        view.hear(rest[:size])
+        view.on_events(rest[:size])
         view()
         rest = rest[size:]
-    view.hear(rest)
+    view.on_events(rest)
     assert view() == FOLD(FOLD.start, history)
 
 
@@ -190,10 +190,10 @@ def test_the_view_is_the_fold_however_the_news_came(history: list[Event], sizes:
 def test_the_view_forgets_a_supposition_once_it_is_recorded(history: list[Event], cut: int) -> None:
     early, late = history[:cut], history[cut:]
     view = View()
-    view.hear(early)
+    view.on_events(early)
     view.add_provisional([row._replace(seq=row.seq + 1_000) for row in late])
     imagined = view()
-    view.hear(late)
+    view.on_events(late)
     assert view() == FOLD(FOLD.start, history)
     assert imagined.processes == view().processes
 

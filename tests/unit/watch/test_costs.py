@@ -60,7 +60,7 @@ def told(story: Callable[[Processor], Awaitable[None]]) -> None:
 
 async def _counting(story: Callable[[Processor], Awaitable[None]]) -> None:
     processor = Processor()
-    with processor.costs.counting_tasks():
+    with processor.costs.count_tasks():
         await story(processor)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import httpx
 
 from pulse_adapters.network import certificates
-from pulse_adapters.network.failed import Failed, causes, seconds
+from pulse_adapters.network.probe_failure import ProbeFailed, causes, seconds_text
 
 LONGEST = 1 << 20
 """Bytes of a page: what sends more is taken for one that never ends."""
@@ -39,19 +39,19 @@ class FetchProgress:
         if not name.endswith(".failed"):  # where it failed is said by the step before
             self.step = name
 
-    def overdue(self, timeout: float) -> Failed:
+    def overdue(self, timeout: float) -> ProbeFailed:
         """What is wrong when nothing more came within the timeout."""
-        within = f"within {seconds(timeout)}"
+        within = f"within {seconds_text(timeout)}"
         if self.status:
             words = f"it answered {self.status}, but did not come to an end {within} ({self.received} bytes)"
-            return Failed("endless", words)
+            return ProbeFailed("endless", words)
         if self.step == "lookup":
-            return Failed("unresolved", f"its name could not be looked up {within}")
+            return ProbeFailed("unresolved", f"its name could not be looked up {within}")
         if self.step == "connection.connect_tcp.started":
-            return Failed("timeout", f"no connection came about {within}")
+            return ProbeFailed("timeout", f"no connection came about {within}")
         if self.step == "connection.start_tls.started":
-            return Failed("stalled", f"it took the connection, but agreed on no TLS {within}")
-        return Failed("stalled", f"it took the connection, but did not answer {within}")
+            return ProbeFailed("stalled", f"it took the connection, but agreed on no TLS {within}")
+        return ProbeFailed("stalled", f"it took the connection, but did not answer {within}")
 
 
 class Lookups:
@@ -64,13 +64,13 @@ class Lookups:
         """Raise Failed if the system has no address for this name."""
         task = self._under_way.get(host)
         if task is None:
-            task = self._under_way[host] = asyncio.create_task(_looked_up(host), name=f"look up {host}")
+            task = self._under_way[host] = asyncio.create_task(_look_up(host), name=f"look up {host}")
             task.add_done_callback(lambda _: self._under_way.pop(host))
         if words := await asyncio.shield(task):
-            raise Failed("unresolved", words)
+            raise ProbeFailed("unresolved", words)
 
 
-async def _looked_up(host: str) -> str:
+async def _look_up(host: str) -> str:
     try:
         await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -86,22 +86,26 @@ async def fetch(url: str, timeout: float) -> int:
     progress = FetchProgress()
     try:
         async with asyncio.timeout(timeout):
-            return await _fetched(httpx.URL(url), progress)
+            return await _fetch(httpx.URL(url), progress)
     except TimeoutError as error:
         raise progress.overdue(timeout) from error
     except (httpx.HTTPError, ssl.SSLError, OSError) as error:
         distrust = next((one for one in causes(error) if isinstance(one, ssl.SSLCertVerificationError)), None)
         if distrust is None:
-            raise translated(error) from error
+            raise probe_failure(error) from error
         where = httpx.URL(url)
-        raise await certificates.fault(distrust, where.host, where.port or 443) from error
+        raise await certificates.certificate_fault(distrust, where.host, where.port or 443) from error
 
 
-async def _fetched(url: httpx.URL, progress: FetchProgress) -> int:
+async def _fetch(url: httpx.URL, progress: FetchProgress) -> int:
     proxied = is_proxied(url)
     if not (proxied or is_address(url.host)):
         await LOOKUPS.check(url.host)
-    verify = certificates.trust() if proxied or url.scheme == "https" else certificates.no_trust()
+    verify = (
+        certificates.trusted_context()
+        if proxied or url.scheme == "https"
+        else certificates.untrusted_context()
+    )
     async with (
         httpx.AsyncClient(verify=verify, trust_env=proxied, timeout=None) as client,
         client.stream("GET", url, headers=HEADERS, extensions={"trace": progress.trace}) as response,
@@ -113,7 +117,7 @@ async def _fetched(url: httpx.URL, progress: FetchProgress) -> int:
                 words = (
                     f"it answered {response.status_code}, and did not come to an end after {LONGEST} bytes"
                 )
-                raise Failed("endless", words)
+                raise ProbeFailed("endless", words)
     return response.status_code
 
 
@@ -135,20 +139,20 @@ def is_proxied(url: httpx.URL) -> bool:
     return bool(named) and not urllib.request.proxy_bypass(url.host, proxies)
 
 
-def translated(error: BaseException) -> Failed:
+def probe_failure(error: BaseException) -> ProbeFailed:
     """What an error of httpx, or of what is below it, says of the target."""
     for cause in causes(error):
         match cause:
             case ssl.SSLError():
-                return Failed("tls", f"it does not speak TLS as expected: {cause.reason or cause}")
+                return ProbeFailed("tls", f"it does not speak TLS as expected: {cause.reason or cause}")
             case socket.gaierror():
-                return Failed("unresolved", f"its name cannot be resolved: {cause.strerror}")
+                return ProbeFailed("unresolved", f"its name cannot be resolved: {cause.strerror}")
             case OSError(errno=int(number)) if number in ERRNOS:
-                return Failed(*ERRNOS[number])
+                return ProbeFailed(*ERRNOS[number])
     if isinstance(error, httpx.RemoteProtocolError) and "disconnected" in str(error):
-        return Failed("closed", "it closed the connection without an answer")
+        return ProbeFailed("closed", "it closed the connection without an answer")
     if isinstance(error, httpx.RemoteProtocolError) and "closed" in str(error):
-        return Failed("closed", "it closed the connection in the middle of its answer")
+        return ProbeFailed("closed", "it closed the connection in the middle of its answer")
     if isinstance(error, httpx.NetworkError):
-        return Failed("closed", f"the connection broke: {error or type(error).__name__}")
-    return Failed("broken", f"that is no HTTP: {error or type(error).__name__}")
+        return ProbeFailed("closed", f"the connection broke: {error or type(error).__name__}")
+    return ProbeFailed("broken", f"that is no HTTP: {error or type(error).__name__}")

@@ -1,4 +1,4 @@
-"""Who may be stopped when memory is short: what the settings' patterns match, and never what Pulse must keep alive."""
+"""Memory consumers that may be stopped: processes that the settings' patterns match, never those Pulse keeps alive."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -11,24 +11,24 @@ from pulse_core.model.pattern import search_pattern
 from pulse_core.ports import ProcessId
 from pulse_core.settings import ProcessSettings, Settings
 
-MOST = 10
-"""How many are told, the largest first."""
+MAX_LISTED = 10
+"""How many are listed, the largest first."""
 
 _GUARDED = "guarded:"
 
 
-class MemoryHeld(NamedTuple):
-    """The bytes that a process holds in memory and in swap, and whose it is."""
+class MemoryUse(NamedTuple):
+    """The bytes that a process uses in memory and in swap, and its user."""
 
     rss: int
     swap: int
     uid: int
 
 
-class Consumers:
-    """Looks for them; between two looks it holds on to open files, until it is told to rest.
+class MemoryConsumers:
+    """Searches for memory consumers; keeps files of /proc open between two searches, until `close_files`.
 
-    known: the live processes that are the guarded ones, by name; running: sessions of what runs for Pulse.
+    known: the live guarded processes, by name; running: session ids of the commands that run for Pulse.
     """
 
     def __init__(
@@ -41,16 +41,16 @@ class Consumers:
         self._search: ProcessSearch | None = None
 
     async def largest(self) -> list[Mapping[str, Json]]:
-        """Those that hold most: pid, started, rss and swap (bytes), name, and the pattern that they match."""
+        """The largest ones: pid, started, rss and swap (bytes), name, and the pattern that they match."""
         told = []
         for found, pattern in (await self._allowed()).items():
-            held = held_by(found.pid)
+            held = memory_of(found.pid)
             if held and os.geteuid() in (0, held.uid):
-                told.append(_told(found, held, pattern))
-        return sorted(told, key=lambda one: (-one["rss"] - one["swap"], one["pid"]))[:MOST]
+                told.append(_as_json(found, held, pattern))
+        return sorted(told, key=lambda one: (-one["rss"] - one["swap"], one["pid"]))[:MAX_LISTED]
 
     async def is_one(self, found: ProcessId, pattern: str) -> bool:
-        """Whether this very process may still be stopped, by this pattern."""
+        """Whether this exact process may still be stopped, by this pattern."""
         if pattern not in self._settings().resources.stop:
             return False
         resting = self._search is None
@@ -63,7 +63,7 @@ class Consumers:
     async def _allowed(self, *patterns: str) -> Mapping[ProcessId, str]:
         """The processes that may be stopped, each with the first pattern that it matches.
 
-        Nobody, if a guarded one can't be searched for: then it is not known who has to be kept.
+        None, if a guarded one can't be searched for: then it is unknown which must be kept.
         """
         self._search = self._search or ProcessSearch()
         settings = self._settings()
@@ -74,7 +74,7 @@ class Consumers:
             return {}
         hits = await self._search.find(wanted | known, self._running())
         guarded = self._guarded(settings.process, [hits[name] for name in known])
-        spared = untouchable(guarded, living())
+        spared = protected_pids(guarded, living())
         return {
             found: pattern
             for pattern in reversed(wanted)
@@ -91,14 +91,14 @@ class Consumers:
         return found | {one.pid for some in matching for one in some}
 
     def rest(self) -> None:
-        """Let go of what is held between two looks."""
+        """Close the files that are kept open between two searches."""
         if self._search:
             self._search.close()
             self._search = None
 
 
-def untouchable(guarded: Collection[int], processes: Iterable[ProcStat]) -> set[int]:
-    """The pids that must not be ended: guarded ones, Pulse, what runs for it, and all that would take these along.
+def protected_pids(guarded: Collection[int], processes: Iterable[ProcStat]) -> set[int]:
+    """The pids that must not be ended: guarded ones, Pulse, its children, and all whose end would end these.
 
     Ending a process ends its descendants, and the group and session that it leads. `processes` may leave out Pulse.
     """
@@ -117,18 +117,18 @@ def untouchable(guarded: Collection[int], processes: Iterable[ProcStat]) -> set[
     return spared
 
 
-def held_by(pid: int) -> MemoryHeld | None:
-    """What a process holds; None if it is gone."""
+def memory_of(pid: int) -> MemoryUse | None:
+    """The memory that a process uses; None if it is gone."""
     said = dict(
         line.split(b":", 1) for line in (content(f"/proc/{pid}/status") or b"").splitlines() if b":" in line
     )
     if b"VmRSS" not in said:
         return None
     rss, swap = (int(said.get(name, b"0 kB").split()[0]) * 1024 for name in (b"VmRSS", b"VmSwap"))
-    return MemoryHeld(rss, swap, int(said[b"Uid"].split()[1]))
+    return MemoryUse(rss, swap, int(said[b"Uid"].split()[1]))
 
 
-def _told(found: ProcessId, held: MemoryHeld, pattern: str) -> Mapping[str, Json]:
+def _as_json(found: ProcessId, held: MemoryUse, pattern: str) -> Mapping[str, Json]:
     argv = command_line(found.pid)
     name = os.path.basename(argv[0]) if argv else ""
     words = name.encode("utf-8", "replace").decode()[:100]

@@ -1,4 +1,4 @@
-"""Bringing a program to life, cut loose from Pulse: own session, default signals, no inherited descriptors."""
+"""Starts programs detached from Pulse: own session, default signals, no inherited descriptors."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
 
 
-class Launcher:
+class ProcessStarter:
     """Starts programs with this process's environment as it was when the launcher was made."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Launcher:
         """Start a program and return as soon as it is being executed; raises PulseError if it cannot be.
 
         `output` is the descriptor that its stdout and stderr go to; `executable` is run instead of looking
-        argv[0] up. The environment is the inherited one, less what systemd told the daemon alone, and `env`.
+        argv[0] up. The environment is the inherited one, less systemd's variables for the daemon alone, plus `env`.
         """
         whole = {**self._inherited, **env}
         try:
@@ -38,15 +38,15 @@ class Launcher:
             before = _ticks_now()
             pid = spawn(program, argv, whole, {1: output, 2: output}, cwd=cwd)
         except (OSError, ValueError) as error:
-            raise PulseError(_sentence(argv[0], cwd, whole, error)) from error
-        return _born(pid, before, _ticks_now())
+            raise PulseError(_start_error(argv[0], cwd, whole, error)) from error
+        return _child_identity(pid, before, _ticks_now())
 
 
 def _ticks_now() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND // 1_000_000_000
 
 
-def _born(pid: int, before: int, after: int) -> ProcessId:
+def _child_identity(pid: int, before: int, after: int) -> ProcessId:
     """The new child's identity. Reading its start time would wait until it is executed, half a millisecond;
     so it is read only if a clock tick went by in between.
     """
@@ -56,8 +56,8 @@ def _born(pid: int, before: int, after: int) -> ProcessId:
     return ProcessId(pid, born.started if born else after)
 
 
-def _sentence(program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError) -> str:
-    """What went wrong, in the words of somebody who wants to mend it."""
+def _start_error(program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError) -> str:
+    """Why the program could not be started, with what to change."""
     start = f"cannot start {program!r}: "
     if not isinstance(error, OSError):
         return f"{start}{error}"

@@ -8,7 +8,7 @@ from dataclasses import astuple
 from typing import Any
 
 from pulse_adapters.metrics.spans import EffectStep, TickSpan
-from pulse_adapters.metrics.tracing import Batch, ExportPosition
+from pulse_adapters.metrics.tracing import ExportPosition, TraceBatch
 from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -36,13 +36,13 @@ class RecordedTraces:
             first = next(log.events(limit=1), None)
             return ExportPosition(first.host if first else "", log.head().seq, vitals.tick_count())
 
-    def after(self, place: ExportPosition, most: int) -> Batch:
+    def after(self, place: ExportPosition, most: int) -> TraceBatch:
         """At most so many ripe ticks, and as many settled effects."""
         with self._events() as log, self._vitals() as vitals:
             head = log.head().seq
             wanted = EventQuery(since_seq=place.seq, kinds=tuple(SETTLING))
             settled = list(log.events(wanted, limit=most))
-            lives = [life for one in settled if (life := life_of(log, one.subject))]
+            lives = [life for one in settled if (life := effect_history(log, one.subject))]
             ripe = time.time_ns() // 1_000 - RIPE_US
             ticks = [tick for tick in vitals.ticks_after(place.tick, most) if tick.moment.at <= ripe]
         seq = settled[-1].seq if len(settled) == most else max(head, place.seq)
@@ -53,7 +53,7 @@ class RecordedTraces:
             )
             for one in ticks
         ]
-        return Batch(ExportPosition(place.host, seq, last), made, lives)
+        return TraceBatch(ExportPosition(place.host, seq, last), made, lives)
 
 
 def layers_of(tick: TickRecord) -> Sequence[Sequence[Any]]:
@@ -61,7 +61,7 @@ def layers_of(tick: TickRecord) -> Sequence[Sequence[Any]]:
     return [astuple(layer) for layer in tick.layers]
 
 
-def life_of(log: EventReader, effect: str) -> Sequence[EffectStep]:
+def effect_history(log: EventReader, effect: str) -> Sequence[EffectStep]:
     """The life of an effect, its wish first; nothing if the wish cannot be found."""
     try:
         wish = log.event(effect)

@@ -1,4 +1,4 @@
-"""The processes of this machine as the core asks for them."""
+"""The table of this machine's processes, for the core's process watcher."""
 
 import asyncio
 import os
@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pulse_adapters.host import listening, pid_files
-from pulse_adapters.host.background import left_by, short
+from pulse_adapters.host import listening_ports, pid_files
 from pulse_adapters.host.boot import require_linux
+from pulse_adapters.host.detached_processes import early_exit, processes_left_by
 from pulse_adapters.host.pidfd_watch import PidfdWatch
-from pulse_adapters.host.process_search import ProcessSearch, marked
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.process_search import ProcessSearch, find_marked
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.systemctl import Systemctl, UnitState
 from pulse_adapters.workers.environment import PROCESS_MARK
 from pulse_adapters.workers.proc import is_alive, started
@@ -24,7 +24,7 @@ _CATCH_UP = (0.01, 0.02, 0.05, 0.1)  # seconds systemd is given to notice a deat
 
 
 class LinuxProcessTable:
-    """Finds processes in /proc and holds them by pidfd; believes what is known while its start time agrees."""
+    """Finds processes in /proc and watches them by pidfd; a known process is kept while its start time agrees."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class LinuxProcessTable:
     async def look(
         self, processes: Sequence[ProcessSettings], known: Mapping[str, ProcessId]
     ) -> Mapping[str, ProcessObservation]:
-        """What is there of each process, by its name; a look that fails says so and disturbs no other."""
+        """Observe each process, by its name; an observation that fails says so and affects no other."""
         sights: dict[str, ProcessObservation] = {}
         ahead: list[ProcessSettings] = []
         for process in processes:
@@ -66,24 +66,24 @@ class LinuxProcessTable:
     async def _look_behind(
         self, process: ProcessSettings, start: ProcessId, sights: dict[str, ProcessObservation]
     ) -> None:
-        """Once after a start that was over at once: what it has left in the background is the process."""
-        ended = short(self._spawner, process, start)
+        """Once after a start that ended early: take the process that it left in the background."""
+        ended = early_exit(self._spawner, process, start)
         if ended is None or self._looked_behind.get(process.name) == start:
             return
         self._looked_behind[process.name] = start
-        if ended.code == 0 and (found := await left_by(ended.effect)):
+        if ended.code == 0 and (found := await processes_left_by(ended.effect)):
             words = f"process {found[0].pid} was left in the background by {start.pid}"
             sights[process.name] = ProcessObservation(found, known=False, detail=words)
 
     async def _recognise(self, name: str, sights: dict[str, ProcessObservation]) -> None:
-        """At the first look: what an earlier daemon started and could not write down before it died."""
-        if self._home and (found := await marked(f"{name}@{self._home}", PROCESS_MARK, leaders=True)):
+        """At the first observation: take a process that an earlier daemon started and died before it recorded."""
+        if self._home and (found := await find_marked(f"{name}@{self._home}", PROCESS_MARK, leaders=True)):
             sights[name] = ProcessObservation(
                 found, known=False, detail=f"process {found[0].pid} was started by an earlier daemon"
             )
 
     async def _believed(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
-        """What can be said without a search: the process last known to be it, while it lives and still is it."""
+        """Observe without a search: the last known process, while it lives and still matches its settings."""
         if known is None:
             return ProcessObservation(detail="not seen yet")
         if not is_alive(known):
@@ -98,10 +98,10 @@ class LinuxProcessTable:
         if process.match:
             pattern = search_pattern(process.match)
             return pattern is None or self._by_line.still_matches(known, pattern)
-        return pid_files.still_names(process.pid_file, known) if process.pid_file else True
+        return pid_files.names_process(process.pid_file, known) if process.pid_file else True
 
     async def _search(self, ahead: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
-        """Everything that waits or scans, at the same time."""
+        """Run everything that waits or scans concurrently."""
         async with asyncio.TaskGroup() as group:
             for process in ahead:
                 if process.tcp:
@@ -110,10 +110,12 @@ class LinuxProcessTable:
                     look = self._unit(process.systemd_unit, process.systemd_user, sights[process.name])
                 else:
                     continue
-                group.create_task(_contained(process.name, look, sights), name=f"look at {process.name}")
+                group.create_task(
+                    _observe_or_busy(process.name, look, sights), name=f"look at {process.name}"
+                )
             for process in ahead:
                 if process.pid_file:
-                    seen = pid_files.sight_of(process.pid_file)
+                    seen = pid_files.observe_pid_file(process.pid_file)
                     believed = sights[process.name]
                     sights[process.name] = seen._replace(known=believed.known, ended=believed.ended)
             await self._search_lines({one.name: one.match for one in ahead if one.match}, sights)
@@ -123,22 +125,22 @@ class LinuxProcessTable:
         hits = await self._by_line.find(patterns, self._spawner.running) if patterns else {}
         for name, text in matches.items():
             if name in hits:
-                sights[name] = sights[name]._replace(found=hits[name], detail=_matching(hits[name]))
+                sights[name] = sights[name]._replace(found=hits[name], detail=_describe_matches(hits[name]))
             else:  # of a home that an earlier version has searched for; nobody may be started beside who is there
                 words = f"nobody is searched for: RE2 does not support {text!r} (upulse config check)"
                 sights[name] = sights[name]._replace(busy=True, detail=words)
 
     async def _port(self, address: str, sight: ProcessObservation) -> ProcessObservation:
         try:
-            where = await listening.endpoints(address, self._spawner)
+            where = await listening_ports.resolve_addresses(address, self._spawner)
         except PulseError as error:
             if sight.known:
                 raise  # it lives, and whether it answers cannot be asked: nothing follows from that
             return sight._replace(answering=False, detail=str(error))
-        answering = await listening.answers(where)
+        answering = await listening_ports.accepts_connections(where)
         found = sight.found
-        if not found and (inodes := listening.listeners(where)):
-            held = listening.owners(inodes).values()
+        if not found and (inodes := listening_ports.listening_inodes(where)):
+            held = listening_ports.socket_owners(inodes).values()
             found = tuple(sorted({one for some in held for one in some}, key=lambda one: one.started))
         words = f"{address} {'answers' if answering else 'does not answer'}"
         return sight._replace(found=found, answering=answering, detail=words)
@@ -153,17 +155,17 @@ class LinuxProcessTable:
         return _unit_sight(unit)._replace(known=sight.known)
 
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
-        """Hold exactly these from now on; each death is told once."""
+        """Watch exactly these from now on; each death is reported once."""
         self._held.hold(found, died)
 
     def _reap(self, pid: int) -> None:
-        """Take leave of a child that nobody else here waits for; not to be taken from one who wants its exit."""
+        """Reap a child, unless the spawner waits for its exit code."""
         if not self._spawner.reaps(pid):
             with suppress(ChildProcessError):
                 os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
 
     def close(self) -> None:
-        """Let go of all processes."""
+        """Stop watching all processes."""
         self._held.close()
         self._by_line.close()
 
@@ -172,7 +174,7 @@ def _has_no_way(process: ProcessSettings) -> bool:
     return not (process.match or process.pid_file or process.systemd_unit or process.tcp)
 
 
-def _matching(found: Sequence[ProcessId]) -> str:
+def _describe_matches(found: Sequence[ProcessId]) -> str:
     return f"process {found[0].pid} matches, of {len(found)}" if found else "no process matches"
 
 
@@ -184,10 +186,10 @@ def _unit_sight(unit: UnitState) -> ProcessObservation:
     return ProcessObservation(found, answering, intended=unit.intended, busy=unit.busy, detail=unit.words)
 
 
-async def _contained(
+async def _observe_or_busy(
     name: str, look: Awaitable[ProcessObservation], sights: dict[str, ProcessObservation]
 ) -> None:
-    """A look that failed has not seen a death: it is told as busy, so that nobody acts on it."""
+    """Store the observation. One that failed has not seen a death: it is stored as busy, so that no rule acts on it."""
     try:
         sights[name] = await look
     except (PulseError, OSError) as error:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 
-class Failed(Exception):
+class ProbeFailed(Exception):
     """The target failed. trouble: a value of `pulse_core.ports.Trouble`; the words go into the evidence."""
 
     def __init__(self, trouble: str, words: str) -> None:
@@ -11,7 +11,7 @@ class Failed(Exception):
         self.trouble, self.words = trouble, words
 
 
-def seconds(number: float) -> str:
+def seconds_text(number: float) -> str:
     """A timeout in words."""
     return f"{number:.3g} s"
 
@@ -26,7 +26,7 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def in_words(error: Exception) -> str:
+def describe_cause(error: Exception) -> str:
     """What went wrong at the bottom of it."""
     *_, bottom = causes(error)
     return f"{type(bottom).__name__}: {bottom}"

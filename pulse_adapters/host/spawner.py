@@ -1,4 +1,4 @@
-"""The hands: starting processes that outlive Pulse, running commands to their end, and ending processes."""
+"""Starts processes that outlive Pulse, runs commands to their end, and ends processes."""
 
 import asyncio
 import os
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.host.boot import require_linux
 from pulse_adapters.host.children import REMEMBERED, Children
-from pulse_adapters.host.launch import Launcher
-from pulse_adapters.host.outputs import ToFile, ToMemory, last_words, open_output
-from pulse_adapters.host.tree import end_tree, family
+from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_output
+from pulse_adapters.host.process_starter import ProcessStarter
+from pulse_adapters.host.tree import end_tree, tree_members
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import entry, is_alive
 from pulse_core.model.errors import PulseError
@@ -41,8 +41,8 @@ class ProcessEnded(NamedTuple):
 
 
 @dataclass
-class _Life:
-    """A process that was started here: its start time in clock ticks, and seconds of the monotonic clock."""
+class _StartedChild:
+    """A process that was started here: its start time in clock ticks, and start and end in monotonic seconds."""
 
     started: int
     effect: str
@@ -50,29 +50,29 @@ class _Life:
     ended: float | None = None
 
     def end(self, _exited: object) -> None:
-        """It is over now."""
+        """Record the time of its end."""
         self.ended = time.monotonic()
 
 
 class CommandTimedOut(PulseError):
-    """A command was ended because it took too long; `left` are those of its processes that could not be."""
+    """A command was ended because it took too long; `left` are its processes that could not be ended."""
 
     def __init__(self, program: str, timeout: float, output: str, left: tuple[ProcessId, ...]) -> None:
         beyond = f"; not permitted to end {', '.join(str(one.pid) for one in left)}" if left else ""
-        said = f"; its last words: {last_words(output)}" if output.strip() else ""
+        said = f"; its last words: {end_of_output(output)}" if output.strip() else ""
         super().__init__(f"{program!r} took longer than {timeout:g} s and was ended{beyond}{said}")
         self.left = left
 
 
 class Spawner:
-    """Starts, runs and ends processes; each of its children is reaped the moment it dies."""
+    """Starts, runs and ends processes; each of its children is reaped as soon as it dies."""
 
     def __init__(self) -> None:
         require_linux()
         self._children = Children()
-        self._launcher = Launcher()
+        self._launcher = ProcessStarter()
         self._running: set[int] = set()
-        self._lives: dict[int, _Life] = {}
+        self._lives: dict[int, _StartedChild] = {}
 
     @property
     def running(self) -> frozenset[int]:
@@ -97,7 +97,7 @@ class Spawner:
             found = self._launcher.launch(argv, cwd=cwd, env=env or {}, output=target)
         finally:
             os.close(target)
-        life = _Life(found.started, (env or {}).get(EFFECT_MARK, ""), time.monotonic())
+        life = _StartedChild(found.started, (env or {}).get(EFFECT_MARK, ""), time.monotonic())
         self._adopt(found.pid).add_done_callback(life.end)
         self._lives.pop(found.pid, None)  # so that the newest is last
         self._lives[found.pid] = life
@@ -106,14 +106,14 @@ class Spawner:
         return found
 
     def ended(self, found: ProcessId) -> ProcessEnded | None:
-        """How a process that was started here has ended; None if it has not, or that is not known any more."""
+        """How a process that was started here ended; None if it has not, or if that is no longer known."""
         code, life = self._children.exit_code(found.pid), self._lives.get(found.pid)
         if code is None or life is None or life.started != found.started:
             return None
         return ProcessEnded(code, (life.ended or time.monotonic()) - life.began, life.effect)
 
     def end_of(self, found: ProcessId) -> str:
-        """How a process that was started here has ended, in words; nothing if that is not known."""
+        """How a process that was started here ended, in words; empty if that is not known."""
         if (ended := self.ended(found)) is None:
             return ""
         if ended.code >= 0:
@@ -141,10 +141,10 @@ class Spawner:
         """Run a command to its end; if it overruns or is cancelled, its whole tree is ended first.
 
         The output is captured and cut, or with `log` appended to that file, which a service that the command
-        leaves behind can go on writing to. What is left behind after a normal end is let live.
+        leaves behind can go on writing to. Processes left behind after a normal end are not ended.
         """
         began = time.monotonic()
-        sink = ToFile(log) if log else ToMemory()
+        sink = FileOutput(log) if log else MemoryOutput()
         try:
             marked = {**(env or {}), **({EFFECT_MARK: marker} if marker else {})}
             found = self._launcher.launch(
@@ -159,29 +159,29 @@ class Spawner:
         return Outcome(exit_code, output, time.monotonic() - began)
 
     async def _waited(self, found: ProcessId, timeout: float, marker: str) -> int | tuple[ProcessId, ...]:
-        """The exit code, or after the timeout those of the tree that could not be ended."""
+        """Wait for the exit code; after the timeout end the tree, and return its processes that could not be ended."""
         exited = self._adopt(found.pid)
         self._running.add(found.pid)
         try:
             await asyncio.wait([exited], timeout=timeout)
             if exited.done():
                 return exited.result()
-            return await _to_the_end(end_tree(found, marker))
+            return await _finish_despite_cancel(end_tree(found, marker))
         except asyncio.CancelledError:
-            await _to_the_end(end_tree(found, marker))
+            await _finish_despite_cancel(end_tree(found, marker))
             raise
         finally:
             self._running.discard(found.pid)
 
     async def end(self, found: ProcessId, *, soft: float) -> None:
-        """SIGTERM to a process and the group it leads, `soft` seconds of patience, then SIGKILL to its tree.
+        """SIGTERM to a process and the group it leads, a wait of `soft` seconds, then SIGKILL to its tree.
 
-        After a soft end only what is left of its group is killed: what has moved to a session of its own was
+        After a soft end only the rest of its group is killed: a process that moved to a session of its own was
         meant to stay.
         """
         if found.pid == os.getpid():
             raise PulseError("Pulse does not end itself; use: upulse daemon stop")
-        if (handle := _held(found)) is None:
+        if (handle := _open_pidfd(found)) is None:
             return
         leads = (seen := entry(found.pid)) is not None and seen.group == found.pid != os.getpgrp()
         try:
@@ -191,21 +191,21 @@ class Spawner:
             raise PulseError(f"process {found.pid} may not be ended by the user Pulse runs as") from error
         finally:
             os.close(handle)
-        if not ended or (leads and any(one.group == found.pid for one in family(found, ()))):
+        if not ended or (leads and any(one.group == found.pid for one in tree_members(found, ()))):
             await self._kill(found)
 
     async def _kill(self, found: ProcessId) -> None:
-        if left := await _to_the_end(end_tree(found)):
+        if left := await _finish_despite_cancel(end_tree(found)):
             pids = ", ".join(str(one.pid) for one in left)
             raise PulseError(f"not permitted to end process {pids}; it belongs to another user")
 
     def close(self) -> None:
-        """Let all children go; they live on."""
+        """Stop waiting for all children; they live on."""
         self._children.close()
 
 
-def _held(found: ProcessId) -> int | None:
-    """A pidfd that is surely this very process, or None if it is gone."""
+def _open_pidfd(found: ProcessId) -> int | None:
+    """A pidfd of exactly this process, or None if it is gone."""
     try:
         handle = os.pidfd_open(found.pid)
     except ProcessLookupError:
@@ -217,7 +217,7 @@ def _held(found: ProcessId) -> int | None:
 
 
 def _terminate(found: ProcessId, handle: int, leads: bool) -> None:
-    """One SIGTERM each: a second one makes many programs quit the hard way. What is stopped goes on, to hear it."""
+    """Send one SIGTERM each: a second one makes many programs exit without cleanup. SIGCONT lets stopped ones handle it."""
     with suppress(ProcessLookupError):
         for number in (signal.SIGTERM, signal.SIGCONT):
             signal.pidfd_send_signal(handle, number if not leads else 0)
@@ -240,7 +240,7 @@ async def _readable(handle: int, timeout: float) -> bool:
         loop.remove_reader(handle)
 
 
-async def _to_the_end(work: Coroutine[Any, Any, tuple[ProcessId, ...]]) -> tuple[ProcessId, ...]:
+async def _finish_despite_cancel(work: Coroutine[Any, Any, tuple[ProcessId, ...]]) -> tuple[ProcessId, ...]:
     """Finish this even if the caller is cancelled meanwhile, and pass the cancellation on afterwards."""
     task = asyncio.create_task(work, name="ending a process tree")
     cancelled: asyncio.CancelledError | None = None

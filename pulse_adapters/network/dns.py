@@ -14,7 +14,7 @@ import dns.rcode
 import dns.rdatatype
 import dns.resolver
 
-from pulse_adapters.network.failed import Failed, seconds
+from pulse_adapters.network.probe_failure import ProbeFailed, seconds_text
 
 PORT = 53
 ADDRESSES = (dns.rdatatype.A, dns.rdatatype.AAAA)
@@ -37,16 +37,16 @@ async def resolve(name: str, servers: Sequence[str], timeout: float) -> list[str
     until = asyncio.get_running_loop().time() + timeout
     asked = [server_of(text) for text in servers] or system_servers()
     question = _name(name)
-    failures: list[Failed] = []
+    failures: list[ProbeFailed] = []
     for number, server in enumerate(asked):
         left = until - asyncio.get_running_loop().time()
         try:
             return await _addresses(question, server, left / (len(asked) - number))
-        except Failed as failed:
+        except ProbeFailed as failed:
             if failed.trouble in FINAL:
                 raise
             failures.append(failed)
-    raise Failed(failures[-1].trouble, "; ".join(failed.words for failed in failures))
+    raise ProbeFailed(failures[-1].trouble, "; ".join(failed.words for failed in failures))
 
 
 def server_of(text: str) -> DnsServer:
@@ -55,7 +55,7 @@ def server_of(text: str) -> DnsServer:
     try:
         return DnsServer(str(ipaddress.ip_address(address)), int(port or PORT))
     except ValueError as error:
-        raise Failed("unasked", f"{text!r} is no DNS server: {error}") from error
+        raise ProbeFailed("unasked", f"{text!r} is no DNS server: {error}") from error
 
 
 def system_servers() -> list[DnsServer]:
@@ -63,9 +63,9 @@ def system_servers() -> list[DnsServer]:
     try:
         servers = [DnsServer(str(one)) for one in dns.resolver.Resolver().nameservers]
     except (dns.resolver.NoResolverConfiguration, OSError, ValueError) as error:
-        raise Failed("unreachable", f"/etc/resolv.conf names no DNS server: {error}") from error
+        raise ProbeFailed("unreachable", f"/etc/resolv.conf names no DNS server: {error}") from error
     if not servers:
-        raise Failed("unreachable", "/etc/resolv.conf names no DNS server")
+        raise ProbeFailed("unreachable", "/etc/resolv.conf names no DNS server")
     return servers
 
 
@@ -73,7 +73,7 @@ def _name(text: str) -> dns.name.Name:
     try:
         return dns.name.from_text(text)
     except dns.exception.DNSException as error:
-        raise Failed("unasked", f"{text!r} is no domain name: {error}") from error
+        raise ProbeFailed("unasked", f"{text!r} is no domain name: {error}") from error
 
 
 async def _addresses(name: dns.name.Name, server: DnsServer, timeout: float) -> list[str]:
@@ -83,8 +83,8 @@ async def _addresses(name: dns.name.Name, server: DnsServer, timeout: float) -> 
                 if addresses := await _of_kind(name, kind, server):
                     return addresses
     except TimeoutError as error:
-        raise Failed("timeout", f"{server} did not answer within {seconds(timeout)}") from error
-    raise Failed("no-address", f"{server} knows the name, and no address of it")
+        raise ProbeFailed("timeout", f"{server} did not answer within {seconds_text(timeout)}") from error
+    raise ProbeFailed("no-address", f"{server} knows the name, and no address of it")
 
 
 async def _of_kind(name: dns.name.Name, kind: dns.rdatatype.RdataType, server: DnsServer) -> list[str]:
@@ -93,11 +93,11 @@ async def _of_kind(name: dns.name.Name, kind: dns.rdatatype.RdataType, server: D
         case dns.rcode.NOERROR:
             return [data.to_text() for rrset in answer.answer if rrset.rdtype == kind for data in rrset]
         case dns.rcode.NXDOMAIN:
-            raise Failed("nxdomain", f"{server} says that there is no such name (NXDOMAIN)")
+            raise ProbeFailed("nxdomain", f"{server} says that there is no such name (NXDOMAIN)")
         case dns.rcode.REFUSED:
-            raise Failed("refused", f"{server} refuses to answer (REFUSED)")
+            raise ProbeFailed("refused", f"{server} refuses to answer (REFUSED)")
         case code:
-            raise Failed("servfail", f"{server} cannot answer ({dns.rcode.to_text(code)})")
+            raise ProbeFailed("servfail", f"{server} cannot answer ({dns.rcode.to_text(code)})")
 
 
 async def _answer(
@@ -109,9 +109,9 @@ async def _answer(
             question, server.address, port=server.port, ignore_unexpected=True
         )
     except dns.query.BadResponse as error:
-        raise Failed("broken", f"{server} answered something else than was asked") from error
+        raise ProbeFailed("broken", f"{server} answered something else than was asked") from error
     except dns.exception.DNSException as error:
-        raise Failed("broken", f"{server} answered what is no DNS: {error}") from error
+        raise ProbeFailed("broken", f"{server} answered what is no DNS: {error}") from error
     except (OSError, EOFError) as error:
-        raise Failed("unreachable", f"{server} cannot be asked: {error}") from error
+        raise ProbeFailed("unreachable", f"{server} cannot be asked: {error}") from error
     return answer

@@ -9,7 +9,7 @@ Send = Callable[[Sequence[RecordedNotice]], Awaitable[Mapping[str, str]]]
 """Sends notices, oldest first; why each (by its id) did not arrive, or nothing."""
 
 
-class Message:
+class PendingMessage:
     """Takes notices until the event loop has come round, then sends them; when nobody waits any more, it ends.
 
     Make it in a running loop.

@@ -1,4 +1,4 @@
-"""Whether a TCP port answers, and which processes listen on it."""
+"""Checks whether a TCP port accepts connections, and which processes listen on it."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from pulse_adapters.host.spawn import Spawner
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import content, pids, started
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
@@ -26,11 +26,11 @@ class ListeningAddress(NamedTuple):
 
     @property
     def packed(self) -> bytes:
-        """The address as the kernel has it."""
+        """The address in the kernel's binary form."""
         return socket.inet_pton(self.family, self.host)
 
 
-async def endpoints(address: str, spawner: Spawner) -> tuple[ListeningAddress, ...]:
+async def resolve_addresses(address: str, spawner: Spawner) -> tuple[ListeningAddress, ...]:
     """The numeric addresses of `host:port`; a name is looked up in a child, since a resolver may hang."""
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
@@ -52,7 +52,7 @@ def _family(host: str) -> socket.AddressFamily | None:
     return None
 
 
-async def answers(where: Iterable[ListeningAddress], patience: float = 1.0) -> bool:
+async def accepts_connections(where: Iterable[ListeningAddress], patience: float = 1.0) -> bool:
     """Whether one of the addresses accepts a connection in time."""
     for endpoint in where:
         if await _accepts(endpoint, patience):
@@ -71,17 +71,17 @@ async def _accepts(endpoint: ListeningAddress, patience: float) -> bool:
         return False
 
 
-def listeners(wanted: Iterable[ListeningAddress]) -> frozenset[bytes]:
-    """The inodes of the sockets that listen where these addresses lead to, on this machine."""
+def listening_inodes(wanted: Iterable[ListeningAddress]) -> frozenset[bytes]:
+    """The inodes of the sockets on this machine that these addresses reach."""
     targets = [(endpoint.port, endpoint.packed) for endpoint in wanted]
     return frozenset(
         inode
         for port, packed, inode in _listening()
-        if any(port == want and _leads_to(address, packed) for want, address in targets)
+        if any(port == want and _reaches(address, packed) for want, address in targets)
     )
 
 
-def _leads_to(address: bytes, bound: bytes) -> bool:
+def _reaches(address: bytes, bound: bytes) -> bool:
     """Whether a connection to `address` reaches a socket bound to `bound`."""
     anywhere = not any(bound) and (len(bound) == 16 or len(address) == 4)
     return anywhere or address == bound or bound == bytes(10) + b"\xff\xff" + address
@@ -93,17 +93,17 @@ def _listening() -> Iterator[tuple[int, bytes, bytes]]:
             field = line.split()
             if field[3] == _LISTEN:
                 bound, port = field[1].split(b":")
-                yield int(port, 16), _unpacked(bound.decode()), field[9]
+                yield int(port, 16), _parse_address(bound.decode()), field[9]
 
 
-def _unpacked(text: str) -> bytes:
+def _parse_address(text: str) -> bytes:
     """The kernel prints addresses as 32-bit numbers of this machine's byte order."""
     numbers = (int(text[at : at + 8], 16) for at in range(0, len(text), 8))
     return b"".join(socket.ntohl(number).to_bytes(4, "big") for number in numbers)
 
 
-def owners(inodes: frozenset[bytes]) -> dict[bytes, list[ProcessId]]:
-    """Which processes hold these sockets, oldest first; those of other users are not seen without root."""
+def socket_owners(inodes: frozenset[bytes]) -> dict[bytes, list[ProcessId]]:
+    """Which processes hold these sockets, oldest first; those of other users are invisible without root."""
     names = {f"socket:[{inode.decode()}]": inode for inode in inodes}
     held: dict[bytes, list[ProcessId]] = {inode: [] for inode in inodes}
     for pid in pids() if inodes else ():
