@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,7 +36,9 @@ def _kept() -> Path:
     if not kept.exists():
         with tempfile.TemporaryDirectory(dir=place, prefix="making-") as folder:
             template = shutil.copytree(shipped(), Path(folder, "template"))
-            SandboxedChecks(shipped() / "pyproject.toml", lambda: Path(folder)).types(str(template))
+            checks = SandboxedChecks(shipped() / "pyproject.toml", lambda: Path(folder))
+            with ThreadPoolExecutor(1) as thread:  # whoever asks may have a loop
+                thread.submit(checks.types, str(template)).result(timeout=120)
             for old in place.glob("engines-*"):
                 if time.time() - old.stat().st_mtime > DAY:  # no other run can be about to copy it
                     shutil.rmtree(old, ignore_errors=True)

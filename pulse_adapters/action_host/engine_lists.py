@@ -49,12 +49,31 @@ def run_lists(path: str) -> EngineLists:
         tree = ast.parse(file.read(), path)
     sys.meta_path.insert(0, NoRules())
     left_out: list[int] = []
-    tree.body = list(_kept(tree.body, left_out))
+    single = [part for statement in tree.body for part in _split(statement)]
+    tree.body = list(_kept(single, left_out))
     module = ModuleType("engine")
     module.__file__ = path
     sys.modules["engine"] = module
     exec(compile(tree, path, "exec"), vars(module))
     return EngineLists(module, left_out)
+
+
+def _split(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """`RULES, WATCHERS = [a], [b]` as one assignment a name, so that WATCHERS is not left out with RULES."""
+    match statement:
+        case ast.Assign(
+            targets=[ast.Tuple(elts=targets) | ast.List(elts=targets)],
+            value=ast.Tuple(elts=values) | ast.List(elts=values),
+        ) if len(targets) == len(values) and all(isinstance(one, ast.Name) for one in targets):
+            bound = {one.id for one in targets if isinstance(one, ast.Name)}
+            used = {node.id for value in values for node in ast.walk(value) if isinstance(node, ast.Name)}
+            if bound & used or any(isinstance(value, ast.Starred) for value in values):
+                yield statement  # one after the other, they would mean something else
+                return
+            for target, value in zip(targets, values, strict=True):
+                yield ast.copy_location(ast.Assign(targets=[target], value=value), statement)
+        case _:
+            yield statement
 
 
 def _kept(statements: Sequence[ast.stmt], left_out: list[int]) -> Iterator[ast.stmt]:

@@ -62,6 +62,10 @@ LISTINGS = {
         seen: list[State] = []
         def f(a: State, b: Optional[State] = None) -> State: ...
     """,
+    "both lists at once": """
+        from rules.x import x
+        RULES, EXECUTORS = [x], []
+    """,
     "what may be missing": """
         try:
             from rules.nowhere import x
@@ -139,7 +143,7 @@ HELD = {
     "what it is given": "from rules.x import LIMIT\nWATCHERS = [Queue(LIMIT)]",
     "what it is": "import rules.x as r\nWATCHERS = [r.LIMIT]",
     "what is made of it": "from rules.x import LIMIT\nmore = [LIMIT]\ndef made(): return more\nWATCHERS += made()",
-    "a list of both": "from rules.x import x\nRULES, EXECUTORS = [x], []",
+    "a list of both": "from rules.x import x\nRULES, EXECUTORS = EXECUTORS, RULES = [x], []",
 }
 
 

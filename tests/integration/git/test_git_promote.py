@@ -1,14 +1,15 @@
 """From staging to main and back: commits as objects first, then one step, then the files follow."""
 
+import asyncio
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.git import merge
 from pulse_adapters.git.errors import MainMoved, MergeConflict, NoGit
+from pulse_adapters.git.git_client import GitClient
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.staging import commit_staging
 from pulse_adapters.git.update_main import point_main
@@ -130,20 +131,19 @@ def test_of_two_promotes_at_once_the_second_is_refused_and_changes_nothing(tmp_p
     assert repository.head() == second
 
 
-def test_many_at_the_same_moment_have_one_winner(tmp_path: Path) -> None:
+async def test_many_at_the_same_moment_have_one_winner(tmp_path: Path) -> None:
     repository = made(tmp_path)
     before = repository.head()
     candidates = []
     for number in range(4):
         edited(repository, f"rules/r{number}.py")
         candidates.append(repository.candidate(f"number {number}", ADA))
-    argv = [sys.executable, "-m", "pulse_adapters.git.worker", str(repository.home), "point-main"]
-    racing = [subprocess.Popen([*argv, one, before], stdout=subprocess.PIPE) for one in candidates]
-    for one in racing:
-        one.communicate(timeout=60)
-    assert sorted(one.returncode for one in racing) == [0, 1, 1, 1]
-    winner = candidates[[one.returncode for one in racing].index(0)]
-    assert repository.head() == winner
+    client = GitClient(repository.home)
+    outcomes = await asyncio.gather(
+        *(client.point_main(candidate, before) for candidate in candidates), return_exceptions=True
+    )
+    assert [type(outcome) for outcome in outcomes if outcome is not None] == [MainMoved] * 3
+    assert repository.head() == candidates[outcomes.index(None)]
     assert is_clean(repository.home / "engine")
 
 

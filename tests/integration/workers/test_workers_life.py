@@ -42,6 +42,17 @@ async def answer(code: str, kind: Any = Any, seconds: float = 20.0, **more: Any)
     return await ask(program(work), {"n": 1}, kind, seconds=seconds, **more)
 
 
+@pytest.fixture
+def before() -> set[int]:
+    """The children that this process has already, from other tests."""
+    return {child.pid for child in psutil.Process().children()}
+
+
+def others(before: set[int]) -> set[int]:
+    """The children that it has besides."""
+    return {child.pid for child in psutil.Process().children()} - before
+
+
 def lives(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
@@ -152,11 +163,11 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("what", NONSENSE)
-async def test_nonsense_is_that_workers_fault_and_ends_it(what: str) -> None:
+async def test_nonsense_is_that_workers_fault_and_ends_it(what: str, before: set[int]) -> None:
     code, words = NONSENSE[what]
     with pytest.raises(WorkerFault, match=f"^said .*{words}"):
         await ask(program(f"{code}\ntime.sleep(9876)"), {}, dict, seconds=20)
-    assert not psutil.Process().children()
+    assert not others(before)
 
 
 async def test_an_answer_of_another_type_is_a_fault() -> None:
@@ -207,10 +218,10 @@ async def test_one_that_reads_nothing_is_not_waited_for() -> None:
 # How long it may take, and its end
 
 
-async def test_one_that_hangs_is_ended_in_its_time() -> None:
+async def test_one_that_hangs_is_ended_in_its_time(before: set[int]) -> None:
     with pytest.raises(WorkerFault, match=r"^did not end within 0.2 s$"):
         await answer("time.sleep(9876)", seconds=0.2)
-    assert not psutil.Process().children()
+    assert not others(before)
 
 
 @pytest.mark.parametrize(
@@ -238,13 +249,13 @@ async def test_it_is_killed_with_all_that_it_started() -> None:
     await until(lambda: not lives(grandchild))
 
 
-async def test_who_calls_it_off_ends_it() -> None:
+async def test_who_calls_it_off_ends_it(before: set[int]) -> None:
     asking = asyncio.create_task(answer("time.sleep(9876)"))
-    await until(lambda: bool(psutil.Process().children()))
+    await until(lambda: bool(others(before)))
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    assert not psutil.Process().children()
+    assert not others(before)
 
 
 async def test_one_that_is_ended_gently_may_clear_away(tmp_path: Path) -> None:
