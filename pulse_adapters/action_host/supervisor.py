@@ -1,4 +1,4 @@
-"""Keeps a child alive: one that ends is replaced, the later, the oftener that happens."""
+"""Keeps a child running: one that ends is replaced, after pauses that grow."""
 
 import asyncio
 import math
@@ -19,11 +19,11 @@ Failed = Callable[[EngineFault], None]
 
 
 class ChildDown(PulseError):
-    """No child is up, so that nothing was begun."""
+    """No child is up, so nothing was started."""
 
 
 class ChildSupervisor:
-    """Has a child, and calls it. failed: told why one ended, unless who asked is told that anyway."""
+    """Owns the child and calls it. failed: called with why one ended, unless the caller receives that anyway."""
 
     def __init__(
         self, life: ChildSession, begin: Callable[[], Awaitable[ChildSession]], failed: Failed
@@ -42,7 +42,7 @@ class ChildSupervisor:
 
     @property
     def life(self) -> ChildSession:
-        """The child of now, or the one that was last."""
+        """The current child, or the last one."""
         return self._life
 
     @property
@@ -52,7 +52,7 @@ class ChildSupervisor:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Not idle, also between two calls that belong together."""
+        """Inside, the host does not count as idle, also between two calls that belong together."""
         self._held += 1
         self._free.clear()
         try:
@@ -75,7 +75,7 @@ class ChildSupervisor:
         seconds: float = math.inf,
         patience: float = math.inf,
     ) -> Message:
-        """Ask the child, waiting up to `patience` for one to be up. Raises Down before it, Lost while it is asked."""
+        """Call the child, waiting up to `patience` for one to be up. Raises ChildDown if none is, CallLost during it."""
         if not self.alive:
             try:
                 async with asyncio.timeout(None if math.isinf(patience) else patience):
@@ -85,7 +85,7 @@ class ChildSupervisor:
         return await self._life.ask(message(self._life), whose, seconds)
 
     async def _risen(self) -> None:
-        """Wait until a child is up. Raises Down if none will be."""
+        """Wait until a child is up. Raises ChildDown if none will be."""
         while not self.alive:
             if self._is_closed:
                 raise ChildDown("these hands were put away")
@@ -124,7 +124,7 @@ class ChildSupervisor:
                 return
 
     async def close(self) -> None:
-        """End the child, and replace it no more."""
+        """End the child for good."""
         self._is_closed = True
         self._up.set()
         self._task.cancel()

@@ -18,7 +18,7 @@ PULSE = "Pulse <pulse@localhost>"
 _FORM = re.compile(r"(?P<name>[^<>\x00-\x1f]*[^<>\x00-\x20.,:;'\"]) <(?P<email>[^<>\x00-\x20]*)>")
 
 
-def by(author: str) -> Mapping[str, str]:
+def author_environment(author: str) -> Mapping[str, str]:
     """The environment that makes a commit this author's; raises PulseError if it is no `NAME <EMAIL>`."""
     found = _FORM.fullmatch(author.strip())
     if found is None:
@@ -26,7 +26,7 @@ def by(author: str) -> Mapping[str, str]:
     return {"GIT_AUTHOR_NAME": found["name"], "GIT_AUTHOR_EMAIL": found["email"]}
 
 
-def whoever() -> str:
+def login_author() -> str:
     """The person who runs this, by login and host, for want of anything better."""
     try:
         login = pwd.getpwuid(os.getuid()).pw_name

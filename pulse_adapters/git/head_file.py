@@ -7,7 +7,7 @@ from pulse_adapters.git.revision_path import COMMIT
 _MAIN = "refs/heads/main"
 
 
-def main_of(home: Path) -> str:
+def read_main(home: Path) -> str:
     """The commit that main is; empty if that can't be told so."""
     folder = home / "engine" / ".git"
     try:

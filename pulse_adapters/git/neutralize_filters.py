@@ -35,7 +35,7 @@ class FilterOverrides(NamedTuple):
     overruling: Mapping[str, str]
 
 
-def disarmed(
+def filter_overrides(
     seen: MutableMapping[Path, FilterOverrides], at: Path, folder: Path, ask: Callable[..., GitOutput]
 ) -> Mapping[str, str]:
     """The environment in which git, run at this place, runs none of them; asked for anew when the settings changed."""

@@ -29,11 +29,11 @@ def begin(nice: int = 0) -> None:
 def requests(frames: Frames | None = None) -> Iterator[Message]:
     """What is asked, until the daemon hangs up."""
     frames = frames or Frames(LARGEST_REQUEST)
-    while raw := heard():
+    while raw := receive_bytes():
         yield from map(json.loads, frames.take(raw))
 
 
-def heard() -> bytes:
+def receive_bytes() -> bytes:
     """The next bytes of requests; none when the daemon has hung up."""
     return os.read(REQUESTS, _CHUNK)
 
@@ -60,10 +60,10 @@ def answer_once(work: Callable[[Message], Mapping[str, Any]], nice: int = 0) -> 
         with suppress(BrokenPipeError):  # nobody waits for it any more
             send(reply)
         break
-    leave(0)
+    exit_at_once(0)
 
 
-def leave(status: int) -> NoReturn:
+def exit_at_once(status: int) -> NoReturn:
     """End here: nothing that was registered for the exit is run, and no thread is waited for."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()

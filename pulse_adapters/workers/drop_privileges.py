@@ -3,7 +3,7 @@
 import os
 
 
-def become(uid: int, gid: int) -> None:
+def become_user(uid: int, gid: int) -> None:
     """Be this user and nobody else, in no group but this one. Raises OSError: then it must do nothing more."""
     os.setgroups([])
     os.setresgid(gid, gid, gid)

@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 
 from pulse_adapters.workers.descriptors import MARK, SHARED, WHERE
 from pulse_adapters.workers.host_messages import encode
-from pulse_adapters.workers.worker import Worker, own, pipe
+from pulse_adapters.workers.worker import Worker, duplicate_descriptor, pipe
 
 _CHUNK = 256 * 1024
 _PAGE = 4096
@@ -22,7 +22,9 @@ class HostProcess(Worker):
 
     def _given(self, theirs: ExitStack) -> Mapping[int, int]:
         self._where, where = pipe(self._ours, theirs)
-        self._shared = own(os.memfd_create("mark", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), self._ours)
+        self._shared = duplicate_descriptor(
+            os.memfd_create("mark", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), self._ours
+        )
         os.truncate(self._shared, _PAGE)
         fcntl.fcntl(self._shared, fcntl.F_ADD_SEALS, _SEALS)
         for end in (self._where, where):

@@ -11,12 +11,22 @@ from typing import NoReturn
 from pydantic_core import from_json
 
 from pulse_adapters.workers import child_side
-from pulse_adapters.workers.child_side import heard, write
+from pulse_adapters.workers.child_side import receive_bytes, write
 from pulse_adapters.workers.descriptors import REQUESTS, SHARED, WHERE
 from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
 from pulse_adapters.workers.host_messages import encode
 
-__all__ = ["REQUESTS", "Requests", "begin", "heard", "leave", "requests", "send", "shared", "write"]
+__all__ = [
+    "REQUESTS",
+    "Requests",
+    "begin",
+    "exit_at_once",
+    "receive_bytes",
+    "requests",
+    "send",
+    "shared",
+    "write",
+]
 
 
 def begin(all_threads: bool) -> None:
@@ -51,7 +61,7 @@ class Requests:
 def requests(taken: Requests | None = None) -> Iterator[Message]:
     """What is asked, until the daemon hangs up."""
     taken = taken or Requests()
-    while raw := heard():
+    while raw := receive_bytes():
         yield from taken.take(raw)
 
 
@@ -60,6 +70,6 @@ def send(message: Message) -> None:
     write(encode(message))
 
 
-def leave(status: int) -> NoReturn:
+def exit_at_once(status: int) -> NoReturn:
     """End here: whatever the authors' code has registered for the exit is not run, and no thread is waited for."""
     os._exit(status)

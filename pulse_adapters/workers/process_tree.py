@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
 from pulse_adapters.workers.environment import HANDS_MARK
-from pulse_adapters.workers.proc import ProcStat, carries, descendants, entry, environment, pids, send
+from pulse_adapters.workers.proc import ProcStat, descendants, environment, has_marker, pids, read_stat, send
 from pulse_core.ports import ProcessId
 
 PATIENCE = 2.0
@@ -20,12 +20,12 @@ Table = Mapping[int, ProcStat]
 Chosen = Callable[[Table], Iterable[int]]
 
 
-def table() -> Table:
+def live_process_table() -> Table:
     """All processes that are alive."""
-    return {pid: one for pid in pids() if (one := entry(pid)) and one.alive}
+    return {pid: one for pid in pids() if (one := read_stat(pid)) and one.alive}
 
 
-def end(chosen: Chosen, patience: float = PATIENCE) -> bool:
+def kill_processes(chosen: Chosen, patience: float = PATIENCE) -> bool:
     """Kill what is chosen, its descendants, and what those begin meanwhile; whether nothing is left."""
     until = time.monotonic() + patience
     known: set[ProcessId] = set()
@@ -52,16 +52,16 @@ def in_session(session: int) -> Chosen:
 def marked(mark: str) -> Chosen:
     """Those that carry a mark in their environment, `NAME=VALUE`."""
     name, _, value = mark.partition("=")
-    return lambda now: [pid for pid in now if carries(pid, value, name)]
+    return lambda now: [pid for pid in now if has_marker(pid, value, name)]
 
 
-def whole(session: int, mark: str) -> Chosen:
+def session_or_marked(session: int, mark: str) -> Chosen:
     """Those in a session, and those with a mark, which may have left the session."""
     staying, bearing = in_session(session), marked(mark)
     return lambda now: [*staying(now), *bearing(now)]
 
 
-def strays(uid: int) -> Chosen:
+def orphans_of_user(uid: int) -> Chosen:
     """Those of a user that nobody answers for: their parents are gone, and they have thrown their mark away.
 
     What bears any mark may be a service of another revision, or of another home. Where the first process of the machine
@@ -75,7 +75,7 @@ def strays(uid: int) -> Chosen:
     return chosen
 
 
-def both(one: Chosen, other: Chosen) -> Chosen:
+def either_of(one: Chosen, other: Chosen) -> Chosen:
     """What either of them chooses."""
     return lambda now: [*one(now), *other(now)]
 
@@ -88,7 +88,7 @@ def _answers(pid: int, theirs: Collection[int], now: Table) -> int:
 
 
 def _left(chosen: Chosen, known: set[ProcessId]) -> set[ProcStat]:
-    now = table()
+    now = live_process_table()
     found = {pid for pid in chosen(now) if pid in now} | {
         one.pid for one in now.values() if one.found in known
     }

@@ -70,7 +70,7 @@ def _small(place: int) -> list[Instruction]:
     return [argument(place, high=True), (_EQUAL, 1, 0, 0), EPERM]
 
 
-def put(program: Sequence[Instruction]) -> None:
+def install_filter(program: Sequence[Instruction]) -> None:
     """Filter this thread's system calls for ever, and those of all that comes out of it. Raises OSError."""
     code = Memory(b"".join(struct.pack("=HBBI", *one) for one in program))
     whole = Memory(struct.pack("@HP", len(program), code.address))

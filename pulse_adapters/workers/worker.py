@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from pulse_adapters.workers.descriptors import REPLIES, REQUESTS
-from pulse_adapters.workers.environment import passed_on
+from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.framing import Frames, Message, WorkerFault, encode
 from pulse_adapters.workers.messages import LIMITS, Limits, parse
 from pulse_adapters.workers.output import Output
@@ -39,14 +39,16 @@ class Program(NamedTuple):
     is_heard: bool = True
 
 
-def module(
+def module_program(
     name: str, *words: str, options: Sequence[str] = ("-P",), env: Mapping[str, str] | None = None
 ) -> Program:
     """A module of ours as a worker's program.
 
     options: of Python. `-P`: files where it is started must not pass for Python's own.
     """
-    return Program((sys.executable, *options, "-m", name, *words), passed_on() if env is None else env)
+    return Program(
+        (sys.executable, *options, "-m", name, *words), inherited_environment() if env is None else env
+    )
 
 
 class Worker:
@@ -266,12 +268,12 @@ class Worker:
 def pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
     """A pipe whose ends are closed by their keepers."""
     read, write = os.pipe2(os.O_CLOEXEC)
-    return own(read, reader), own(write, writer)
+    return duplicate_descriptor(read, reader), duplicate_descriptor(write, writer)
 
 
-def own(descriptor: int, engine_controller: ExitStack) -> int:
+def duplicate_descriptor(descriptor: int, keepers: ExitStack) -> int:
     """The same descriptor above those of a worker, closed by its keeper."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
     os.close(descriptor)
-    engine_controller.callback(os.close, moved)
+    keepers.callback(os.close, moved)
     return moved
