@@ -66,7 +66,7 @@ class ChildActionHost:
 
     def retire(self) -> None:
         """Close once the calls under way have ended, each within its time; for when another host has taken over."""
-        self._begin(self._retiring(), "retiring the hands")
+        self._begin(self._retiring(), "retire the action host")
 
     async def _retiring(self) -> None:
         if self.keeping:
@@ -81,7 +81,7 @@ class ChildActionHost:
     async def close(self) -> None:
         """Kill the child with its tree; calls under way are lost."""
         if self._closing is None:
-            self._closing = asyncio.create_task(self._close(), name="closing the hands")
+            self._closing = asyncio.create_task(self._close(), name="close the action host")
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:

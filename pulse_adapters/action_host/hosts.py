@@ -83,7 +83,7 @@ class ChildActionHosts:
         try:
             life = ChildSession(_environment(mark, user), mark, Places({root: ""}), user[0] if user else None)
         except OSError as error:
-            raise CannotLoad(f"no hands host can be started: {error}") from error
+            raise CannotLoad(f"no action host can be started: {error}") from error
         try:
             return life, await self._loaded(life, root, memory, user)
         except BaseException:
@@ -114,7 +114,7 @@ class ChildActionHosts:
         except CallLost as lost:
             raise CannotLoad(lost.fault.message) from None
         except ValueError as error:
-            raise CannotLoad(f"the hands host said what nobody understands: {error}") from error
+            raise CannotLoad(f"the action host said what nobody understands: {error}") from error
 
 
 def _real(path: str) -> str:

@@ -29,10 +29,10 @@ def confine(memory: int, user: Sequence[int] | None, parent: int) -> None:
         if user:
             become_user(*user)
     except (OSError, ValueError) as error:
-        raise LimitUnavailable(f"the hands can't be confined: {error}") from error
+        raise LimitUnavailable(f"the action host can't be confined: {error}") from error
     libc = ctypes.CDLL(None)
     if user and libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):  # no program that it starts gives back what it gave up
-        raise LimitUnavailable("the hands can't be confined: the kernel has no no_new_privs")
+        raise LimitUnavailable("the action host can't be confined: the kernel has no no_new_privs")
     libc.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)  # after the change of user, which takes it back
     if os.getppid() != parent:
         os._exit(0)

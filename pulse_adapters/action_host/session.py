@@ -152,7 +152,9 @@ class ChildSession:
         await asyncio.wait([process.dead], timeout=_LAST)
         if self._fault is None:
             words = (
-                f"the hands host said {process.fault}" if process.fault else f"the hands host {process.end()}"
+                f"the action host said {process.fault}"
+                if process.fault
+                else f"the action host {process.end()}"
             )
             whose = ENGINE if process.fault else self._whose
             self._bury(EngineFault(whose, with_place(words, self.places.of_dump(process.where()))))
@@ -164,7 +166,7 @@ class ChildSession:
 
     async def close(self, seconds: float) -> None:
         """Let it end by itself, kill it after these seconds, and end what is left of its tree."""
-        self._bury(EngineFault(ENGINE, "the hands host was told to end"))
+        self._bury(EngineFault(ENGINE, "the action host was told to end"))
         self.process.hang_up()
         _, late = await asyncio.wait([self.process.dead], timeout=seconds)
         self.process.kill()
@@ -178,4 +180,4 @@ class ChildSession:
 def _overran(call: PendingCall) -> str:
     if call.whose == ENGINE:
         return f"it was not loaded within {call.seconds:g} s"
-    return f"did not end within {call.seconds:g} s, nor when told to; the hands host was ended"
+    return f"did not end within {call.seconds:g} s, nor when told to; the action host was ended"

@@ -38,7 +38,7 @@ class ChildSupervisor:
         self._free.set()
         self._restarts = Restarts(BACKOFF, HEALTHY)
         self.restarts = 0
-        self._task = asyncio.create_task(self._keep(), name="keeping the hands alive")
+        self._task = asyncio.create_task(self._keep(), name="keep the action host alive")
 
     @property
     def life(self) -> ChildSession:
@@ -81,14 +81,14 @@ class ChildSupervisor:
                 async with asyncio.timeout(None if math.isinf(patience) else patience):
                     await self._risen()
             except TimeoutError:
-                raise ChildDown(f"no hands host is up: {self._why}") from None
+                raise ChildDown(f"no action host is up: {self._why}") from None
         return await self._life.ask(message(self._life), whose, seconds)
 
     async def _risen(self) -> None:
         """Wait until a child is up. Raises ChildDown if none will be."""
         while not self.alive:
             if self._is_closed:
-                raise ChildDown("these hands were put away")
+                raise ChildDown("this action host was closed")
             self._up.clear()  # a death may be seen here first
             await self._up.wait()
 
@@ -118,7 +118,7 @@ class ChildSupervisor:
                 self._life = await self._begin()
             except CannotLoad as error:
                 self._why = str(error)
-                self._failed(EngineFault(ENGINE, f"the hands host cannot be started again: {error}"))
+                self._failed(EngineFault(ENGINE, f"the action host cannot be started again: {error}"))
                 pause = self._restarts.failed(asyncio.get_running_loop().time())
             else:
                 return

@@ -1,4 +1,4 @@
-"""Which user that is, and how a machine gets it."""
+"""Finds or creates the engine's user account."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""Where the engine's user finds its code: copies beside the home, which it may read and nobody else may."""
+"""Copies of the code beside the home, which only the engine's user may read."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""How the daemon has the repository changed: by a child that can be killed, one verb a life."""
+"""Changes the repository for the daemon, by a child process that can be killed, one for each verb."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One at a time: a lock for Pulse's own processes, and the locks that a killed git has left lying about."""
+"""Locks the repository among Pulse's own processes, and removes stale locks of killed git processes."""
 
 import fcntl
 import os

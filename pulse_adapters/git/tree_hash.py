@@ -1,4 +1,4 @@
-"""What a folder holds, as the hash that git would give it: no git is run, and no file of the repository is believed."""
+"""Computes git's tree hash of a folder, without running git and without trusting the repository's files."""
 
 import hashlib
 import os
@@ -10,7 +10,7 @@ _LINK, _FILE, _PROGRAM, _FOLDER = b"120000", b"100644", b"100755", b"40000"
 
 
 def holds_commit(folder: Path, commit: str, objects: Path) -> bool:
-    """Whether a folder holds what a commit says, neither more nor less; False, too, if that can't be told here.
+    """Whether a folder holds exactly a commit's files; False, too, if that can't be determined here.
 
     objects: where the repository keeps its objects. One that was packed can't be read here.
     """

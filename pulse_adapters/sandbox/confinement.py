@@ -1,4 +1,4 @@
-"""The cage that the child locks itself into before it loads a line of the authors' code."""
+"""Confines a child process before it loads any of the authors' code."""
 
 import os
 import platform
@@ -25,7 +25,7 @@ _SYSTEM = (
 
 
 class ConfinementTerms(NamedTuple):
-    """How a cage is, if not as for rules. roomy: threads are allowed, and sockets in pairs; files: open at a time.
+    """What is allowed, if other than for rules. roomy: threads and socket pairs are allowed; files: open at a time.
 
     writable: where it may write besides; listable: where it may learn names, and no more.
     """

@@ -1,4 +1,4 @@
-"""The program in which a gate's tool looks at an author's files: it locks itself in, then it becomes the tool.
+"""The program that runs a gate's tool on an author's files: it confines itself, then runs the tool.
 
 It forks nothing: mypy and pytest need no other process, and one that none can be begun in has nothing to leave behind.
 """
@@ -48,7 +48,7 @@ class OutcomeCounter:
 
 
 def main(order: Order) -> None:
-    """Lock in, say what of the cage holds, and be the tool."""
+    """Confine this process, report which parts hold, and run the tool."""
     os.chdir(order["root"])
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as first:
         first.write("1000")  # rather than anything that is guarded
@@ -84,7 +84,7 @@ TOOLS = {"mypy": mypy, "pytest": tests}
 
 
 def send_line(pipe: int, what: Mapping[str, Any]) -> None:
-    """Say it to whoever has asked, a line each."""
+    """Send a line of JSON to the parent."""
     os.write(pipe, json.dumps(what).encode()[: _TOLD - 1] + b"\n")
 
 

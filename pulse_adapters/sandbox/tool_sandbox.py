@@ -1,4 +1,4 @@
-"""Runs a gate's tool on a copy of the author's files, in a cage: what the files do to it, they do to nothing else."""
+"""Runs a gate's tool, confined, on a copy of the author's files."""
 
 import asyncio
 import hashlib
@@ -33,7 +33,7 @@ _KERNEL = ("landlock", "seccomp", "rlimits")
 
 
 class ToolFailed(PulseError):
-    """A tool that did not come to its end."""
+    """A tool that could not be run or did not end."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class _Run:
 
 
 def run(source: Path, job: ToolJob) -> ToolResult:
-    """What a tool says of a copy of these files. Raises Broke."""
+    """Run a tool on a copy of these files. Raises ToolFailed."""
     try:
         with _laid_out(source, job.user) as root, _scratch(job.user) as scratch:
             return _run(job, root, scratch)
@@ -157,7 +157,7 @@ def _needed(tool: str) -> Sequence[str]:
 
 
 def _end(child: "subprocess.Popen[bytes]", user: tuple[int, int] | None) -> None:
-    """Leave nothing of it running, nor of what the engine's user began and nobody answers for."""
+    """Kill what is left of the tool's tree, and orphans of the engine's user."""
     if child.poll() is None:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()

@@ -1,4 +1,4 @@
-"""What workers are told of this process's environment."""
+"""The part of this process's environment that workers get."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A worker that runs code of authors: it may hang, so it can be asked where it is, and says what is under way."""
+"""A worker that runs authors' code, which may hang: it can dump its stack, and shows which unit runs."""
 
 import fcntl
 import os
@@ -39,17 +39,17 @@ class HostProcess(Worker):
         self.write(encode(message))
 
     def ask_where(self) -> None:
-        """Have it say where it is, even if it does not listen."""
+        """Request a stack dump, which works even if the host hangs."""
         if not self.has_ended:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, signal.SIGUSR1)
 
     def where(self) -> str:
-        """What it said about where it was."""
+        """The stack dump."""
         with suppress(BlockingIOError):
             return os.read(self._where, _CHUNK).decode("utf-8", "replace")
         return ""
 
     def mark(self) -> int:
-        """What is under way, 0 for nothing; the host may have written anything there."""
+        """The number of the running unit, 0 for none; untrusted, since the host can write anything there."""
         return int.from_bytes(os.pread(self._shared, MARK, 0), "little")

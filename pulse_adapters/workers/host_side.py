@@ -1,4 +1,4 @@
-"""The end of the pipes of a worker that runs code of authors, which may hang: it can be asked where it is."""
+"""The worker's side for hosts of authors' code, which may hang: a stack dump can be requested."""
 
 import faulthandler
 import mmap
@@ -41,7 +41,7 @@ def begin(all_threads: bool) -> None:
 
 
 def shared() -> mmap.mmap:
-    """The memory in which the daemon reads what is under way, even of a child that hangs."""
+    """The shared memory in which the daemon reads what runs, even if the child hangs."""
     memory = mmap.mmap(SHARED, mmap.PAGESIZE)
     os.close(SHARED)
     return memory
@@ -59,14 +59,14 @@ class Requests:
 
 
 def requests(taken: Requests | None = None) -> Iterator[Message]:
-    """What is asked, until the daemon hangs up."""
+    """The requests, until the daemon closes the pipe."""
     taken = taken or Requests()
     while raw := receive_bytes():
         yield from taken.take(raw)
 
 
 def send(message: Message) -> None:
-    """Say it, whole."""
+    """Send a whole message."""
     write(encode(message))
 
 

@@ -1,4 +1,4 @@
-"""Ends processes with all that came out of them. Blocks: the daemon calls it in a thread."""
+"""Ends processes with all their descendants. Blocks: the daemon calls it in a thread."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def live_process_table() -> Table:
 
 
 def kill_processes(chosen: Chosen, patience: float = PATIENCE) -> bool:
-    """Kill what is chosen, its descendants, and what those begin meanwhile; whether nothing is left."""
+    """Kill the chosen processes, their descendants, and those started meanwhile; whether nothing is left."""
     until = time.monotonic() + patience
     known: set[ProcessId] = set()
     quiet = 0
@@ -45,24 +45,24 @@ def kill_processes(chosen: Chosen, patience: float = PATIENCE) -> bool:
 
 
 def in_session(session: int) -> Chosen:
-    """Those in a session."""
+    """Choose the processes of a session."""
     return lambda now: [one.pid for one in now.values() if one.session == session]
 
 
 def marked(mark: str) -> Chosen:
-    """Those that carry a mark in their environment, `NAME=VALUE`."""
+    """Choose the processes with a mark, `NAME=VALUE`, in their environment."""
     name, _, value = mark.partition("=")
     return lambda now: [pid for pid in now if has_marker(pid, value, name)]
 
 
 def session_or_marked(session: int, mark: str) -> Chosen:
-    """Those in a session, and those with a mark, which may have left the session."""
+    """Choose the processes of a session, and those with a mark, which may have left the session."""
     staying, bearing = in_session(session), marked(mark)
     return lambda now: [*staying(now), *bearing(now)]
 
 
 def orphans_of_user(uid: int) -> Chosen:
-    """Those of a user that nobody answers for: their parents are gone, and they have thrown their mark away.
+    """Choose a user's orphans: processes whose parents are gone and that have removed their mark.
 
     What bears any mark may be a service of another revision, or of another home. Where the first process of the machine
     (a container's) is of our kind, orphans can't be told from its children, and go with it.
@@ -76,7 +76,7 @@ def orphans_of_user(uid: int) -> Chosen:
 
 
 def either_of(one: Chosen, other: Chosen) -> Chosen:
-    """What either of them chooses."""
+    """Choose what either of two choices chooses."""
     return lambda now: [*one(now), *other(now)]
 
 

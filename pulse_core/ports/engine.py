@@ -190,12 +190,12 @@ class ActionHost(Protocol):
 
 
 class ActionHosts(Protocol):
-    """Starts hands hosts."""
+    """Starts action hosts."""
 
     async def start(
         self, revision: Revision, memory: int, taken: ReservedNames, failed: Callable[[EngineFault], None]
     ) -> ActionHost:
-        """The revision's hands; memory: MiB beyond what the host starts with. Raises CannotLoad.
+        """Start a host for the revision; memory: MiB beyond what the host starts with. Raises CannotLoad.
 
         failed is told what their code does wrong and no caller is told; a watcher whose code is at fault raises Broken.
         """

@@ -1,4 +1,4 @@
-"""What other rules would have made different, in words that are short enough to be recorded."""
+"""Summarizes how two revisions' effects differ, short enough to be recorded."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

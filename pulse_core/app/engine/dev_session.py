@@ -1,4 +1,4 @@
-"""`upulse dev`: staging as it is edited, loaded at every save, folded at every tick, and told.
+"""`upulse dev`: loads staging at every save, folds it at every tick, and reports what it does.
 
 A save starts a new host beside the one at work, and the new one takes over once it stands: what is new in the log
 meanwhile is held back for it. Then the last snapshot is folded once more, so that an author sees what the change does

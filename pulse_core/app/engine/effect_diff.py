@@ -44,7 +44,7 @@ def wished_effect(effect: Effect, tick: RecordedTick) -> WishedEffect:
 
 
 def allowed_by_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequence[Effect]:
-    """Those of the engine's effects that the survival rules let pass."""
+    """The engine's effects that the survival rules allow."""
 
     async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
         return verdict
@@ -54,7 +54,7 @@ def allowed_by_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Seq
 
 
 def recorded_effects(home: HomeContext, at: int, first: int, last: int) -> Iterator[WishedEffect]:
-    """What the engine's rules wished in these ticks and was recorded, later than a moment, as the log tells it."""
+    """The effects that the engine's rules requested in these ticks and the log recorded, later than a moment."""
     with home.events() as log:
         for row in log.events(EventQuery(since_at=at, kinds=(Effect.kind,))):
             try:

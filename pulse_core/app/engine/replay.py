@@ -1,4 +1,4 @@
-"""What rules would have done: recorded ticks folded again, nothing executed, nothing recorded.
+"""Replays recorded ticks through other rules; nothing is executed or recorded.
 
 Each revision that is asked has a host of its own, and all of them are shown the same ticks, many at a time. What a rule
 wishes tick after tick is one wish, as it would be for the daemon: only its beginning counts, until its key was settled
@@ -188,7 +188,7 @@ def _remember(home: HomeContext, past: RecordedTicks, replay: Replay) -> Sequenc
 
 
 class TickReplayer(Protocol):
-    """Answers for recorded ticks, in their order. defined: where each rule is, as far as that is known beforehand."""
+    """Folds recorded ticks in their order. defined: the place of each rule, as far as it is known beforehand."""
 
     defined: Mapping[str, str]
 
@@ -202,7 +202,7 @@ class TickReplayer(Protocol):
 
 
 class RevisionReplayer:
-    """One revision, whoever was in force."""
+    """Replays one revision at all ticks, whichever was in force."""
 
     def __init__(self, revision: Revision, host: RuleHost) -> None:
         self.revision, self._host, self.defined = revision, host, host.defined
@@ -223,7 +223,7 @@ class RevisionReplayer:
 
 
 class InForceReplayer:
-    """The revision that was asked at each tick, and of it the rules that were; nobody where nobody was.
+    """Replays at each tick the revision and the rules that ran then; none where none ran.
 
     ensure: a commit, laid out.
     """

@@ -1,4 +1,4 @@
-"""A shadow: other rules on the daemon's own ticks, and nothing comes of it; and what they would have done otherwise."""
+"""Runs a shadow: folds other rules on the daemon's ticks without executing anything, and reports the differences."""
 
 import asyncio
 import time
