@@ -388,5 +388,5 @@ async def test_hands_that_were_put_away_say_so(tmp_path: Path) -> None:
     ) as scene:
         await scene.hands.close()
         for call in (scene.look(), scene.act()):
-            with pytest.raises(PulseError, match="put away"):
+            with pytest.raises(PulseError, match="was closed"):
                 await call
