@@ -21,7 +21,7 @@ STATES = {
 
 
 class LlmHistory(NamedTuple):
-    """Recent answers of an endpoint: failures in a row that count, the first of them, their states, and successes in a row."""
+    """Recent answers of an endpoint: counted failures in a row, the first of them, their states, and successes in a row."""
 
     failures: int = 0
     first: Moment | None = None
