@@ -1,4 +1,4 @@
-"""Starts hands hosts: a child loads a revision, and tells what of it senses and acts."""
+"""Starts action hosts: a child loads a revision, and describes its watchers and executors."""
 
 import asyncio
 import os
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from pulse_adapters.action_host.action_host import ChildActionHost
 from pulse_adapters.action_host.executor_proxy import ChildExecutor
-from pulse_adapters.action_host.protocol import LoadReply, roots_of, told
+from pulse_adapters.action_host.protocol import LoadReply, load_reply_of, roots_of
 from pulse_adapters.action_host.session import ENGINE, CallLost, ChildSession
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
 from pulse_adapters.action_host.watcher_proxy import ChildWatcher
-from pulse_adapters.workers.environment import HANDS_MARK, ROOT, only
+from pulse_adapters.workers.environment import HANDS_MARK, ROOT, selected_variables
 from pulse_adapters.workers.run_as import RunAs
-from pulse_adapters.workers.source_locations import Places, placed
+from pulse_adapters.workers.source_locations import Places, with_place
 from pulse_core.model.vitals import Window
 from pulse_core.ports import CannotLoad, Clock, EngineFault, ReservedNames, Revision
 
@@ -33,9 +33,9 @@ NOTHING = ReservedNames()
 class ChildActionHosts:
     """Starts a child for each revision that has watchers or executors.
 
-    windows: of every sense, as they are now; run_as: asked at each start for the user that the child takes on (raises
-    CannotLoad where it can't have the one that it must have); plugins: entry points as `module:attribute` by name,
-    whose watchers and executors stand before the engine's; load: seconds.
+    windows: the current ones of all watchers; run_as: called at each start for the user that the child takes on (raises
+    CannotLoad if a required user can't be had); plugins: entry points as `module:attribute` by name, whose watchers
+    and executors stand before the engine's; load: seconds.
     """
 
     clock: Clock
@@ -47,9 +47,9 @@ class ChildActionHosts:
     async def start(
         self, revision: Revision, memory: int, taken: ReservedNames, failed: Failed
     ) -> ChildActionHost:
-        """The revision's hands; memory: MiB beyond what the child starts with. Raises CannotLoad.
+        """Start a host for the revision; memory: MiB beyond what the child starts with. Raises CannotLoad.
 
-        failed: told each fault that no caller is told.
+        failed: called with each fault that no caller receives.
         """
         run_as = await asyncio.to_thread(self.run_as)
         life, found = await self._begun(revision.path, memory, run_as)
@@ -83,7 +83,7 @@ class ChildActionHosts:
         try:
             life = ChildSession(_environment(mark, user), mark, Places({root: ""}), user[0] if user else None)
         except OSError as error:
-            raise CannotLoad(f"no hands host can be started: {error}") from error
+            raise CannotLoad(f"no action host can be started: {error}") from error
         try:
             return life, await self._loaded(life, root, memory, user)
         except BaseException:
@@ -105,7 +105,7 @@ class ChildActionHosts:
             if "error" in reply:
                 raise CannotLoad(str(reply["error"])[:2_000])
             life.places = Places(roots_of(reply))
-            found = told(reply)
+            found = load_reply_of(reply)
             life.defined = {
                 **{f"watcher:{one.name}": one.place for one in found.watchers},
                 **{f"executor:{one.action}": one.place for one in found.executors},
@@ -114,7 +114,7 @@ class ChildActionHosts:
         except CallLost as lost:
             raise CannotLoad(lost.fault.message) from None
         except ValueError as error:
-            raise CannotLoad(f"the hands host said what nobody understands: {error}") from error
+            raise CannotLoad(f"the action host said what nobody understands: {error}") from error
 
 
 def _real(path: str) -> str:
@@ -127,24 +127,24 @@ async def _ended(life: ChildSession) -> None:
 
 
 def _clashes(found: LoadReply, taken: ReservedNames) -> Iterator[EngineFault]:
-    """What has a name that is given already, by the daemon's own or by one that is listed before."""
+    """Faults for watchers and executors whose name is taken, by the daemon's own or by one listed before."""
     names, keys, actions = set(taken.names), set(taken.keys), set(taken.actions)
     for one in found.watchers:
         for what, word, there in (("name", one.name, names), ("key", one.key, keys)):
             if word in there:
                 words = f"left out: another watcher has the {what} {word!r}; take another one, as 'my-{word}'"
-                yield EngineFault(f"watcher:{one.name}", placed(words, one.place))
+                yield EngineFault(f"watcher:{one.name}", with_place(words, one.place))
             there.add(word)
     for two in found.executors:
         if two.action in actions:
             words = f"left out: another executor carries out {two.action!r}; take another one, as 'my-{two.action}'"
-            yield EngineFault(f"executor:{two.action}", placed(words, two.place))
+            yield EngineFault(f"executor:{two.action}", with_place(words, two.place))
         actions.add(two.action)
 
 
 def _environment(mark: str, user: tuple[int, int] | None) -> Mapping[str, str]:
-    """The little that a child needs to know of ours."""
-    given = only("PATH", "LANG", "HOME", "TMPDIR")
+    """The child's environment: only what it needs of this process's."""
+    given = selected_variables("PATH", "LANG", "HOME", "TMPDIR")
     if user:
         with suppress(KeyError):
             given["HOME"] = pwd.getpwuid(user[0]).pw_dir

@@ -1,4 +1,4 @@
-"""Keeps a child alive: one that ends is replaced, the later, the oftener that happens."""
+"""Keeps a child running: one that ends is replaced, after pauses that grow."""
 
 import asyncio
 import math
@@ -19,11 +19,11 @@ Failed = Callable[[EngineFault], None]
 
 
 class ChildDown(PulseError):
-    """No child is up, so that nothing was begun."""
+    """No child is up, so nothing was started."""
 
 
 class ChildSupervisor:
-    """Has a child, and calls it. failed: told why one ended, unless who asked is told that anyway."""
+    """Owns the child and calls it. failed: called with why one ended, unless the caller receives that anyway."""
 
     def __init__(
         self, life: ChildSession, begin: Callable[[], Awaitable[ChildSession]], failed: Failed
@@ -38,11 +38,11 @@ class ChildSupervisor:
         self._free.set()
         self._restarts = Restarts(BACKOFF, HEALTHY)
         self.restarts = 0
-        self._task = asyncio.create_task(self._keep(), name="keeping the hands alive")
+        self._task = asyncio.create_task(self._keep(), name="keep the action host alive")
 
     @property
     def life(self) -> ChildSession:
-        """The child of now, or the one that was last."""
+        """The current child, or the last one."""
         return self._life
 
     @property
@@ -52,7 +52,7 @@ class ChildSupervisor:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Not idle, also between two calls that belong together."""
+        """Inside, the host does not count as idle, also between two calls that belong together."""
         self._held += 1
         self._free.clear()
         try:
@@ -75,20 +75,20 @@ class ChildSupervisor:
         seconds: float = math.inf,
         patience: float = math.inf,
     ) -> Message:
-        """Ask the child, waiting up to `patience` for one to be up. Raises Down before it, Lost while it is asked."""
+        """Call the child, waiting up to `patience` for one to be up. Raises ChildDown if none is, CallLost during it."""
         if not self.alive:
             try:
                 async with asyncio.timeout(None if math.isinf(patience) else patience):
                     await self._risen()
             except TimeoutError:
-                raise ChildDown(f"no hands host is up: {self._why}") from None
+                raise ChildDown(f"no action host is up: {self._why}") from None
         return await self._life.ask(message(self._life), whose, seconds)
 
     async def _risen(self) -> None:
-        """Wait until a child is up. Raises Down if none will be."""
+        """Wait until a child is up. Raises ChildDown if none will be."""
         while not self.alive:
             if self._is_closed:
-                raise ChildDown("these hands were put away")
+                raise ChildDown("this action host was closed")
             self._up.clear()  # a death may be seen here first
             await self._up.wait()
 
@@ -118,13 +118,13 @@ class ChildSupervisor:
                 self._life = await self._begin()
             except CannotLoad as error:
                 self._why = str(error)
-                self._failed(EngineFault(ENGINE, f"the hands host cannot be started again: {error}"))
+                self._failed(EngineFault(ENGINE, f"the action host cannot be started again: {error}"))
                 pause = self._restarts.failed(asyncio.get_running_loop().time())
             else:
                 return
 
     async def close(self) -> None:
-        """End the child, and replace it no more."""
+        """End the child for good."""
         self._is_closed = True
         self._up.set()
         self._task.cancel()

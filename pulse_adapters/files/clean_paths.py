@@ -72,7 +72,7 @@ class CleanPaths:
         }
 
     async def verify(self, effect: Effect, params: CleanParams, event: Event) -> Result | None:
-        """Never asked: it is done again."""
+        """Never called: it is done again."""
         return None
 
 

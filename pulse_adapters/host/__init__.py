@@ -1,4 +1,4 @@
-"""The machine Pulse runs on: its clock, its processes, its vital signs, and the hands that start and end things.
+"""The machine Pulse runs on: its clock, its processes, its resources, and the executors that start and end processes.
 
-Linux only. Nothing here decides whether something should run, and nothing here is ever run through a shell.
+Linux only. Nothing here decides whether a process should run, and nothing is ever run through a shell.
 """

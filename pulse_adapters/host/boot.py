@@ -1,4 +1,4 @@
-"""The boot that this machine is in; quick to import, since commands that only show something need no more."""
+"""The current boot's id. Quick to import, since commands that only show something need no more."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def boot_id() -> str:
-    """The kernel's name for this boot; empty where there is none to be read."""
+    """The kernel's name for this boot; empty if it can't be read."""
     try:
         return BOOT_ID.read_text().strip()
     except OSError:
@@ -17,6 +17,6 @@ def boot_id() -> str:
 
 
 def require_linux() -> None:
-    """Say early that /proc and pidfds are needed, instead of failing somewhere inside."""
+    """Raise at start if /proc or pidfds are missing, instead of failing later."""
     if sys.platform != "linux":
         raise PulseError(f"Pulse guards processes on Linux only for now, and this is {sys.platform}")

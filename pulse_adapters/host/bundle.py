@@ -1,4 +1,4 @@
-"""Diagnostic bundles: an archive of texts, some of which this machine has, and no more of them than are of use."""
+"""Diagnostic bundles: an archive of text files about this machine and its home; only the newest are kept."""
 
 import io
 import json
@@ -19,7 +19,7 @@ SYSTEM = ("meminfo", "loadavg", "uptime", "mounts", "pressure/cpu", "pressure/me
 
 
 def write_bundle(path: Path, parts: Iterable[BundlePart]) -> list[str]:
-    """Write the bundle, under its name once it is whole; what could not be read, with the reason."""
+    """Write the bundle, renamed into place once complete; returns what could not be read, with the reason."""
     missing: list[str] = []
     unfinished = path.with_name(f".{path.name}.part")
     with tarfile.open(unfinished, "w:gz", compresslevel=6) as bundle:
@@ -39,14 +39,14 @@ def write_bundle(path: Path, parts: Iterable[BundlePart]) -> list[str]:
 
 
 def add_file(bundle: tarfile.TarFile, name: str, blob: bytes) -> None:
-    """One file of the bundle."""
+    """Add one file to the bundle."""
     info = tarfile.TarInfo(f"pulse/{name}")
     info.size, info.mtime, info.mode = len(blob), int(time.time()), 0o600
     bundle.addfile(info, io.BytesIO(blob))
 
 
 def machine_parts(home: HomeLayout) -> Iterator[BundlePart]:
-    """The process table, what the kernel says, and the ends of the logs."""
+    """The process table, the kernel's messages, and the ends of the logs."""
     yield "process_table_text.jsonl", lambda: "\n".join(process_table_text())
     for name in SYSTEM:
         yield f"proc/{name}", lambda name=name: Path("/proc", name).read_text()  # type: ignore[misc]
@@ -71,7 +71,7 @@ def file_tail(path: Path) -> str:
 
 
 def remove_old_bundles(directory: Path) -> None:
-    """Keep the newest bundles only, and nothing unfinished."""
+    """Remove all but the newest bundles, and every unfinished one."""
     for unfinished in directory.glob(".*.part"):
         unfinished.unlink(missing_ok=True)
     bundles = sorted(directory.glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)

@@ -1,4 +1,4 @@
-"""What the doctor asks of this machine: Python, the kernel, the disk, the clock, and who owns the home."""
+"""The doctor's checks of this machine: Python, the kernel, the disk, the clock, and the home's owner."""
 
 import ctypes
 import os
@@ -47,19 +47,19 @@ STORES = (
 
 @dataclass(frozen=True)
 class HostChecks:
-    """Checks of the machine around a home. last_start: when the daemon last started, None if nobody knows."""
+    """Checks of the machine around a home. last_start: when the daemon last started, None if unknown."""
 
     home: HomeLayout
     last_start: Callable[[], Moment | None]
 
     def python(self) -> Iterator[Finding]:
-        """The interpreter."""
+        """Check the version of the Python interpreter."""
         yield Finding(
             "python", OK, f"Pulse {__version__}, Python {platform.python_version()}, {sys.executable}"
         )
 
     def packages(self) -> Iterator[Finding]:
-        """What it cannot do without."""
+        """Check that the required packages can be imported."""
         found, missing = [], []
         for package in PACKAGES:
             try:
@@ -77,7 +77,7 @@ class HostChecks:
             yield Finding("packages", OK, ", ".join(found))
 
     def pidfd(self) -> Iterator[Finding]:
-        """A death is told through a pidfd, not found by polling."""
+        """Check for pidfds, through which the daemon is notified of deaths."""
         try:
             os.close(os.pidfd_open(os.getpid()))
             yield Finding("pidfd", OK, f"the kernel ({os.uname().release}) tells deaths through pidfds")
@@ -88,7 +88,7 @@ class HostChecks:
             )
 
     def pressure(self) -> Iterator[Finding]:
-        """Pressure-stall information."""
+        """Check for pressure stall information (PSI)."""
         try:
             Path("/proc/pressure/memory").read_text()
             yield Finding("pressure", OK, "the kernel tells pressure (PSI)")
@@ -97,7 +97,7 @@ class HostChecks:
             yield Finding("pressure", WARN, words, "boot with psi=1")
 
     def inotify(self) -> Iterator[Finding]:
-        """How many files this user may watch."""
+        """Check how many files this user may watch."""
         limits = Path("/proc/sys/fs/inotify")
         watches = int((limits / "max_user_watches").read_text())
         instances = int((limits / "max_user_instances").read_text())
@@ -109,7 +109,7 @@ class HostChecks:
             yield Finding("inotify", OK, words)
 
     def sandbox(self) -> Iterator[Finding]:
-        """Landlock and seccomp, which hold the engine's rules."""
+        """Check for Landlock and seccomp, which confine the engine's rules."""
         landlock = ctypes.CDLL(None).syscall(_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
         seccomp = Path("/proc/sys/kernel/seccomp/actions_avail").exists()
         if landlock > 0 and seccomp:
@@ -120,7 +120,7 @@ class HostChecks:
                       "use a kernel with CONFIG_SECURITY_LANDLOCK and CONFIG_SECCOMP_FILTER, and lsm=landlock")  # fmt: skip
 
     def disk(self) -> Iterator[Finding]:
-        """Room for the log."""
+        """Check that the disk has room for the log."""
         found = os.statvfs(self.home.path)
         free = found.f_bavail * found.f_frsize
         words = f"{format_size(free)} free for {self.home.path}"
@@ -133,7 +133,7 @@ class HostChecks:
             yield Finding("inodes", WARN if few else OK, f"{found.f_favail} free", remedy)
 
     def file_system(self) -> Iterator[Finding]:
-        """Whether it keeps what it is given, and locks what is locked."""
+        """Check that the home's file system is durable and supports locks."""
         kind = file_system_type(self.home.path)
         if kind in DISTANT:
             words = f"the home lies on {kind}, which does not lock and map files as SQLite needs it"
@@ -145,7 +145,7 @@ class HostChecks:
             yield Finding("file system", OK, kind)
 
     def clock(self) -> Iterator[Finding]:
-        """Whether the wall clock is kept right, and whether it was set while the machine was up."""
+        """Check that the wall clock is synchronised, and that it was not set while the machine was up."""
         status = kernel_clock_status()
         if status is None:
             yield Finding(
@@ -170,7 +170,7 @@ class HostChecks:
         return shift if abs(shift) > JUMP_US else 0
 
     def access(self) -> Iterator[Finding]:
-        """The home and its run/ are their owner's alone."""
+        """Check that only their owner may access the home and its run/."""
         for path in (self.home.path, self.home.run):
             if not path.exists():
                 continue
@@ -183,7 +183,7 @@ class HostChecks:
                 yield Finding("access", OK, f"{path} is its owner's alone")
 
     def owners(self) -> Iterator[Finding]:
-        """Everything in it belongs to the owner of the home, as whom the daemon runs."""
+        """Check that every file in the home belongs to its owner, as whom the daemon runs."""
         home = self.home.path
         owner = home.stat()
         found = [path for pattern in STORES for path in home.glob(pattern)]
@@ -204,7 +204,7 @@ class HostChecks:
 
 
 def file_system_type(path: Path) -> str:
-    """The type of the file system that holds this path, as /proc tells it."""
+    """The type of the file system that holds this path, from /proc."""
     mounts = [line.split()[1:3] for line in Path("/proc/self/mounts").read_text().splitlines()]
     here = path.resolve()
     found = [(place, kind) for place, kind in mounts if here.is_relative_to(_unescape(place))]
@@ -225,7 +225,7 @@ class _Timex(ctypes.Structure):
 
 
 def kernel_clock_status() -> int | None:
-    """The status bits of adjtimex(2), or None if it can't be asked."""
+    """The status bits of adjtimex(2), or None if the call fails."""
     asked = _Timex()
     answer = ctypes.CDLL(None).adjtimex(ctypes.byref(asked))
     return None if answer < 0 else int(asked.status)

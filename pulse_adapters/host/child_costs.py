@@ -1,4 +1,4 @@
-"""What the daemon's own child processes cost."""
+"""CPU and memory use of the daemon's own child processes."""
 
 import os
 import time
@@ -24,7 +24,7 @@ def child_costs(daemon: int) -> Iterator[Told]:
 
 
 def child_pids(pid: int) -> list[int]:
-    """The processes that any thread of this one has begun."""
+    """The pids of the children of all threads of this process."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
@@ -35,7 +35,7 @@ def child_pids(pid: int) -> list[int]:
 
 
 def read_file(pid: int, file: str) -> str:
-    """A file of a process; nothing if the process is gone."""
+    """A file of a process in /proc; empty if the process is gone."""
     try:
         with open(f"/proc/{pid}/{file}", encoding="utf-8", errors="replace") as found:
             return found.read()

@@ -8,7 +8,7 @@ REMEMBERED = 256
 
 
 class Children:
-    """Reaps each child the moment it dies. Children outlive it: `close` only stops waiting for them."""
+    """Reaps each child as soon as it dies. Children outlive it: `close` only stops waiting for them."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, tuple[int, asyncio.Future[int]]] = {}
@@ -51,16 +51,16 @@ class Children:
         return exited
 
     def kill(self, pid: int) -> None:
-        """SIGKILL to a child that is waited for here; it is not reaped yet, so nobody else can have its pid."""
+        """SIGKILL a child that is waited for here; it is not reaped yet, so no other process can have its pid."""
         if pid in self._waiting:
             os.kill(pid, signal.SIGKILL)
 
     def exit_code(self, pid: int) -> int | None:
-        """How the last child with this number ended, if that was not long ago."""
+        """The exit code of the last child with this pid, if it ended recently."""
         return self._ended.get(pid)
 
     def close(self) -> None:
-        """Stop waiting; who still runs goes on and is reaped by init."""
+        """Stop waiting; children that still run go on and are reaped by init."""
         for pid in list(self._waiting):
             self._reap(pid)
         for pid in list(self._waiting):

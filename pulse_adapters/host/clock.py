@@ -7,7 +7,7 @@ from pulse_core.model.moment import Moment
 
 
 class SystemClock:
-    """Tells the wall clock and the boot clock, which goes on while the machine sleeps and never jumps."""
+    """Reads the wall clock and the boot clock, which counts time asleep and never jumps."""
 
     def __init__(self) -> None:
         require_linux()

@@ -1,13 +1,13 @@
-"""The executor `collect`: a bundle of what is known at this moment, for whoever looks into it later."""
+"""The executor `collect`: writes a diagnostic bundle of the current state for later analysis."""
 
 from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.workers.conversation import ask
-from pulse_adapters.workers.environment import EFFECT_MARK, passed_on
+from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.messages import Seq
-from pulse_adapters.workers.worker import module
+from pulse_adapters.workers.worker import module_program
 from pulse_core.actions.commands import COLLECT, CollectParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -18,7 +18,7 @@ TIMEOUT_S = 120.0
 
 
 class WrittenBundle(NamedTuple):
-    """What its child says of a bundle: where it lies, how large it is, and what could not be read."""
+    """The child's report of a bundle: its path, its size, and what could not be read."""
 
     path: str
     bytes: Seq
@@ -26,9 +26,9 @@ class WrittenBundle(NamedTuple):
 
 
 class Collect:
-    """Has a child process write the bundle, since reading everything takes its time.
+    """Writes the bundle in a child process, since reading everything takes long.
 
-    program: the module of that child, which is sent the home, the bundle's name, and what it is for.
+    program: the module that the child runs; it is sent the home, the bundle's name, and its reason.
     """
 
     action, params = COLLECT.name, CollectParams
@@ -37,16 +37,16 @@ class Collect:
         self._program, self._home = program, home
 
     def policy(self, params: CollectParams) -> Policy:
-        """Again after a crash: it takes the place of the unfinished one."""
+        """Repeated after a crash: the new bundle replaces the unfinished one."""
         return Policy(Safety.IDEMPOTENT, timeout=TIMEOUT_S + 10)
 
     def check(self, params: CollectParams) -> None:
-        """Everything may be collected."""
+        """Accept all parameters."""
 
     async def execute(self, effect: Effect, params: CollectParams, event: Event) -> Result:
-        """Write the bundle; the result says where it lies, how large it is, and what could not be read."""
+        """Write the bundle; the result has its path, its size, and what could not be read."""
         order = {"home": str(self._home), "name": event.id, "why": params.why or effect.reason}
-        program = module(self._program, env={**passed_on(), EFFECT_MARK: event.id})
+        program = module_program(self._program, env={**inherited_environment(), EFFECT_MARK: event.id})
         try:
             written = await ask(program, order, WrittenBundle, seconds=TIMEOUT_S)
         except WorkerFault as fault:
@@ -54,5 +54,5 @@ class Collect:
         return Result({**written._asdict(), "missing": list(written.missing)})
 
     async def verify(self, effect: Effect, params: CollectParams, event: Event) -> Result | None:
-        """Never asked: it is collected again."""
+        """Never called: it is collected again."""
         return None

@@ -1,4 +1,4 @@
-"""Where a scene of the demo plays: a home that is gone afterwards, with all that its daemons have started."""
+"""The demo's temporary home, which is removed afterwards with every process that its daemons have started."""
 
 import asyncio
 import os
@@ -42,7 +42,7 @@ def remove(directory: Path) -> None:
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on at this moment."""
+    """A TCP port that is free at this moment."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])

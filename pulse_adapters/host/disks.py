@@ -1,4 +1,4 @@
-"""How full file systems are, asked so that a dead file server cannot hang the asker."""
+"""File system usage, sampled so that a dead file server cannot block the daemon."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ _LOCAL = frozenset(
 
 
 class Disks:
-    """Asks local file systems directly, and the others through a short-lived child that can be killed."""
+    """Samples local file systems directly, and the others in a short-lived child that can be killed."""
 
     def __init__(self, spawner: Spawner) -> None:
         self._spawner = spawner
@@ -53,7 +53,7 @@ class Disks:
         return _usage(*(int(word) for word in outcome.output.split()))
 
     def close(self) -> None:
-        """Close what watches the mount table."""
+        """Close the watch on the mount table."""
         self._mounts.close()
 
 
@@ -68,7 +68,7 @@ def _sample_local(path: str) -> Mapping[str, Json]:
 def _usage(
     blocks: int, free: int, available: int, size: int, inodes: int, inodes_free: int
 ) -> dict[str, Json]:
-    """As `df` counts: what is reserved for root is neither used nor free; no inodes where there are none."""
+    """Used fractions as `df` counts: blocks reserved for root are neither used nor free; no inodes if there are none."""
     used = blocks - free
     shares: dict[str, Json] = {
         "used": round(used / (used + available), 5) if used + available else 0.0,
@@ -78,7 +78,7 @@ def _usage(
 
 
 class Mounts:
-    """The mount table, read again only when the kernel says that it has changed."""
+    """The mount table, read again only when the kernel reports a change."""
 
     def __init__(self) -> None:
         self._file = os.open("/proc/self/mounts", os.O_RDONLY)
@@ -88,7 +88,7 @@ class Mounts:
         self._known: dict[str, bool] = {}
 
     def is_local(self, path: str) -> bool:
-        """Whether a path, links followed, stays on file systems that answer at once."""
+        """Whether a path, links followed, stays on local file systems."""
         if self._poll.poll(0):
             self._types, self._known = self._read(), {}
         if path not in self._known:
@@ -96,7 +96,7 @@ class Mounts:
         return self._known[path]
 
     def _walk(self, path: str, links: int = 40) -> bool:
-        """Step down the path; no step is looked at before its file system is known to be a local one."""
+        """Follow the path; no component is touched before its file system is known to be local."""
         here = "/"
         steps = path.strip("/").split("/")
         while steps:

@@ -1,4 +1,4 @@
-"""Files in a home that are of no use any more: what was broken off, old logs, archives whose time is over."""
+"""Files in a home that are no longer needed: interrupted writes, old logs, expired archives."""
 
 import fcntl
 import os
@@ -27,7 +27,7 @@ ARCHIVE = re.compile(r"sessions-(\d{8}T\d{6}Z)-(.+)-\d+\.tar\.gz")
 
 
 class Leftover(NamedTuple):
-    """A file that may go, or a log that may be cut, and the bytes that this gives back."""
+    """A file that may be removed, or a log that may be truncated, and the bytes that this frees."""
 
     path: Path
     bytes: int
@@ -36,7 +36,7 @@ class Leftover(NamedTuple):
 
 @dataclass(frozen=True)
 class HomeLeftovers:
-    """Implements `LeftoverFiles`. broken_off: what broken-off writes left among the objects, with their bytes.
+    """Implements `LeftoverFiles`. broken_off: remains of interrupted writes among the objects, with their bytes.
 
     expand: the absolute path that a setting names.
     """
@@ -47,16 +47,16 @@ class HomeLeftovers:
     expand: Callable[[str], Path]
 
     def sizes(self) -> list[int]:
-        """The bytes that each would give back."""
+        """The bytes that removing each would free."""
         return [one.bytes for one in self._all()]
 
     def remove(self) -> list[int]:
-        """Take each away; the bytes that this gave back."""
+        """Remove each; returns the bytes freed."""
         gone = [_remove(one) for one in self._all()]
         return [size for size in gone if size is not None]
 
     def _all(self) -> Iterator[Leftover]:
-        """Each is looked at only when it is asked for."""
+        """Each is examined lazily."""
         home, settings, now = self.home, self.settings(), time.time()
         for files in self.broken_off():
             yield from (Leftover(path, size) for path, size in files.items())
@@ -77,7 +77,7 @@ class HomeLeftovers:
 
 
 def _remove(leftover: Leftover) -> int | None:
-    """Take it away; the bytes that this gave back, None if it could not be done."""
+    """Remove it; returns the bytes freed, None if that failed."""
     if leftover.is_log:
         return truncate_log(leftover.path) or None
     with suppress(OSError):
@@ -105,7 +105,7 @@ def _size(path: Path) -> int:
 
 
 def _expired_archives(directory: Path, sessions: SessionsSettings, now: float) -> Iterator[Leftover]:
-    """Archives of sessions that need not be kept any longer; a far directory is left to who archives there."""
+    """Archives of sessions whose retention is over; a directory on a file server is left to its archiver."""
     if not _is_near(directory) or not directory.is_dir() or _is_in_use(directory):
         return
     before = now - sessions.retain / 1e6
@@ -116,7 +116,7 @@ def _expired_archives(directory: Path, sessions: SessionsSettings, now: float) -
 
 
 def _is_near(directory: Path) -> bool:
-    """Whether the directory answers at once, as a dead file server does not."""
+    """Whether the directory is on a local file system: a dead file server would block."""
     mounts = Mounts()
     try:
         return mounts.is_local(str(directory))
@@ -125,7 +125,7 @@ def _is_near(directory: Path) -> bool:
 
 
 def _is_in_use(directory: Path) -> bool:
-    """Whether somebody is archiving there, or nobody can tell."""
+    """Whether an archiver runs there, or that can't be determined."""
     try:
         file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:

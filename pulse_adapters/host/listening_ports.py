@@ -1,4 +1,4 @@
-"""Whether a TCP port answers, and which processes listen on it."""
+"""Checks whether a TCP port accepts connections, and which processes listen on it."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.proc import content, pids, started
+from pulse_adapters.workers.proc import pids, read_proc_file, start_time_of
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
 
@@ -26,7 +26,7 @@ class ListeningAddress(NamedTuple):
 
     @property
     def packed(self) -> bytes:
-        """The address as the kernel has it."""
+        """The address in the kernel's binary form."""
         return socket.inet_pton(self.family, self.host)
 
 
@@ -72,7 +72,7 @@ async def _accepts(endpoint: ListeningAddress, patience: float) -> bool:
 
 
 def listening_inodes(wanted: Iterable[ListeningAddress]) -> frozenset[bytes]:
-    """The inodes of the sockets that listen where these addresses lead to, on this machine."""
+    """The inodes of the sockets on this machine that these addresses reach."""
     targets = [(endpoint.port, endpoint.packed) for endpoint in wanted]
     return frozenset(
         inode
@@ -89,7 +89,7 @@ def _reaches(address: bytes, bound: bytes) -> bool:
 
 def _listening() -> Iterator[tuple[int, bytes, bytes]]:
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in (content(table) or b"").splitlines()[1:]:
+        for line in (read_proc_file(table) or b"").splitlines()[1:]:
             field = line.split()
             if field[3] == _LISTEN:
                 bound, port = field[1].split(b":")
@@ -103,12 +103,12 @@ def _parse_address(text: str) -> bytes:
 
 
 def socket_owners(inodes: frozenset[bytes]) -> dict[bytes, list[ProcessId]]:
-    """Which processes hold these sockets, oldest first; those of other users are not seen without root."""
+    """Which processes hold these sockets, oldest first; those of other users are invisible without root."""
     names = {f"socket:[{inode.decode()}]": inode for inode in inodes}
     held: dict[bytes, list[ProcessId]] = {inode: [] for inode in inodes}
     for pid in pids() if inodes else ():
         for inode in {names[link] for link in _links(pid) if link in names}:
-            if (since := started(pid)) is not None:
+            if (since := start_time_of(pid)) is not None:
                 held[inode].append(ProcessId(pid, since))
     return {inode: sorted(found, key=lambda one: one.started) for inode, found in held.items()}
 

@@ -1,24 +1,31 @@
-"""Who may be stopped when memory is short: what the settings' patterns match, and never what Pulse must keep alive."""
+"""Memory consumers that may be stopped: processes that the settings' patterns match, never those Pulse keeps alive."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pulse_adapters.host.process_search import ProcessSearch
-from pulse_adapters.workers.proc import ProcStat, command_line, content, descendants, entry, living
+from pulse_adapters.workers.proc import (
+    ProcStat,
+    command_line,
+    descendants,
+    live_processes,
+    read_proc_file,
+    read_stat,
+)
 from pulse_core.model.json_types import Json
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports import ProcessId
 from pulse_core.settings import ProcessSettings, Settings
 
 MAX_LISTED = 10
-"""How many are told, the largest first."""
+"""How many are listed, the largest first."""
 
 _GUARDED = "guarded:"
 
 
 class MemoryUse(NamedTuple):
-    """The bytes that a process holds in memory and in swap, and whose it is."""
+    """The bytes that a process uses in memory and in swap, and its user."""
 
     rss: int
     swap: int
@@ -26,9 +33,9 @@ class MemoryUse(NamedTuple):
 
 
 class MemoryConsumers:
-    """Looks for them; between two looks it holds on to open files, until it is told to rest.
+    """Searches for memory consumers; keeps files of /proc open between two searches, until `close_files`.
 
-    known: the live processes that are the guarded ones, by name; running: sessions of what runs for Pulse.
+    known: the live guarded processes, by name; running: session ids of the commands that run for Pulse.
     """
 
     def __init__(
@@ -41,7 +48,7 @@ class MemoryConsumers:
         self._search: ProcessSearch | None = None
 
     async def largest(self) -> list[Mapping[str, Json]]:
-        """Those that hold most: pid, started, rss and swap (bytes), name, and the pattern that they match."""
+        """The largest ones: pid, started, rss and swap (bytes), name, and the pattern that they match."""
         told = []
         for found, pattern in (await self._allowed()).items():
             held = memory_of(found.pid)
@@ -50,7 +57,7 @@ class MemoryConsumers:
         return sorted(told, key=lambda one: (-one["rss"] - one["swap"], one["pid"]))[:MAX_LISTED]
 
     async def is_one(self, found: ProcessId, pattern: str) -> bool:
-        """Whether this very process may still be stopped, by this pattern."""
+        """Whether this exact process may still be stopped, by this pattern."""
         if pattern not in self._settings().resources.stop:
             return False
         resting = self._search is None
@@ -63,7 +70,7 @@ class MemoryConsumers:
     async def _allowed(self, *patterns: str) -> Mapping[ProcessId, str]:
         """The processes that may be stopped, each with the first pattern that it matches.
 
-        Nobody, if a guarded one can't be searched for: then it is not known who has to be kept.
+        None, if a guarded one can't be searched for: then it is unknown which must be kept.
         """
         self._search = self._search or ProcessSearch()
         settings = self._settings()
@@ -74,7 +81,7 @@ class MemoryConsumers:
             return {}
         hits = await self._search.find(wanted | known, self._running())
         guarded = self._guarded(settings.process, [hits[name] for name in known])
-        spared = protected_pids(guarded, living())
+        spared = protected_pids(guarded, live_processes())
         return {
             found: pattern
             for pattern in reversed(wanted)
@@ -91,20 +98,20 @@ class MemoryConsumers:
         return found | {one.pid for some in matching for one in some}
 
     def rest(self) -> None:
-        """Let go of what is held between two looks."""
+        """Close the files that are kept open between two searches."""
         if self._search:
             self._search.close()
             self._search = None
 
 
 def protected_pids(guarded: Collection[int], processes: Iterable[ProcStat]) -> set[int]:
-    """The pids that must not be ended: guarded ones, Pulse, what runs for it, and all that would take these along.
+    """The pids that must not be ended: guarded ones, Pulse, its children, and all whose end would end these.
 
     Ending a process ends its descendants, and the group and session that it leads. `processes` may leave out Pulse.
     """
     own = os.getpid()
     entries = {one.pid: one for one in processes}
-    if (pulse := entry(own)) is not None:
+    if (pulse := read_stat(own)) is not None:
         entries[own] = pulse
     helpers = {one.pid for one in entries.values() if one.parent == own and one.pid not in guarded}
     kept = {own, *guarded, *descendants(helpers, entries)}
@@ -118,9 +125,11 @@ def protected_pids(guarded: Collection[int], processes: Iterable[ProcStat]) -> s
 
 
 def memory_of(pid: int) -> MemoryUse | None:
-    """What a process holds; None if it is gone."""
+    """The memory that a process uses; None if it is gone."""
     said = dict(
-        line.split(b":", 1) for line in (content(f"/proc/{pid}/status") or b"").splitlines() if b":" in line
+        line.split(b":", 1)
+        for line in (read_proc_file(f"/proc/{pid}/status") or b"").splitlines()
+        if b":" in line
     )
     if b"VmRSS" not in said:
         return None

@@ -1,4 +1,4 @@
-"""Where the output of what Pulse starts goes: a log file that is rotated, or a bounded capture in memory."""
+"""Output of the programs that Pulse starts: into a rotated log file, or captured in memory with a bound."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ def _size(path: Path) -> int:
 
 
 class OutputCapture:
-    """The first 16 KiB and the last 48 KiB of what came, and how much lay between."""
+    """The first 16 KiB and the last 48 KiB of an output, and the size of the gap between."""
 
     def __init__(self) -> None:
         self._head = bytearray()
@@ -45,7 +45,7 @@ class OutputCapture:
         self._cut = 0
 
     def take(self, chunk: bytes) -> None:
-        """Add what was just read; memory stays bounded however much comes."""
+        """Add a chunk; memory stays bounded."""
         room = HEAD - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:]
@@ -59,14 +59,14 @@ class OutputCapture:
 
     @property
     def text(self) -> str:
-        """What was kept, with the gap named where there is one."""
+        """The kept text, with a note where bytes were dropped."""
         self._trim()
         gap = f"\n[… {self._cut} bytes left out …]\n".encode() if self._cut else b""
         return (self._head + gap + self._tail).decode(errors="replace")
 
 
 class MemoryOutput:
-    """A pipe whose other end is captured; whoever still writes after `end` gets a broken pipe."""
+    """Captures a pipe in memory; a process that still writes after `end` gets SIGPIPE."""
 
     def __init__(self) -> None:
         self._source, self.target = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -75,7 +75,7 @@ class MemoryOutput:
         self._loop = asyncio.get_running_loop()
 
     def begin(self) -> None:
-        """The program has its end: let go of ours and read."""
+        """Close our copy of the write end and start to read."""
         os.close(self.target)
         self.target = -1
         self._loop.add_reader(self._source, self._read)
@@ -91,7 +91,7 @@ class MemoryOutput:
         return bool(chunk)
 
     def end(self) -> str:
-        """Take what is still in the pipe (its capacity, should somebody go on filling it) and close it."""
+        """Read what is left in the pipe (at most its capacity, should a process go on writing) and close it."""
         for _ in range(32):
             if self.target >= 0 or not self._read():
                 break
@@ -103,7 +103,7 @@ class MemoryOutput:
 
 
 class FileOutput:
-    """A log file that is appended to; what was added meanwhile is the output."""
+    """Appends to a log file; what was appended since the start is the output."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -111,10 +111,10 @@ class FileOutput:
         self._since = os.fstat(self.target).st_size
 
     def begin(self) -> None:
-        """Nothing to read yet: the file keeps it."""
+        """Does nothing: the file keeps the output."""
 
     def end(self) -> str:
-        """Close it and read back what was added, cut like a capture."""
+        """Close it and read back what was appended, bounded like a capture."""
         os.close(self.target)
         capture = OutputCapture()
         try:
@@ -128,6 +128,6 @@ class FileOutput:
 
 
 def end_of_output(output: str, characters: int = 1500) -> str:
-    """The end of an output for an error's sentence."""
+    """The end of an output, for an error message."""
     words = output.strip()
     return words if len(words) <= characters else f"…{words[-characters:]}"

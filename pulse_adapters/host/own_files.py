@@ -1,4 +1,4 @@
-"""What Pulse itself writes beside its log: how much there is, and cutting it down."""
+"""Files that Pulse writes beside its log: their sizes, and truncating them."""
 
 import os
 import stat
@@ -28,11 +28,11 @@ class HomeFiles:
         return vitals, list(outputs_in(self.home.outputs))
 
     def cut(self, cuts: Sequence[Cut]) -> list[str]:
-        """Cut the outputs; what was done, in words."""
+        """Truncate the outputs; returns what was done, in words."""
         return cut_outputs(self.home.outputs, cuts)
 
     def hold_back(self) -> None:
-        """Make the reserve for a full disk anew, once it was given up and there is room for it."""
+        """Create the reserve for a full disk again, once it was released and there is room for it."""
         if self.home.reserve.exists():
             return
         file_system = os.statvfs(self.home.run)
@@ -56,7 +56,7 @@ def outputs_in(directory: Path) -> Iterator[ProcessOutput]:
 
 
 def bytes_on_disk(path: Path) -> int:
-    """Bytes that a plain file takes on the disk, of what it holds; 0 for anything else."""
+    """Bytes that a plain file takes on the disk; 0 for anything else."""
     try:
         found = path.lstat()
     except OSError:
@@ -65,12 +65,12 @@ def bytes_on_disk(path: Path) -> int:
 
 
 def cut_outputs(directory: Path, cuts: Sequence[Cut]) -> list[str]:
-    """Cut the outputs; what was done, in words."""
+    """Truncate the outputs; returns what was done, in words."""
     return [cut_output(directory / one.name, one.kept) for one in cuts]
 
 
 def cut_output(path: Path, kept: int) -> str:
-    """Make the end of an output the older one, which goes first: it takes the room. What was done, in words."""
+    """Move the end of an output to its `.1`, whose old content goes first to make room; returns what was done."""
     older = path.with_name(path.name + OLDER)
     before = bytes_on_disk(older)
     older.unlink(missing_ok=True)

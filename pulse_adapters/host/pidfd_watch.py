@@ -1,4 +1,4 @@
-"""Holding on to processes by pidfd, so that a death is known when it happens and not at the next look."""
+"""Watches processes by pidfd, so that a death is known when it happens and not at the next sample."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ Died = Callable[[ProcessId], None]
 
 
 class PidfdWatch:
-    """The processes held just now; each death is told once, however often the dead is asked for again."""
+    """The watched processes; each death is reported once, even if the dead process is asked for again."""
 
     def __init__(self, reap: Callable[[int], None]) -> None:
         self._reap = reap
@@ -22,7 +22,7 @@ class PidfdWatch:
         self._told: set[ProcessId] = set()
 
     def hold(self, found: Iterable[ProcessId], died: Died) -> None:
-        """Hold exactly these; who is held already keeps its descriptor."""
+        """Watch exactly these; those already watched keep their descriptor."""
         wanted = frozenset(found)
         self._told &= wanted
         for gone in self._handles.keys() - wanted:
@@ -47,7 +47,7 @@ class PidfdWatch:
             loop.add_reader(handle, self._tell, found)
 
     def _opened(self, found: ProcessId) -> int | None:
-        """A pidfd that is surely this process: its start time is compared once it cannot change any more."""
+        """A pidfd of exactly this process: its start time is compared after the open, when the pid can't be reused."""
         try:
             handle = os.pidfd_open(found.pid)
         except ProcessLookupError:
@@ -71,6 +71,6 @@ class PidfdWatch:
             os.close(handle)
 
     def close(self) -> None:
-        """Let go of all."""
+        """Close all pidfds."""
         for found in list(self._handles):
             self._release(found)

@@ -1,4 +1,4 @@
-"""Pressure stall information: how much work waits for CPU, memory or the disk, and being told at once."""
+"""Pressure stall information (PSI): how much work waits for CPU, memory or the disk, and triggers on it."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from pulse_adapters.workers.proc import content
+from pulse_adapters.workers.proc import read_proc_file
 from pulse_core.model.json_types import Json
 
 RESOURCES = ("cpu", "memory", "io")
@@ -22,8 +22,8 @@ _APART_S = 2.0
 
 
 def pressure() -> dict[str, Json]:
-    """For each resource the share of the last 10 s in which `some` or all (`full`) work stood still, 0 to 1."""
-    said = ((name, content(f"/proc/pressure/{name}")) for name in RESOURCES)
+    """For each resource the share of the last 10 s in which `some` or all (`full`) work was stalled, 0 to 1."""
+    said = ((name, read_proc_file(f"/proc/pressure/{name}")) for name in RESOURCES)
     return {name: _averages(text) for name, text in said if text}
 
 
@@ -36,7 +36,7 @@ def _averages(text: bytes) -> dict[str, Json]:
 class PsiTriggers:
     """Calls back with a resource's name when it comes under pressure, at most once in two seconds.
 
-    asyncio waits for reading and writing only, and the kernel tells pressure as priority data: so each
+    asyncio waits for reading and writing only, and the kernel signals pressure as priority data: so each
     trigger sits in an epoll of its own, which itself becomes readable.
     """
 
@@ -47,7 +47,7 @@ class PsiTriggers:
         self._last = -_APART_S
 
     def open(self) -> tuple[str, ...]:
-        """Register with the kernel; returns what could be (an old kernel has none, a container may forbid it)."""
+        """Register with the kernel; returns the resources registered (old kernels lack PSI, containers may forbid it)."""
         return tuple(name for name, trigger in self._triggers.items() if self._register(name, trigger))
 
     def _register(self, name: str, trigger: str) -> bool:
@@ -75,7 +75,7 @@ class PsiTriggers:
             self._fired(name)
 
     def close(self) -> None:
-        """Take the triggers back."""
+        """Remove the triggers."""
         for file, told in self._open:
             with suppress(RuntimeError):  # the loop may be closed already
                 asyncio.get_running_loop().remove_reader(told.fileno())

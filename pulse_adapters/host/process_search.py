@@ -1,4 +1,4 @@
-"""Finding processes by their command line or by a marker in their environment, in one pass over /proc."""
+"""Finds processes by their command line or by a marker in their environment, in one pass over /proc."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice, pairwise
 
 from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.proc import carries, content, entry, pids
+from pulse_adapters.workers.proc import has_marker, pids, read_proc_file, read_stat
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports import ProcessId
 
@@ -29,7 +29,7 @@ _KTHREADD, _IS_KERNELS = 2, 0x00200000
 class ProcessSearch:
     """Finds processes by a pattern that is searched in their argv, joined by spaces.
 
-    Pulse itself never matches, nor its command line, nor what runs for it.
+    Pulse itself never matches, nor its command line, nor its children.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class ProcessSearch:
         return {name: tuple(sorted(some, key=lambda one: one.started)) for name, some in matching.items()}
 
     def still_matches(self, found: ProcessId, pattern: SearchPattern) -> bool:
-        """Whether a live process may still be what the pattern means; while it is executed, it has no line."""
+        """Whether a live process may still match the pattern; during its exec it has no command line."""
         line = joined_argv(self._lines.of(found.pid))
         return not line or pattern.finds(line)
 
@@ -68,11 +68,11 @@ async def find_marked(
 ) -> tuple[ProcessId, ...]:
     """The live processes that carry this marker (by default a `PULSE_EFFECT`), oldest first.
 
-    leaders: only those that lead a session, as what Pulse starts does and what that starts does not.
+    leaders: only session leaders, which processes started by Pulse are and their children are not.
     """
     carriers = []
     for count, pid in enumerate(list(pids()), 1):
-        seen = entry(pid) if pid != os.getpid() and carries(pid, marker, variable) else None
+        seen = read_stat(pid) if pid != os.getpid() and has_marker(pid, marker, variable) else None
         if seen and seen.alive and (seen.session == pid or not leaders):
             carriers.append(seen.found)
         if count % _SLICE == 0:
@@ -83,8 +83,8 @@ async def find_marked(
 class CommandLines:
     """Reads /proc/PID/cmdline, and keeps the files open: four fifths of the time of a read are its open and close.
 
-    Nothing that was read is remembered, so nothing can be out of date: not after an exec, nor when a process
-    writes itself another title. An open file is one of its process, not of the pid: once that has ended, the
+    Nothing that was read is cached, so nothing can be stale: not after an exec, nor when a process
+    changes its title. An open file is one of its process, not of the pid: once that has ended, the
     kernel says so however often the pid is given out again, and the file is opened anew.
     """
 
@@ -95,7 +95,7 @@ class CommandLines:
         self._kernels = _file_of_kernel_threads()
 
     def all(self) -> Iterator[tuple[str, bytes]]:
-        """The pid of each process that has a command line, and what is searched of that, its words ended by NULs."""
+        """The pid of each process that has a command line, and its searched part, with NUL after each word."""
         names = [name for name in os.listdir("/proc") if name.isdecimal()]
         kernels = self._kernel_threads()
         for gone in self._files.keys() - names:
@@ -105,11 +105,11 @@ class CommandLines:
                 yield name, raw
 
     def of(self, pid: int) -> bytes:
-        """The command line of one process; nothing if it is gone, or a zombie, or being executed just now."""
+        """The command line of one process; empty if it is gone, a zombie, or in its exec."""
         return self._read(str(pid))
 
     def _kernel_threads(self) -> frozenset[str]:
-        """The pids of threads of the kernel just now. Asked after the listing: who is one by now is no process."""
+        """The pids of kernel threads. Read after the listing: a pid that is one by now is no process."""
         listed, chunk = b"", b" "
         while chunk and self._kernels is not None:
             chunk = os.pread(self._kernels, 65536, len(listed))
@@ -154,8 +154,8 @@ class CommandLines:
 
 
 def _file_of_kernel_threads() -> int | None:
-    """The list of kthreadd's children, or None where it is not to be seen, as in a container."""
-    stat = content(f"/proc/{_KTHREADD}/stat")
+    """The list of kthreadd's children, or None where it is not visible, as in a container."""
+    stat = read_proc_file(f"/proc/{_KTHREADD}/stat")
     if not stat or not int(stat[stat.rindex(b")") + 2 :].split(b" ", 7)[6]) & _IS_KERNELS:
         return None
     try:
@@ -170,28 +170,28 @@ def argv_of(raw: bytes) -> list[str]:
 
 
 def joined_argv(raw: bytes) -> bytes:
-    """The argv joined by spaces, as far as it is searched."""
+    """The argv joined by spaces, cut to the searched length."""
     line = raw.removesuffix(b"\0").replace(b"\0", b" ")
     return line if len(line) <= SEARCHED else line.decode("utf-8", "replace")[:SEARCHED].encode()
 
 
 def _process_outside_pulse(pid: int, raw: bytes, besides: Collection[int]) -> ProcessId | None:
-    """A live process that is none of Pulse's, and in none of the sessions `besides`."""
-    seen = None if _is_ours(pid, raw) else entry(pid)
+    """The process of this pid, if it is alive, none of Pulse's, and in none of the sessions `besides`."""
+    seen = None if _is_ours(pid, raw) else read_stat(pid)
     return seen.found if seen and seen.alive and seen.session not in besides else None
 
 
 def _is_ours(pid: int, raw: bytes) -> bool:
-    """Whether it is Pulse, or runs in a session that a helper of Pulse leads, as `journalctl` for its reader of logs."""
+    """Whether it is Pulse, or runs in a session that a Pulse helper leads, as `journalctl` for the log reader."""
     if pid == os.getpid() or is_pulse(argv_of(raw)):
         return True
-    seen = entry(pid)
-    leader = content(f"/proc/{seen.session}/cmdline") if seen and seen.session != pid else None
+    seen = read_stat(pid)
+    leader = read_proc_file(f"/proc/{seen.session}/cmdline") if seen and seen.session != pid else None
     return leader is not None and is_pulse(argv_of(leader))
 
 
 def is_pulse(argv: list[str]) -> bool:
-    """Whether this is Pulse's daemon, command line or helper: it names what it guards without being it."""
+    """Whether this is Pulse's daemon, command line or helper: its arguments name guarded processes."""
     names = [os.path.basename(word) for word in argv[:2]]
     module = next((after for word, after in pairwise(argv) if word == "-m"), "")
     return "upulse" in names or module.split(".")[0] in OWN

@@ -1,12 +1,12 @@
-"""Bringing a program to life, cut loose from Pulse: own session, default signals, no inherited descriptors."""
+"""Starts programs detached from Pulse: own session, default signals, no inherited descriptors."""
 
 import errno
 import os
 import time
 from collections.abc import Mapping, Sequence
 
-from pulse_adapters.workers.environment import passed_on
-from pulse_adapters.workers.proc import TICKS_PER_SECOND, entry
+from pulse_adapters.workers.environment import inherited_environment
+from pulse_adapters.workers.proc import TICKS_PER_SECOND, read_stat
 from pulse_adapters.workers.spawn import find_program, spawn
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
@@ -16,7 +16,7 @@ class ProcessStarter:
     """Starts programs with this process's environment as it was when the launcher was made."""
 
     def __init__(self) -> None:
-        self._inherited = passed_on()
+        self._inherited = inherited_environment()
 
     def launch(
         self,
@@ -30,7 +30,7 @@ class ProcessStarter:
         """Start a program and return as soon as it is being executed; raises PulseError if it cannot be.
 
         `output` is the descriptor that its stdout and stderr go to; `executable` is run instead of looking
-        argv[0] up. The environment is the inherited one, less what systemd told the daemon alone, and `env`.
+        argv[0] up. The environment is the inherited one, less systemd's variables for the daemon alone, plus `env`.
         """
         whole = {**self._inherited, **env}
         try:
@@ -52,12 +52,12 @@ def _child_identity(pid: int, before: int, after: int) -> ProcessId:
     """
     if before == after:
         return ProcessId(pid, before)
-    born = entry(pid)  # there even if it has died already: nobody has reaped it
+    born = read_stat(pid)  # there even if it has died already: nobody has reaped it
     return ProcessId(pid, born.started if born else after)
 
 
 def _start_error(program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError) -> str:
-    """What went wrong, in the words of somebody who wants to mend it."""
+    """Why the program could not be started, with what to change."""
     start = f"cannot start {program!r}: "
     if not isinstance(error, OSError):
         return f"{start}{error}"

@@ -1,4 +1,4 @@
-"""The processes of this machine as the core asks for them."""
+"""The table of this machine's processes, for the core's process watcher."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from pulse_adapters.host.process_search import ProcessSearch, find_marked
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.systemctl import Systemctl, UnitState
 from pulse_adapters.workers.environment import PROCESS_MARK
-from pulse_adapters.workers.proc import is_alive, started
+from pulse_adapters.workers.proc import is_alive, start_time_of
 from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports import ProcessId, ProcessObservation
@@ -24,7 +24,7 @@ _CATCH_UP = (0.01, 0.02, 0.05, 0.1)  # seconds systemd is given to notice a deat
 
 
 class LinuxProcessTable:
-    """Finds processes in /proc and holds them by pidfd; believes what is known while its start time agrees."""
+    """Finds processes in /proc and watches them by pidfd; a known process is kept while its start time agrees."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class LinuxProcessTable:
     async def look(
         self, processes: Sequence[ProcessSettings], known: Mapping[str, ProcessId]
     ) -> Mapping[str, ProcessObservation]:
-        """What is there of each process, by its name; a look that fails says so and disturbs no other."""
+        """Observe each process, by its name; an observation that fails says so and affects no other."""
         sights: dict[str, ProcessObservation] = {}
         ahead: list[ProcessSettings] = []
         for process in processes:
@@ -66,7 +66,7 @@ class LinuxProcessTable:
     async def _look_behind(
         self, process: ProcessSettings, start: ProcessId, sights: dict[str, ProcessObservation]
     ) -> None:
-        """Once after a start that was over at once: what it has left in the background is the process."""
+        """Once after a start that ended early: take the process that it left in the background."""
         ended = early_exit(self._spawner, process, start)
         if ended is None or self._looked_behind.get(process.name) == start:
             return
@@ -76,14 +76,14 @@ class LinuxProcessTable:
             sights[process.name] = ProcessObservation(found, known=False, detail=words)
 
     async def _recognise(self, name: str, sights: dict[str, ProcessObservation]) -> None:
-        """At the first look: what an earlier daemon started and could not write down before it died."""
+        """At the first observation: take a process that an earlier daemon started and died before it recorded."""
         if self._home and (found := await find_marked(f"{name}@{self._home}", PROCESS_MARK, leaders=True)):
             sights[name] = ProcessObservation(
                 found, known=False, detail=f"process {found[0].pid} was started by an earlier daemon"
             )
 
     async def _believed(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
-        """What can be said without a search: the process last known to be it, while it lives and still is it."""
+        """Observe without a search: the last known process, while it lives and still matches its settings."""
         if known is None:
             return ProcessObservation(detail="not seen yet")
         if not is_alive(known):
@@ -101,7 +101,7 @@ class LinuxProcessTable:
         return pid_files.names_process(process.pid_file, known) if process.pid_file else True
 
     async def _search(self, ahead: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
-        """Everything that waits or scans, at the same time."""
+        """Run everything that waits or scans concurrently."""
         async with asyncio.TaskGroup() as group:
             for process in ahead:
                 if process.tcp:
@@ -148,24 +148,24 @@ class LinuxProcessTable:
     async def _unit(self, name: str, user: bool, sight: ProcessObservation) -> ProcessObservation:
         unit = await self._systemctl.show(name, user=user)
         for pause in _CATCH_UP:
-            if unit.active != "active" or not unit.pid or started(unit.pid) is not None:
+            if unit.active != "active" or not unit.pid or start_time_of(unit.pid) is not None:
                 break
             await asyncio.sleep(pause)
             unit = await self._systemctl.show(name, user=user)
         return _unit_sight(unit)._replace(known=sight.known)
 
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
-        """Hold exactly these from now on; each death is told once."""
+        """Watch exactly these from now on; each death is reported once."""
         self._held.hold(found, died)
 
     def _reap(self, pid: int) -> None:
-        """Take leave of a child that nobody else here waits for; not to be taken from one who wants its exit."""
+        """Reap a child, unless the spawner waits for its exit code."""
         if not self._spawner.reaps(pid):
             with suppress(ChildProcessError):
                 os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
 
     def close(self) -> None:
-        """Let go of all processes."""
+        """Stop watching all processes."""
         self._held.close()
         self._by_line.close()
 
@@ -179,7 +179,7 @@ def _describe_matches(found: Sequence[ProcessId]) -> str:
 
 
 def _unit_sight(unit: UnitState) -> ProcessObservation:
-    since = started(unit.pid) if unit.pid else None
+    since = start_time_of(unit.pid) if unit.pid else None
     found = (ProcessId(unit.pid, since),) if since is not None else ()
     # A unit may be up without a main process (a oneshot that remains); then systemd's word is all there is.
     answering = True if unit.active == "active" and not unit.pid else None
@@ -189,7 +189,7 @@ def _unit_sight(unit: UnitState) -> ProcessObservation:
 async def _observe_or_busy(
     name: str, look: Awaitable[ProcessObservation], sights: dict[str, ProcessObservation]
 ) -> None:
-    """A look that failed has not seen a death: it is told as busy, so that nobody acts on it."""
+    """Store the observation. One that failed has not seen a death: it is stored as busy, so that no rule acts on it."""
     try:
         sights[name] = await look
     except (PulseError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Reading the machine's meters: CPU, memory, load, and what the daemon itself costs."""
+"""Reads CPU use, memory and load of the machine, and the daemon's own use."""
 
 import time
 
@@ -27,7 +27,7 @@ class SelfMeter:
         self._last = time.monotonic(), time.process_time()
 
     def read(self) -> dict[str, Json]:
-        """Its share and size."""
+        """The CPU fraction and the resident bytes."""
         (then, spent), self._last = self._last, (time.monotonic(), time.process_time())
         now, spent_now = self._last
         share = (spent_now - spent) / (now - then) if now > then else 0.0

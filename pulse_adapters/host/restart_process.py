@@ -1,4 +1,4 @@
-"""The executor `restart-process`: brings a guarded process back, by the way its settings name."""
+"""The executor `restart-process`: restarts a guarded process in the way its settings name."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ _SOFT_S = 10.0
 
 
 class RestartProcess:
-    """Ends what is left of a process and starts it again; does nothing if another one is up by now.
+    """Ends the rest of a process and starts it again; does nothing if another one is up by now.
 
     The watchdog retries, with a budget; so this doesn't.
     """
@@ -47,10 +47,10 @@ class RestartProcess:
         self._systemctl = Systemctl(spawner)
         self._boot = boot_id()
         self._begun_last: dict[str, ProcessId] = {}
-        """By name, what was started last: nobody may have recorded yet that it is up."""
+        """By name, what was started last: it may not be recorded as up yet."""
 
     def policy(self, params: RestartParams) -> Policy:
-        """Looked at first after a crash: what came up already is not started twice."""
+        """Verified first after a crash: a process that is already up is not started twice."""
         return Policy(Safety.VERIFY_FIRST, timeout=60.0)
 
     def check(self, params: RestartParams) -> None:
@@ -58,7 +58,7 @@ class RestartProcess:
         guarded_process(self._settings(), params.process)
 
     async def execute(self, effect: Effect, params: RestartParams, event: Event) -> Result:
-        """Restart it; the result has the new process where Pulse itself has started it."""
+        """Restart it; the result has the new process if Pulse itself started it."""
         process = guarded_process(self._settings(), params.process)
         start = self._start_before(process, params)
         if not start and self._just_seen_dead(params, event):
@@ -77,12 +77,12 @@ class RestartProcess:
         return await self._begin(process, (*{*sight.found, *self._alive(params), *behind},), event)
 
     def _start_before(self, process: ProcessSettings, params: RestartParams) -> ProcessEnded | None:
-        """How the start before this one ended, if it was over at once: what it left would be there twice."""
+        """How the previous start ended, if it ended early: its background processes would run twice."""
         start = params.instead_of.found if params.instead_of else self._known().get(params.process)
         return early_exit(self._spawner, process, start) if start else None
 
     def _just_seen_dead(self, params: RestartParams, event: Event) -> bool:
-        """Whether the watcher has looked a moment ago, so that looking again would only cost time."""
+        """Whether the watcher saw it dead a moment ago, so that another search would only cost time."""
         fresh = event.boot == self._boot and 0 <= boot_us() - event.mono < _FRESH_US
         return params.fresh and params.instead_of is not None and fresh and not self._alive(params)
 
@@ -93,7 +93,7 @@ class RestartProcess:
         return {one for one in (believed, named, mine) if one and is_alive(one)}
 
     async def _begin(self, process: ProcessSettings, left: tuple[ProcessId, ...], event: Event) -> Result:
-        """Bring it up; a unit's manager and a restart command end the old one themselves."""
+        """Start it; systemd and a restart command end the old one themselves."""
         if process.systemd_unit:
             await self._systemctl.restart(process.systemd_unit, user=process.systemd_user, timeout=55.0)
             return Result({"unit": process.systemd_unit})
@@ -127,7 +127,7 @@ class RestartProcess:
         return self._outputs / f"{process.name}.log"
 
     async def verify(self, effect: Effect, params: RestartParams, event: Event) -> Result | None:
-        """The process that this effect started, if it lives; for a command or unit, one younger than the wish."""
+        """The process that this effect started, if it lives; for a command or unit, one younger than the request."""
         process = guarded_process(self._settings(), params.process)
         if process.start:
             return await self._begun(event)
@@ -149,7 +149,7 @@ class RestartProcess:
 
 
 def _up_by_now(sight: ProcessObservation) -> Result | None:
-    """The result if it is there after all and, where it has a port, answers."""
+    """The result if it is up by now and, where it has a port, accepts connections."""
     if sight.answering is False or not (sight.found or sight.answering):
         return None
     return _already_up(sight.found[0]) if sight.found else Result({"already": True})

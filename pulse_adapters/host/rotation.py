@@ -1,4 +1,4 @@
-"""Cuts a log down while somebody writes it: what a long-lived process prints must not fill the disk."""
+"""Truncates a log while a process writes it: the output of a long-lived process must not fill the disk."""
 
 import os
 import stat
@@ -12,10 +12,10 @@ _PIECE = 1 << 20
 
 
 def truncate_log(path: Path, kept: int = KEPT) -> int:
-    """Move the last bytes of a log that is larger, 10 MiB, to `.1` and empty it; the bytes that this gave back.
+    """Move the last bytes (10 MiB) of a larger log to `.1` and empty it; returns the bytes freed.
 
-    Whoever has it open to append goes on at its beginning. What is written in the moment between copying and
-    emptying is lost. A disk that has no room for the copy gets its room all the same.
+    A process that has it open to append goes on at its beginning. What is written between copying and
+    truncating is lost. If the disk has no room for the copy, the log is truncated all the same.
     """
     try:
         file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -33,7 +33,7 @@ def truncate_log(path: Path, kept: int = KEPT) -> int:
 
 
 def _copy_from(file: int, start: int, target: Path) -> int:
-    """Copy all from `start` on, and what is added meanwhile, into the place of the target; 0 if that can't be done."""
+    """Replace the target by all from `start` on, with what is appended meanwhile; 0 if that fails."""
     new = target.with_name(f"{target.name}.unfinished")
     at = start
     try:

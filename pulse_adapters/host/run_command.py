@@ -17,7 +17,7 @@ _TO_END_IT_S = 10.0
 
 
 class RunCommand:
-    """Runs a program if its real path is one of the allowed; a whole process tree ends with its timeout."""
+    """Runs a program if its real path is allowed; a timeout ends its whole process tree."""
 
     action, params = RUN_COMMAND.name, CommandParams
 
@@ -26,7 +26,7 @@ class RunCommand:
         self._pinned: tuple[tuple[str, ...], frozenset[str]] = ((), frozenset())
 
     def policy(self, params: CommandParams) -> Policy:
-        """At most once, unless its author says that it may be repeated."""
+        """At most once, unless the request says that it may be repeated."""
         timeout = self._timeout(params) + _TO_END_IT_S
         if params.idempotent:
             return Policy(Safety.IDEMPOTENT, timeout=timeout, retries=2)
@@ -36,11 +36,11 @@ class RunCommand:
         return params.timeout_s or self._settings().executors.run_command.timeout / 1e6
 
     def check(self, params: CommandParams) -> None:
-        """Refuse a program that is not allowed, and say what to add to allow it."""
+        """Refuse a program that is not allowed; the message names the setting that allows it."""
         self._allowed(params.argv[0])
 
     def _allowed(self, name: str) -> str:
-        """The real path of an allowed program: what was compared is what will be run."""
+        """The real path of an allowed program: the path that was compared is the one that is run."""
         real = os.path.realpath(_resolve(name))
         if real not in self._real_paths():
             raise Refused(
@@ -50,7 +50,7 @@ class RunCommand:
         return real
 
     def _real_paths(self) -> frozenset[str]:
-        """What is allowed, resolved when it was first seen: a link that is turned later allows nothing new."""
+        """The allowed real paths, resolved when first used: a link that changes later allows nothing new."""
         allow = self._settings().executors.run_command.allow
         if self._pinned[0] != allow:
             self._pinned = (
@@ -60,7 +60,7 @@ class RunCommand:
         return self._pinned[1]
 
     async def execute(self, effect: Effect, params: CommandParams, event: Event) -> Result:
-        """Run it to its end; any exit but 0 is a failure."""
+        """Run it to its end; any exit code but 0 is a failure."""
         outcome = await self._spawner.run(
             params.argv,
             executable=self._allowed(params.argv[0]),
@@ -74,7 +74,7 @@ class RunCommand:
         return Result({"exit": 0, "output": outcome.output})
 
     async def verify(self, effect: Effect, params: CommandParams, event: Event) -> Result | None:
-        """Never asked: it is either done again or never."""
+        """Never called: it is either done again or never."""
         return None
 
 

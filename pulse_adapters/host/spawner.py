@@ -1,4 +1,4 @@
-"""The hands: starting processes that outlive Pulse, running commands to their end, and ending processes."""
+"""Starts processes that outlive Pulse, runs commands to their end, and ends processes."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output,
 from pulse_adapters.host.process_starter import ProcessStarter
 from pulse_adapters.host.tree import end_tree, tree_members
 from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.proc import entry, is_alive
+from pulse_adapters.workers.proc import is_alive, read_stat
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
 
@@ -42,7 +42,7 @@ class ProcessEnded(NamedTuple):
 
 @dataclass
 class _StartedChild:
-    """A process that was started here: its start time in clock ticks, and seconds of the monotonic clock."""
+    """A process that was started here: its start time in clock ticks, and start and end in monotonic seconds."""
 
     started: int
     effect: str
@@ -50,12 +50,12 @@ class _StartedChild:
     ended: float | None = None
 
     def end(self, _exited: object) -> None:
-        """It is over now."""
+        """Record the time of its end."""
         self.ended = time.monotonic()
 
 
 class CommandTimedOut(PulseError):
-    """A command was ended because it took too long; `left` are those of its processes that could not be."""
+    """A command was ended because it took too long; `left` are its processes that could not be ended."""
 
     def __init__(self, program: str, timeout: float, output: str, left: tuple[ProcessId, ...]) -> None:
         beyond = f"; not permitted to end {', '.join(str(one.pid) for one in left)}" if left else ""
@@ -65,7 +65,7 @@ class CommandTimedOut(PulseError):
 
 
 class Spawner:
-    """Starts, runs and ends processes; each of its children is reaped the moment it dies."""
+    """Starts, runs and ends processes; each of its children is reaped as soon as it dies."""
 
     def __init__(self) -> None:
         require_linux()
@@ -106,14 +106,14 @@ class Spawner:
         return found
 
     def ended(self, found: ProcessId) -> ProcessEnded | None:
-        """How a process that was started here has ended; None if it has not, or that is not known any more."""
+        """How a process that was started here ended; None if it has not, or if that is no longer known."""
         code, life = self._children.exit_code(found.pid), self._lives.get(found.pid)
         if code is None or life is None or life.started != found.started:
             return None
         return ProcessEnded(code, (life.ended or time.monotonic()) - life.began, life.effect)
 
     def end_of(self, found: ProcessId) -> str:
-        """How a process that was started here has ended, in words; nothing if that is not known."""
+        """How a process that was started here ended, in words; empty if that is not known."""
         if (ended := self.ended(found)) is None:
             return ""
         if ended.code >= 0:
@@ -141,7 +141,7 @@ class Spawner:
         """Run a command to its end; if it overruns or is cancelled, its whole tree is ended first.
 
         The output is captured and cut, or with `log` appended to that file, which a service that the command
-        leaves behind can go on writing to. What is left behind after a normal end is let live.
+        leaves behind can go on writing to. Processes left behind after a normal end are not ended.
         """
         began = time.monotonic()
         sink = FileOutput(log) if log else MemoryOutput()
@@ -159,7 +159,7 @@ class Spawner:
         return Outcome(exit_code, output, time.monotonic() - began)
 
     async def _waited(self, found: ProcessId, timeout: float, marker: str) -> int | tuple[ProcessId, ...]:
-        """The exit code, or after the timeout those of the tree that could not be ended."""
+        """Wait for the exit code; after the timeout end the tree, and return its processes that could not be ended."""
         exited = self._adopt(found.pid)
         self._running.add(found.pid)
         try:
@@ -174,16 +174,16 @@ class Spawner:
             self._running.discard(found.pid)
 
     async def end(self, found: ProcessId, *, soft: float) -> None:
-        """SIGTERM to a process and the group it leads, `soft` seconds of patience, then SIGKILL to its tree.
+        """SIGTERM to a process and the group it leads, a wait of `soft` seconds, then SIGKILL to its tree.
 
-        After a soft end only what is left of its group is killed: what has moved to a session of its own was
+        After a soft end only the rest of its group is killed: a process that moved to a session of its own was
         meant to stay.
         """
         if found.pid == os.getpid():
             raise PulseError("Pulse does not end itself; use: upulse daemon stop")
         if (handle := _open_pidfd(found)) is None:
             return
-        leads = (seen := entry(found.pid)) is not None and seen.group == found.pid != os.getpgrp()
+        leads = (seen := read_stat(found.pid)) is not None and seen.group == found.pid != os.getpgrp()
         try:
             _terminate(found, handle, leads)
             ended = await _readable(handle, soft)
@@ -200,12 +200,12 @@ class Spawner:
             raise PulseError(f"not permitted to end process {pids}; it belongs to another user")
 
     def close(self) -> None:
-        """Let all children go; they live on."""
+        """Stop waiting for all children; they live on."""
         self._children.close()
 
 
 def _open_pidfd(found: ProcessId) -> int | None:
-    """A pidfd that is surely this very process, or None if it is gone."""
+    """A pidfd of exactly this process, or None if it is gone."""
     try:
         handle = os.pidfd_open(found.pid)
     except ProcessLookupError:
@@ -217,7 +217,7 @@ def _open_pidfd(found: ProcessId) -> int | None:
 
 
 def _terminate(found: ProcessId, handle: int, leads: bool) -> None:
-    """One SIGTERM each: a second one makes many programs quit the hard way. What is stopped goes on, to hear it."""
+    """Send one SIGTERM each: a second one makes many programs exit without cleanup. SIGCONT lets stopped ones handle it."""
     with suppress(ProcessLookupError):
         for number in (signal.SIGTERM, signal.SIGCONT):
             signal.pidfd_send_signal(handle, number if not leads else 0)

@@ -1,4 +1,4 @@
-"""The executor `stop-process`: brings down a guarded process, or one that holds too much memory, and all that is it."""
+"""The executor `stop-process`: stops a guarded process, or one that uses too much memory, with its whole tree."""
 
 from collections.abc import Callable, Mapping
 
@@ -18,7 +18,7 @@ _SOFT_S = 10.0
 
 
 class StopProcess:
-    """SIGTERM, ten seconds of patience, then the whole tree; a unit is stopped by systemd."""
+    """SIGTERM, a wait of ten seconds, then SIGKILL to the whole tree; a unit is stopped by systemd."""
 
     action, params = STOP_PROCESS.name, StopParams
 
@@ -34,7 +34,7 @@ class StopProcess:
         self._consumers = MemoryConsumers(settings, known, lambda: spawner.running)
 
     def policy(self, params: StopParams) -> Policy:
-        """Stopping what is stopped changes nothing."""
+        """Idempotent: stopping a stopped process changes nothing."""
         return Policy(Safety.IDEMPOTENT, timeout=60.0)
 
     def check(self, params: StopParams) -> None:
@@ -45,7 +45,7 @@ class StopProcess:
             raise Refused(f"no {pattern!r} in `stop` under [resources] in config.toml; add it to allow this")
 
     async def execute(self, effect: Effect, params: StopParams, event: Event) -> Result:
-        """End all that is found of it; the result names who was ended."""
+        """End all processes that are found of it; the result names them."""
         if params.consumer is not None:
             return await self._stop(params.consumer)
         process = guarded_process(self._settings(), params.process or "")
@@ -65,7 +65,7 @@ class StopProcess:
         return Result({"ended": sorted(one.pid for one in left)})
 
     async def _stop(self, consumer: Consumer) -> Result:
-        """End this very process, if it still is what may be stopped; somebody else may have its pid by now."""
+        """End this exact process, if it may still be stopped; its pid may have been reused by now."""
         found = ProcessId(consumer.pid, consumer.started)
         if not is_alive(found):
             return Result({"ended": [], "already": True})
@@ -77,5 +77,5 @@ class StopProcess:
         return Result({"ended": [found.pid]})
 
     async def verify(self, effect: Effect, params: StopParams, event: Event) -> Result | None:
-        """Never asked: it is done again."""
+        """Never called: it is done again."""
         return None

@@ -1,4 +1,4 @@
-"""The watcher of the machine's vital signs, and of the daemon's own; it says when the machine is short of something."""
+"""The watcher of the machine's and the daemon's resources; it reports when the machine runs short of one."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -33,8 +33,8 @@ class SystemHistory(NamedTuple):
 class SystemResource:
     """CPU, memory, swap, load, disks, pressure; all shares are fractions from 0 to 1, sizes are bytes.
 
-    Entered as a context it also asks the kernel to tell pressure at once; such a sample names the resource
-    in `trigger` and is worth a tick. While memory is short it also tells who may be stopped, in `consumers`.
+    Entered as a context it also registers PSI triggers; a sample that one caused names the resource in
+    `trigger` and causes a tick. While memory is short it also lists what may be stopped, in `consumers`.
     """
 
     name = key = SYSTEM_RESOURCE
@@ -74,7 +74,7 @@ class SystemResource:
         self._nudge.set()
 
     async def collect(self) -> Reading:
-        """One full sample; a disk that does not answer says so in its place."""
+        """Take one full sample; a disk that does not answer has an error in its place."""
         trigger, self._trigger = self._trigger, ""
         data = self._cpu.read() | memory() | load() | self._own.read()
         data["loop_late_ms"] = round(self._lateness(), 3)
@@ -87,13 +87,13 @@ class SystemResource:
         return self._concluded(data)
 
     def _paths(self) -> list[str]:
-        """The file systems to be sampled: those that are wanted, and those with bounds."""
+        """The file systems to sample: those that the settings list, and those with bounds."""
         settings = self._settings()
         bounded = (bound.path for bound in settings.resources.disk)
         return list(dict.fromkeys((*settings.watch.disks, *bounded)))
 
     async def _allowed(self) -> list[Mapping[str, Json]]:
-        """Who may be stopped; nobody is looked for while memory is not short."""
+        """The processes that may be stopped; searched only while memory is short."""
         standing = self._before.current_state().conditions
         if self._settings().resources.stop and any(standing[name] for name in OF_MEMORY):
             return await self._consumers.largest()

@@ -1,4 +1,4 @@
-"""What systemd says of a unit, and asking it to restart or stop one."""
+"""Runs systemctl: shows, restarts or stops a unit."""
 
 import os
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ class UnitState(NamedTuple):
 
     @property
     def busy(self) -> bool:
-        """Whether systemd is at work on it just now."""
+        """Whether systemd is starting, stopping or reloading it."""
         return self.active in ("activating", "reloading", "deactivating") or self.sub == "auto-restart"
 
     @property
     def intended(self) -> bool:
-        """Whether it is down because somebody wanted it down."""
+        """Whether it is down because it was stopped on purpose."""
         return self.load == "loaded" and self.active == "inactive" and self.result == "success"
 
     @property
@@ -39,7 +39,7 @@ class UnitState(NamedTuple):
 
 
 class Systemctl:
-    """Runs `systemctl` with a timeout; what it complains of becomes a PulseError."""
+    """Runs `systemctl` with a timeout; its error output becomes a PulseError."""
 
     def __init__(self, spawner: Spawner, timeout: float = 3.0) -> None:
         self._spawner = spawner
@@ -59,7 +59,7 @@ class Systemctl:
         )
 
     async def restart(self, unit: str, *, user: bool, timeout: float) -> None:
-        """Restart the unit and wait until systemd says that it is up."""
+        """Restart the unit and wait until systemd reports it active."""
         await self._run(["restart", unit], user, timeout)
 
     async def stop(self, unit: str, *, user: bool, timeout: float) -> None:
@@ -75,7 +75,7 @@ class Systemctl:
 
 
 def _bus(user: bool) -> dict[str, str]:
-    """Where the user's manager listens, which a daemon without a login session isn't told."""
+    """The bus address of the user's manager, which a daemon without a login session lacks."""
     runtime = f"/run/user/{os.getuid()}"
     if user and "XDG_RUNTIME_DIR" not in os.environ and os.path.isdir(runtime):
         return {"XDG_RUNTIME_DIR": runtime}

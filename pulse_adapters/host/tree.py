@@ -1,4 +1,4 @@
-"""Ending a process with everything that came out of it."""
+"""Ends a process with all of its descendants."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ import signal
 from collections.abc import Collection
 from contextlib import suppress
 
-from pulse_adapters.workers.proc import ProcStat, carries, descendants, entry, living, send
+from pulse_adapters.workers.proc import ProcStat, descendants, has_marker, live_processes, read_stat, send
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports import ProcessId
 
@@ -15,10 +15,10 @@ _PAUSES = Backoff(0.001, 0.05)
 
 
 async def end_tree(root: ProcessId, marker: str = "") -> tuple[ProcessId, ...]:
-    """SIGKILL a process, its group, session and descendants and whoever carries the marker, until none is left.
+    """SIGKILL a process, its group, session, descendants and carriers of the marker, until none is left.
 
-    Returns those that this user may not signal. What sleeps uninterruptibly with SIGKILL pending counts as
-    ended: it will never run another instruction of its own.
+    Returns those that this user may not signal. A process in uninterruptible sleep with SIGKILL pending counts
+    as ended: it will never run another instruction of its own.
     """
     known: set[ProcessId] = {root}
     beyond: set[ProcessId] = set()
@@ -40,12 +40,12 @@ async def end_tree(root: ProcessId, marker: str = "") -> tuple[ProcessId, ...]:
 
 
 def _uninterruptible(killed: Collection[ProcessId]) -> set[ProcessId]:
-    """Those of the killed that sleep uninterruptibly."""
-    return {one for one in killed if (seen := entry(one.pid)) and seen.found == one and seen.state == "D"}
+    """The killed processes that are in uninterruptible sleep."""
+    return {one for one in killed if (seen := read_stat(one.pid)) and seen.found == one and seen.state == "D"}
 
 
 def _end_group(root: ProcessId, left: Collection[ProcStat]) -> None:
-    """One signal for the whole group: the kernel lets no member fork its way past it."""
+    """Signal the whole group at once: no member can escape by a fork."""
     if any(one.group == root.pid for one in left):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(root.pid, signal.SIGKILL)
@@ -56,7 +56,7 @@ def tree_members(root: ProcessId, known: Collection[ProcessId], marker: str = ""
 
     This process is never one of them, nor is what only descends from it.
     """
-    entries = {one.pid: one for one in living()}
+    entries = {one.pid: one for one in live_processes()}
     chosen = {one.pid for one in entries.values() if one.found in known}
     chosen |= (
         {one.pid for one in entries.values() if root.pid in (one.group, one.session)}
@@ -65,7 +65,7 @@ def tree_members(root: ProcessId, known: Collection[ProcessId], marker: str = ""
     )
     if marker:
         chosen |= {
-            one.pid for one in entries.values() if one.started >= root.started and carries(one.pid, marker)
+            one.pid for one in entries.values() if one.started >= root.started and has_marker(one.pid, marker)
         }
     return [entries[pid] for pid in descendants(chosen, entries)]
 

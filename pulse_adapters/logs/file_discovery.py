@@ -1,4 +1,4 @@
-"""Which files a pattern means at this moment, and which directories must be watched for others to appear."""
+"""Finds the files that a pattern matches, and the directories in which others may appear."""
 
 import fnmatch
 import os
@@ -13,7 +13,7 @@ PACKED = (".gz", ".xz", ".bz2", ".zst", ".lz4", ".zip", ".Z")
 
 
 class FoundFile(NamedTuple):
-    """A regular file that a pattern means."""
+    """A regular file that a pattern matches."""
 
     path: str
     status: os.stat_result
@@ -25,16 +25,16 @@ class FoundFile(NamedTuple):
 
 
 class PatternScan(NamedTuple):
-    """What was found: the files, and the directories in which more may appear, each with the names that matter."""
+    """The files found, and the directories in which more may appear, each with the relevant name patterns."""
 
     files: list[FoundFile]
     watched: dict[str, set[str]]
 
 
 def scan(pattern: str) -> PatternScan:
-    """Look for a pattern's files now; a directory that is missing is waited for in the nearest one that exists.
+    """Find a pattern's files; for a missing directory the nearest existing one is returned for watching.
 
-    Compressed files are meant only by their whole name: rotation makes them, and there are no lines in them.
+    Compressed files match only by their whole name: rotation makes them, and they have no lines.
     """
     found = PatternScan([], {})
     first, *names = [name for name in pattern.split("/") if name] or [""]
@@ -81,14 +81,14 @@ def _shape(name: str) -> re.Pattern[str]:
 
 
 def name_matches(pattern: str, name: str) -> bool:
-    """Whether one component of a pattern means this name; as in a shell, a leading dot must be written."""
+    """Whether one component of a pattern matches this name; as in a shell, a leading dot must be written."""
     if name.startswith(".") and not pattern.startswith("."):
         return False
     return pattern == name or _shape(pattern).match(name) is not None
 
 
 def path_matches(pattern: str, path: str) -> bool:
-    """Whether a pattern means this path, be it there or not."""
+    """Whether a pattern matches this path, whether it exists or not."""
     ours, theirs = ([one for one in text.split("/") if one] for text in (pattern, path))
     return len(ours) == len(theirs) and all(name_matches(*pair) for pair in zip(ours, theirs, strict=True))
 
@@ -97,7 +97,7 @@ _DATED = re.compile(r"(.+?)[-._]\d{4}[\d\-_.T]*(\.[^.\d][^.]*)")
 
 
 def unrotated_paths(path: str) -> list[str]:
-    """Of which paths this may be a rotated file: `app.log.1`, `app.log-20260131` and `app-20260131.log` of `app.log`."""
+    """The paths of which this may be a rotated file: `app.log.1`, `app.log-20260131` and `app-20260131.log` of `app.log`."""
     directory, name = os.path.split(path)
     if name.endswith(PACKED):
         return []
@@ -108,7 +108,7 @@ def unrotated_paths(path: str) -> list[str]:
 
 
 def files_in(directory: str, wanted: Callable[[str], bool]) -> list[FoundFile]:
-    """The regular files of a directory whose paths are wanted, the one written longest ago first."""
+    """The regular files of a directory whose paths are wanted, the least recently written first."""
     try:
         paths = [os.path.join(directory, name) for name in os.listdir(directory)]
     except OSError:
@@ -123,7 +123,7 @@ def rotated_files(path: str) -> list[FoundFile]:
 
 
 def path_of_file(path: str, identity: tuple[int, int]) -> str | None:
-    """The path in the same directory at which this very file (device, inode) is now; None if it is not there."""
+    """The current path, in the same directory, of this file (device, inode); None if it is not there."""
     directory = os.path.dirname(path)
     try:
         with os.scandir(directory) as entries:

@@ -1,4 +1,4 @@
-"""Every file that the settings mean: found, watched, and read in turn."""
+"""The followed log files: finds them, watches them, and reads them in turn."""
 
 import os
 import time
@@ -18,10 +18,10 @@ REMEMBERED, MOST_EMPTY = 3_600.0, 100
 
 
 class FollowedFiles:
-    """Follows the files of these patterns, each with the number of its rule. known: those followed before this began.
+    """Follows the files of these patterns, each with the number of its rule. known: patterns that were followed before.
 
-    dirty: trails that may have something to be read; in_doubt: whether a file is there of which it can't be told yet
-    what it is. tell: called with (whose, message) for what a person should know.
+    dirty: trails (files of one path) that may have new data; in_doubt: whether there is a file that may be a copy of a
+    followed one. tell: called with (source, message) for problems that the user should see.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class FollowedFiles:
 
     @property
     def polled(self) -> bool:
-        """Whether there is anything that nobody tells us of."""
+        """Whether some file or directory could not be watched and is polled."""
         return self.watches.polled
 
     def _rules(self, path: str) -> Sequence[int]:
@@ -65,7 +65,7 @@ class FollowedFiles:
     # What is there
 
     def scan(self) -> None:
-        """Look what is there now: new files are followed, and what is gone is read to its end."""
+        """Scan for files: new ones are followed, and removed ones are read to their end."""
         self.in_doubt = False
         self.watches.begin()
         found = self._found()
@@ -85,7 +85,7 @@ class FollowedFiles:
         return {pattern: scan(pattern) for pattern in dict.fromkeys(self.patterns.values())}
 
     def _met(self, hit: FoundFile, pattern: str) -> str:
-        """Follow a file, if nobody does yet; the name of its trail if it begins at its end."""
+        """Follow a file, if it is not followed yet; returns the name of its trail if reading begins at its end."""
         if hit.identity in self._followed:
             return ""
         if len(self._followed) >= MOST:
@@ -103,7 +103,7 @@ class FollowedFiles:
         return self._begun(followed, self._trail(hit.path), pattern not in self._known_patterns)
 
     def _begun(self, followed: FollowedFile, trail: RotatedFiles, fresh: bool) -> str:
-        """Follow it from its place, from its beginning, or, if what is there is history, from its end."""
+        """Follow it from its stored position, from its beginning, or, if its content is history, from its end."""
         history = not self._remembered(followed) and fresh and not trail.known
         if history:
             followed.to_the_end()
@@ -112,7 +112,7 @@ class FollowedFiles:
         return trail.name if history else ""
 
     def _remembered(self, followed: FollowedFile) -> bool:
-        """Whether it was followed before, under whatever name; then it is gone on with, and under one name only."""
+        """Whether it was followed before, under any name; then reading resumes, under one name only."""
         for trail in self.trails.values():
             for mark in trail.past:
                 if mark.identity == followed.identity and followed.resume(mark):
@@ -121,7 +121,7 @@ class FollowedFiles:
         return False
 
     def _may_be_copy(self, path: str, followed: FollowedFile) -> bool:
-        """Whether it says nothing so far but what a followed file says: then it may be copied to be truncated."""
+        """Whether it only repeats a followed file so far: then it may be a copy, made before that is truncated."""
         origins = [trail for one in unrotated_paths(path) if (trail := self.trails.get(subject_name(one)))]
         return any(is_copy_of(followed.file, origin) for trail in origins for origin in trail.files)
 
@@ -130,7 +130,7 @@ class FollowedFiles:
         self.watches.doubt(path)
 
     def _drop_empty(self) -> None:
-        """Forget paths that have no file any more; not at once, since another one may be rotated into their place."""
+        """Forget paths that have no file any more; after a delay, since a rotation may put another one in their place."""
         now = time.monotonic()
         empty = [trail for trail in self.trails.values() if not trail.files]
         for trail in self.trails.values():
@@ -146,14 +146,14 @@ class FollowedFiles:
     # What they say
 
     def hear(self) -> bool:
-        """Take what the kernel tells; whether a scan is due."""
+        """Process the inotify events; returns whether a scan is due."""
         return self.watches.hear(self.dirty, self._concerns)
 
     def _concerns(self, directory: str, name: str) -> bool:
         return any(subject_name(one) in self.trails for one in unrotated_paths(os.path.join(directory, name)))
 
     def look(self) -> None:
-        """The safety net: see without being told what has something to be read, and have watched what is not."""
+        """The safety net: find data to read without inotify events, and retry the missing watches."""
         for trail in self.trails.values():
             for followed in trail.files:
                 self.watches.follow(followed, trail)
@@ -162,18 +162,18 @@ class FollowedFiles:
                     self.dirty[trail.name] = trail
 
     def take(self, trail: RotatedFiles, now: float) -> bytes:
-        """The next whole lines of this trail; nothing if there are none, and then it is dirty no more."""
+        """Read the next whole lines of this trail; if there are none, it is no longer dirty."""
         block = trail.take(now, lambda followed: followed.identity in self._visible)
         if not block:
             self.dirty.pop(trail.name, None)
         return block
 
     def behind(self) -> int:
-        """Bytes that are there and not read."""
+        """Bytes that are not read yet."""
         return sum(followed.unread() for trail in self.trails.values() for followed in trail.files)
 
 
 def last_looked_at(place: Mapping[str, Any]) -> int:
-    """When somebody last looked for rotated files, as a place says."""
+    """When rotated files were last searched for, from a stored position."""
     when = place.get("last_looked_at", 0)
     return when if isinstance(when, int) else 0

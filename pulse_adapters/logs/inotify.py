@@ -1,4 +1,4 @@
-"""inotify through libc: the kernel tells when a file is written or a directory changes."""
+"""inotify through libc: events when a file is written or a directory changes."""
 
 import ctypes
 import errno
@@ -22,7 +22,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class InotifyEvent(NamedTuple):
-    """One event: of which watch, what happened (bits), and the name in the watched directory."""
+    """One event: its watch, its mask, and the name in the watched directory."""
 
     watch: int
     mask: int
@@ -30,7 +30,7 @@ class InotifyEvent(NamedTuple):
 
 
 class Exhausted(Exception):
-    """The kernel grants no more instances or watches to this user."""
+    """This user's limit of instances or watches is reached."""
 
 
 class Inotify:
@@ -51,11 +51,11 @@ class Inotify:
         return None
 
     def remove(self, watch: int) -> None:
-        """Watch it no longer; one that is gone already is no error."""
+        """Remove a watch; one that is gone already is no error."""
         _LIBC.inotify_rm_watch(self.file, watch)
 
     def read(self) -> Iterator[InotifyEvent]:
-        """What was told since the last time; never waits."""
+        """Read the pending events; never waits."""
         while True:
             try:
                 raw = os.read(self.file, _ROOM)
@@ -66,7 +66,7 @@ class Inotify:
                 return
 
     def close(self) -> None:
-        """Give all watches back."""
+        """Close the instance with all watches."""
         os.close(self.file)
 
 

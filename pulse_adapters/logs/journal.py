@@ -1,4 +1,4 @@
-"""A unit's messages as they come, through a `journalctl --follow` of its own that is begun again if it ends."""
+"""Follows a unit's messages through its own `journalctl --follow`, which is restarted if it ends."""
 
 import ctypes
 import json
@@ -29,9 +29,9 @@ def source_of(unit: str, user: bool) -> str:
 
 
 class JournalUnit:
-    """One followed unit. dropped: messages that journald says it suppressed since somebody last asked.
+    """One followed unit. dropped: how many messages journald reported as suppressed.
 
-    program: what is run, with arguments of its own before ours.
+    program: the program to run, with arguments that go before ours.
     """
 
     def __init__(
@@ -56,16 +56,16 @@ class JournalUnit:
 
     @property
     def due(self) -> float:
-        """When journalctl is begun again (monotonic seconds)."""
+        """When journalctl is started again (monotonic seconds)."""
         return self._restarts.due
 
     def place(self) -> dict[str, Any]:
-        """Where the reader stands: behind a cursor, or at a moment (UTC microseconds) if nothing came since."""
+        """The reader's position: after a cursor, or at a time (UTC microseconds) if nothing came since."""
         where = {"cursor": self.cursor} if self.cursor else {"since": self.since}
         return {"total": self.total, **where}
 
     def restore(self, place: Mapping[str, Any]) -> None:
-        """Take up a place of before."""
+        """Resume at a stored position."""
         try:
             total, since = int(place["total"]), int(place.get("since", self.since))
         except (KeyError, TypeError, ValueError):
@@ -84,7 +84,7 @@ class JournalUnit:
         return [*self.program, *plain, whose, begin]
 
     def start(self) -> int:
-        """Begin to follow; it ends with this process. What is read becomes readable at the file returned."""
+        """Start journalctl, which ends with this process. Returns the descriptor that becomes readable."""
         ours, theirs = os.pipe2(os.O_CLOEXEC)
         self._said = os.memfd_create("journalctl", os.MFD_CLOEXEC)
         argv, environment = self.argv(), {**os.environ, "LC_ALL": "C.UTF-8", "SYSTEMD_COLORS": "0"}
@@ -98,7 +98,7 @@ class JournalUnit:
         return ours
 
     def read(self) -> bytes:
-        """The lines of the next messages; nothing if there are none now, or if journalctl has ended."""
+        """The lines of the next messages; empty if there are none now, or if journalctl has ended."""
         assert self.file is not None
         try:
             raw = os.read(self.file, _ROOM)
@@ -111,7 +111,7 @@ class JournalUnit:
         return b"".join(self._lines(entry) for entry in entries if entry)
 
     def _lines(self, entry: bytes) -> bytes:
-        """The lines of one message, each with its newline; journald's own word about others is counted."""
+        """The lines of one message, each with its newline; journald's own reports of suppressed messages are counted."""
         try:
             fields = json.loads(entry)
         except ValueError:
@@ -129,7 +129,7 @@ class JournalUnit:
         self.tell(self.name, f"journald suppressed messages of it, and nobody can read them; {advice}")
 
     def hear(self) -> None:
-        """Pass on what journalctl complains about."""
+        """Report journalctl's error output."""
         if self.file is not None and (words := self._words()):
             os.ftruncate(self._said, 0)
             self.tell(self.name, f"journalctl says: {words}")
@@ -149,7 +149,7 @@ class JournalUnit:
         )
 
     def close(self) -> None:
-        """Let the pipe go; who writes to it ends."""
+        """Close the pipe; journalctl ends by SIGPIPE."""
         if self.file is not None:
             os.close(self.file)
             os.close(self._said)
@@ -157,7 +157,7 @@ class JournalUnit:
 
 
 def _exec_journalctl(argv: Sequence[str], environment: Mapping[str, str], out: int, said: int) -> None:
-    """In the child: be journalctl, until the parent ends. Never returns."""
+    """In the child: exec journalctl, killed when the parent ends. Never returns."""
     try:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -171,7 +171,7 @@ def _exec_journalctl(argv: Sequence[str], environment: Mapping[str, str], out: i
 
 
 def _text(message: object) -> bytes:
-    """A message as bytes: journalctl writes what is no text as a list of numbers, and several ones as a list."""
+    """A message as bytes: journalctl writes binary ones as a list of numbers, and several ones as a list."""
     if isinstance(message, str):
         return message.encode("utf-8", "replace")
     if isinstance(message, list):

@@ -1,4 +1,4 @@
-"""Which lines of a block are looked for: texts are searched in the block as a whole, lines are cut out around hits."""
+"""Finds the matching lines of a block: words are searched in the whole block, and lines are cut out around hits."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class LinePattern(NamedTuple):
-    """What one `[[log]]` looks for; limit: lines a minute that are told."""
+    """What one `[[log]]` searches for; limit: lines a minute that are reported."""
 
     words: tuple[bytes, ...]
     patterns: tuple[SearchPattern, ...]
@@ -23,7 +23,7 @@ class LinePattern(NamedTuple):
 
 
 def pattern_from_json(spelled: Mapping[str, Any]) -> LinePattern:
-    """A rule from JSON; a pattern that RE2 does not support is left out, as the settings' fault says."""
+    """A pattern from JSON; one that RE2 does not support is left out, as the settings' check reports."""
     patterns = tuple(pattern for text in spelled["match"] if (pattern := search_pattern(text)))
     return LinePattern(
         _encode_words(spelled["keywords"]), patterns, _encode_words(spelled["ignore"]), int(spelled["limit"])
@@ -31,12 +31,12 @@ def pattern_from_json(spelled: Mapping[str, Any]) -> LinePattern:
 
 
 def _encode_words(texts: list[str]) -> tuple[bytes, ...]:
-    """As they stand in a file; one with a line break in it stands in no line."""
+    """The words as bytes; one with a line break is left out, since it can match no line."""
     return tuple(text.encode() for text in texts if "\n" not in text)
 
 
 def matching_lines(rule: LinePattern, block: bytes) -> list[bytes]:
-    """The lines of a block (whole lines, each with its newline) that the rule looks for, in their order."""
+    """The lines of a block (whole lines, each with its newline) that match the rule, in their order."""
     lines = _lines_matching(rule, block) if rule.patterns else _lines_with_words(rule.words, block)
     if not rule.ignored:
         return list(lines)
@@ -44,7 +44,7 @@ def matching_lines(rule: LinePattern, block: bytes) -> list[bytes]:
 
 
 def _lines_with_words(words: tuple[bytes, ...], block: bytes) -> Iterator[bytes]:
-    """Lines with one of the words: what has none is passed over at the speed of `bytes.find`."""
+    """Lines with one of the words; the others are skipped at the speed of `bytes.find`."""
     find = block.find
     ahead = {word: place for word in words if (place := find(word)) >= 0}
     while ahead:
@@ -58,7 +58,7 @@ def _lines_with_words(words: tuple[bytes, ...], block: bytes) -> Iterator[bytes]
 
 
 def _lines_matching(rule: LinePattern, block: bytes) -> Iterator[bytes]:
-    """Lines with one of the words, or in which a pattern is found: each line is searched by itself."""
+    """Lines with one of the words, or that a pattern matches: each line is searched by itself."""
     for line in block.split(b"\n")[:-1]:
         if any(word in line for word in rule.words):
             yield line
@@ -69,6 +69,6 @@ def _lines_matching(rule: LinePattern, block: bytes) -> Iterator[bytes]:
 
 
 def printable_line(line: bytes) -> str:
-    """A line as text for people: what is no UTF-8, or would do something to a terminal, is replaced; cut at 2,000."""
+    """A line as printable text: invalid UTF-8 and control characters are replaced; cut at 2,000 characters."""
     text = _CONTROL.sub("?", line[: TOLD * 4].decode("utf-8", "replace").rstrip("\r"))
     return text if len(text) <= TOLD else f"{text[: TOLD - 3]}..."

@@ -1,4 +1,4 @@
-"""What the reader's process says, as values: one object each.
+"""The messages of the reader's process as values: one JSON object each.
 
 `{"source", "place", "hits": [[rule, [line…], count]…]}`, `{"error": [whose, message]}`, or progress:
 `{"sources", "places", "behind", "polled", "dropped"}`.
@@ -14,7 +14,7 @@ from pulse_core.settings import LogSettings
 
 
 class LogReaderProblem(NamedTuple):
-    """Something a person should know, and whose it is."""
+    """A problem that the user should see, and its source."""
 
     whose: str
     message: str
@@ -25,7 +25,7 @@ class _Error(NamedTuple):
 
 
 def parse_message(said: Message) -> LogBatch | ReadProgress | LogReaderProblem:
-    """What a message says. Raises WorkerFault."""
+    """Parse a message. Raises WorkerFault."""
     if "hits" in said:
         return decode(LogBatch, said)
     if "error" in said:
@@ -40,7 +40,7 @@ def reader_task(
     expanded: Sequence[str | None],
     journalctl: Sequence[str],
 ) -> Message:
-    """What the reader's process is to do. expanded: the path of each of the logs, without `~`."""
+    """The request to the reader's process. expanded: the path of each of the logs, without `~`."""
     spelled = [
         {
             "path": path,

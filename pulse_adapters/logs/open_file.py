@@ -1,4 +1,4 @@
-"""One open file: which one it is, how far it is read, and what comes next, in whole lines."""
+"""One open log file: its identity, its read position, and its next whole lines."""
 
 import os
 import stat
@@ -14,11 +14,11 @@ PRINT = 1_024
 
 
 class FileRewritten(Exception):
-    """What was read of the file is not in it any more: it was truncated, or written anew."""
+    """The content already read is not in the file any more: it was truncated or rewritten."""
 
 
 class FileMark(NamedTuple):
-    """A place in a file that can be found again: which file, the offset, checksums of its beginning and before the offset.
+    """A position in a file that can be found again: the file, the offset, checksums of its start and before the offset.
 
     cut: the offset is within a line that is too long.
     """
@@ -51,8 +51,8 @@ def mark_from_json(spelled: Mapping[str, Any]) -> FileMark:
 class FollowedFile:
     """An open file. watch: its inotify watch, None while it is polled.
 
-    copy: it is read only as far as it goes now, as what a truncation has left elsewhere; active: when something was
-    last read of it (monotonic seconds).
+    copy: a copy made before a truncation, read only as far as it goes now; active: when it was last read from
+    (monotonic seconds).
     """
 
     def __init__(self, file: int, identity: tuple[int, int]) -> None:
@@ -64,7 +64,7 @@ class FollowedFile:
         self.active = time.monotonic()
 
     def to_the_end(self) -> None:
-        """Begin after the last whole line that is there now."""
+        """Skip to the end of the last whole line."""
         size = os.fstat(self.file).st_size
         before = max(0, size - CHUNK)
         last = os.pread(self.file, size - before, before).rfind(b"\n")
@@ -72,7 +72,7 @@ class FollowedFile:
         self._stand_at(size if self.cut else before + last + 1)
 
     def resume(self, mark: FileMark) -> bool:
-        """Begin where the mark says, if this is the file that it was made of."""
+        """Continue at the mark, if it was made of this file; returns whether it was."""
         fits = fits_mark(self.file, mark)
         if fits:
             self._stand_at(mark.offset)
@@ -80,7 +80,7 @@ class FollowedFile:
         return fits
 
     def begin_anew(self) -> None:
-        """It was written anew: its beginning is next."""
+        """Read from the beginning: the file was rewritten."""
         self._stand_at(0)
         self.cut = False
 
@@ -94,7 +94,7 @@ class FollowedFile:
         return FileMark(*self.identity, self.offset, crc32(self.head), crc32(self.tail), self.cut)
 
     def read(self) -> bytes:
-        """The next whole lines, each with its newline; nothing if there is none yet. Raises Rewritten."""
+        """The next whole lines, each with its newline; empty if there is none yet. Raises FileRewritten."""
         while True:
             raw = os.pread(self.file, len(self.tail) + CHUNK, self.offset - len(self.tail))
             if not raw.startswith(self.tail) or os.pread(self.file, len(self.head), 0) != self.head:
@@ -113,7 +113,7 @@ class FollowedFile:
             self._move(raw, begin)
 
     def _skipped(self, raw: bytes) -> int:
-        """Where the next line begins, after the rest of one that was too long."""
+        """The offset of the next line, after the rest of an overlong one."""
         end = raw.find(b"\n", len(self.tail)) + 1
         self.cut = not end
         return end or len(raw)
@@ -129,26 +129,26 @@ class FollowedFile:
         self.active = time.monotonic()
 
     def last_words(self) -> bytes:
-        """What stands behind the last newline of a file that nobody will go on with, as a line."""
+        """The text after the last newline of a file that is complete, as a line."""
         raw = b"" if self.cut else os.pread(self.file, CHUNK, self.offset)
         self._move(self.tail + raw, len(self.tail) + len(raw))
         return raw + b"\n" if raw else b""
 
     def unread(self) -> int:
-        """Bytes that are there and not read."""
+        """Bytes that are not read yet."""
         return max(0, os.fstat(self.file).st_size - self.offset)
 
     def is_deleted(self) -> bool:
-        """Whether it has no name any more."""
+        """Whether it was deleted."""
         return os.fstat(self.file).st_nlink == 0
 
     def close(self) -> None:
-        """Let it go."""
+        """Close the file."""
         os.close(self.file)
 
 
 def open_regular_file(path: str) -> FollowedFile | None:
-    """The regular file at this path, to be read from its beginning; None if there is none that may be read."""
+    """Open the regular file at this path, at its beginning; None if there is none that may be read."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
@@ -161,7 +161,7 @@ def open_regular_file(path: str) -> FollowedFile | None:
 
 
 def fits_mark(file: int, mark: FileMark) -> bool:
-    """Whether an open file begins, and goes on before the mark's offset, as the one that the mark was made of."""
+    """Whether an open file has the mark's content at its beginning and before the mark's offset."""
     length = min(PRINT, mark.offset)
     if os.fstat(file).st_size < mark.offset:
         return False
@@ -170,9 +170,9 @@ def fits_mark(file: int, mark: FileMark) -> bool:
 
 
 def is_copy_of(file: int, origin: FollowedFile) -> bool:
-    """Whether what stands in an open file so far stands, or stood when it was read, at the same place in the other one.
+    """Whether the content of an open file so far is, or was when it was read, at the same offset in the other one.
 
-    So it is with a copy, from its first byte on, which is made to empty the original.
+    That holds for a copy, from its first byte on, made before the original is truncated.
     """
     mark, size = origin.mark(), os.fstat(file).st_size
     if mark.offset and fits_mark(file, mark):

@@ -1,4 +1,4 @@
-"""What is on its way to the daemon: lines that come together go together, and of a storm little more than its size."""
+"""Batches and sends lines to the daemon: lines read together are sent together; of a storm mostly the count."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ Send = Callable[[Mapping[str, Any]], None]
 
 
 class RateLimit:
-    """Grants up to `limit` lines in any sixty seconds; time is told in seconds and never goes back."""
+    """Grants up to `limit` lines in any sixty seconds; times are in seconds and never go back."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -24,7 +24,7 @@ class RateLimit:
         self._sum = 0
 
     def take(self, lines: int, now: float) -> int:
-        """How many of these lines may be told now."""
+        """How many of these lines may be sent now."""
         while self._spent and now - self._spent[0][0] >= MINUTE:
             self._sum -= self._spent.popleft()[1]
         granted = min(lines, self.limit - self._sum)
@@ -35,7 +35,7 @@ class RateLimit:
 
 
 class OutboxSource(Protocol):
-    """Something that is read. rules: the numbers of the rules for its lines; place: where the reader stands, as JSON."""
+    """A source of lines. rules: the numbers of the rules for its lines; place: the reader's position, as JSON."""
 
     name: str
     rules: tuple[int, ...]
@@ -44,7 +44,7 @@ class OutboxSource(Protocol):
 
 
 class PendingLines:
-    """What one source has said and nobody has heard yet: for each rule the lines to be told, and how many there were."""
+    """Unsent lines of one source: for each rule the lines to send, and how many matched."""
 
     def __init__(self, source: OutboxSource) -> None:
         self.source = source
@@ -52,13 +52,13 @@ class PendingLines:
         self.counts: dict[int, int] = {}
 
     def message(self) -> dict[str, Any]:
-        """As JSON, with the place behind all of it."""
+        """The message as JSON, with the position after these lines."""
         hits = [[rule, self.lines.get(rule, []), count] for rule, count in self.counts.items()]
         return {"source": self.source.name, "place": self.source.place(), "hits": hits}
 
 
 class Outbox:
-    """Sifts blocks of lines and sends what comes of it; time is in seconds."""
+    """Filters blocks of lines and sends the matches; times are in seconds."""
 
     def __init__(self, rules: Sequence[LinePattern], send: Send) -> None:
         self.rules, self.send = tuple(rules), send
@@ -70,7 +70,7 @@ class Outbox:
         self._counted: dict[str, float] = {}
 
     def add(self, source: OutboxSource, block: bytes, now: float) -> None:
-        """Take the next lines of a source."""
+        """Filter the next lines of a source."""
         self.moved[source.name] = source
         for number in source.rules:
             if lines := matching_lines(self.rules[number], block):
@@ -84,7 +84,7 @@ class Outbox:
             pending.lines.setdefault(number, []).extend(map(printable_line, lines[:granted]))
 
     def flush(self, now: float) -> float | None:
-        """Send what is due; the seconds until the next is, None if nothing waits."""
+        """Send what is due; returns the seconds until the next is, None if nothing waits."""
         waits = []
         for name, pending in tuple(self._pending.items()):
             if (wait := self._wait(pending, now)) > 0:
@@ -104,13 +104,13 @@ class Outbox:
         return self._counted.get(pending.source.name, now - COUNTED_EVERY) + COUNTED_EVERY - now
 
     def places(self) -> dict[str, Any]:
-        """The places of sources that went on and have nothing pending: no place may run ahead of its lines."""
+        """The positions of sources that advanced and have nothing pending: no position may run ahead of its lines."""
         moved = {name: one for name, one in self.moved.items() if name not in self._pending}
         for name in moved:
             del self.moved[name]
         return {name: source.place() for name, source in moved.items()}
 
     def forget(self, names: set[str]) -> None:
-        """Let go of what was kept about sources that are no more; `names` are those that are."""
+        """Forget the sources that are not in `names`."""
         self._meters = {key: meter for key, meter in self._meters.items() if key[0] in names}
         self._counted = {name: when for name, when in self._counted.items() if name in names}

@@ -1,4 +1,4 @@
-"""The child that reads: kept alive, listened to, told again where it was when it has died."""
+"""Runs the log reader's child: restarts it at the stored positions when it has died."""
 
 import asyncio
 import logging
@@ -9,10 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pulse_adapters.logs.messages import LogReaderProblem, parse_message, reader_task
-from pulse_adapters.workers.environment import ROOT, passed_on
+from pulse_adapters.workers.environment import ROOT, inherited_environment
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.messages import Limits
-from pulse_adapters.workers.worker import Program, Worker, module
+from pulse_adapters.workers.worker import Program, Worker, module_program
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports import LogBatch, Place, ReadProgress
 from pulse_core.settings import LogSettings
@@ -31,8 +31,8 @@ _PATHS = (ROOT, *(str(Path(one).parent) for one in (_RE2 and _RE2.submodule_sear
 
 def program() -> Program:
     """The child's program. `-S` spares it the machinery of packages; it then has Python's library, Pulse, and re2."""
-    env = {**passed_on(), "PYTHONPATH": os.pathsep.join(_PATHS)}
-    return module("pulse_adapters.logs.tail", options=("-S", "-P"), env=env)._replace(limits=LIMITS)
+    env = {**inherited_environment(), "PYTHONPATH": os.pathsep.join(_PATHS)}
+    return module_program("pulse_adapters.logs.tail", options=("-S", "-P"), env=env)._replace(limits=LIMITS)
 
 
 def _log(whose: str, message: str) -> None:
@@ -40,9 +40,9 @@ def _log(whose: str, message: str) -> None:
 
 
 class FollowedLogs:
-    """`LogReader` on files and journald, through one child process; no child while there is nothing to follow.
+    """Implements `LogFollower` for files and journald, with one child process; none while there is nothing to follow.
 
-    failed: called with (whose, message) for what a person should know; journalctl: the program for units.
+    failed: called with (source, message) for problems that the user should see; journalctl: the program for units.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class FollowedLogs:
         return frozenset({self._child.pid} if self._child else ())
 
     def listen(self, news: Callable[[], None]) -> None:
-        """Call back whenever there is something to be taken."""
+        """Set the callback for new messages."""
         self._news = news
 
     def follow(
         self, logs: Sequence[LogSettings], places: Mapping[str, Place], known: Collection[str]
     ) -> None:
-        """Follow these and nothing else from now on, each source from its place."""
+        """Follow exactly these from now on, each source from its position."""
         self._end()
         self._heard.clear()
         self._logs, self._places = tuple(logs), dict(places)
@@ -83,13 +83,13 @@ class FollowedLogs:
             self._begin()
 
     async def standing(self, seconds: float) -> None:
-        """Return once it knows what is there, so that whatever is written from now on is news; or after so long."""
+        """Wait until it has scanned, so that whatever is written from now on is reported; or until the timeout."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._standing.wait()
 
     def take(self) -> Sequence[LogBatch | ReadProgress]:
-        """What was heard since the last time, in its order."""
+        """Take the messages received since the last call, in their order."""
         heard, self._heard = self._heard, []
         if self._waiting and self._child:
             self._waiting = False
@@ -159,14 +159,14 @@ class FollowedLogs:
             self._again(f"said nothing for {SILENCE:g} s and is begun again")
 
     def _again(self, words: str) -> None:
-        """Say what was wrong, and begin anew after a pause that grows."""
+        """Report what was wrong, and restart after a growing pause."""
         self._end()
         self._failed("log-reader", words)
         self._failures += 1
         self._timer = asyncio.get_running_loop().call_later(BACKOFF.after(self._failures), self._begin)
 
     def _end(self) -> None:
-        """End the child; what it has said to the end of a line is kept, and it begins behind that."""
+        """End the child; its complete messages are kept, and it resumes after them."""
         if self._timer:
             self._timer.cancel()
             self._timer = None

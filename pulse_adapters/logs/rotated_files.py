@@ -1,4 +1,4 @@
-"""All files that were ever behind one path, read in their order: the rotated one to its end, then its successor."""
+"""The rotated files of one path, read in order: the older file to its end, then its successor."""
 
 import re
 import time
@@ -36,11 +36,11 @@ def subject_name(text: str) -> str:
 
 
 class RotatedFiles:
-    """The files of one path, oldest first. rules: the numbers of the settings that look at its lines.
+    """The files of one path, oldest first. rules: the numbers of the settings that search its lines.
 
-    past: marks of files that are not open but may come into sight again; total: grows with everything that is read,
-    over all restarts, so that of two places the later one is known; looked: when somebody last looked for rotated files
-    of it, UTC nanoseconds. forget: called when a file is let go.
+    past: marks of files that are not open but may appear again; total: grows with everything that is read, over all
+    restarts, so that the later of two positions is known; looked: when its rotated files were last searched for, UTC
+    nanoseconds. forget: called when a file is closed.
     """
 
     def __init__(self, path: str, rules: Sequence[int], forget: Forget) -> None:
@@ -53,7 +53,7 @@ class RotatedFiles:
         self.seen = time.monotonic()
 
     def place(self) -> dict[str, Any]:
-        """Where the reader stands, as JSON."""
+        """The reader's position, as JSON."""
         marks = (*self.past[-PAST:], *(followed.mark() for followed in self.files))
         return {
             "total": self.total,
@@ -62,7 +62,7 @@ class RotatedFiles:
         }
 
     def recover(self, place: Mapping[str, Any]) -> None:
-        """Take up a place of before: find its files again, wherever they are now."""
+        """Resume at a stored position: find its files again, wherever they are now."""
         try:
             total, looked = int(place["total"]), int(place["looked"])
             marks = [mark_from_json(one) for one in place["files"]]
@@ -76,7 +76,7 @@ class RotatedFiles:
                 self.past.append(mark)
 
     def _found(self, mark: FileMark) -> FollowedFile | None:
-        """The file of a mark, where it is now or in a copy of what it was; None if it is not there."""
+        """The file of a mark, at its current path or in a copy; None if it is not found."""
         place = path_of_file(self.path, mark.identity)
         followed = open_regular_file(place) if place else None
         if followed and followed.resume(mark):
@@ -86,7 +86,7 @@ class RotatedFiles:
         return self.copy_of(mark)
 
     def copy_of(self, mark: FileMark) -> FollowedFile | None:
-        """The rotated file that holds what the mark was made of, to be read from there; None if there is none."""
+        """Open the rotated file with the mark's content, at its offset; None if there is none."""
         ours = {followed.identity for followed in self.files}
         for hit in reversed(list(rotated_files(self.path))):
             if not mark.offset or hit.identity in ours:
@@ -98,16 +98,16 @@ class RotatedFiles:
         return None
 
     def add(self, followed: FollowedFile, before: FollowedFile | None = None) -> None:
-        """One more file, the newest unless it comes before another one."""
+        """Add a file, as the newest unless it comes before another one."""
         self.files.insert(self.files.index(before) if before else len(self.files), followed)
         self.past = [mark for mark in self.past if mark.identity != followed.identity]
         self.known = True
         self.total += 1
 
     def consider(self, hit: FoundFile) -> bool:
-        """Follow a rotated file that came since somebody last looked, unless it is a copy of what is known.
+        """Follow a rotated file that is new since the last search, unless it is a copy of a known one.
 
-        False if that can't be told yet, since it says nothing so far but what a followed file says.
+        False if that is undecided, since it only repeats a followed file so far.
         """
         followed = open_regular_file(hit.path)
         if followed is None:
@@ -121,15 +121,15 @@ class RotatedFiles:
         return not repeated
 
     def add_history(self, hit: FoundFile) -> None:
-        """Follow a rotated file for what may still be written into it."""
+        """Follow a rotated file from its end, for what may still be written into it."""
         if followed := open_regular_file(hit.path):
             followed.to_the_end()
             self.add(followed, before=self.files[-1] if self.files else None)
 
     def take(self, now: float, visible: Visible) -> bytes:
-        """The next lines, of the oldest file that has any; nothing if all are read to their end.
+        """Read the next lines, of the oldest file that has any; empty if all are read to their end.
 
-        visible: whether a file is where somebody wants it followed.
+        visible: whether a file's current path matches a pattern.
         """
         for followed in tuple(self.files):
             try:
@@ -146,7 +146,7 @@ class RotatedFiles:
         return b""
 
     def _rewritten(self, followed: FollowedFile) -> None:
-        """Read what was not read before a truncation in the copy that was made for it, and then the new beginning."""
+        """After a truncation read the rest from the copy that was made before it, and then the new beginning."""
         if copy := self.copy_of(followed.mark()):
             copy.copy = True
             self.add(copy, before=followed)
@@ -154,7 +154,7 @@ class RotatedFiles:
         self.total += 1
 
     def _is_over(self, followed: FollowedFile, now: float, visible: Visible) -> bool:
-        """Whether nobody will go on with a file that is read to its end."""
+        """Whether a file that is read to its end is complete."""
         if followed.copy:
             return True
         if followed.is_deleted():

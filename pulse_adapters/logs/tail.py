@@ -1,6 +1,6 @@
-"""The reader's process: `python -m pulse_adapters.logs.tail`. It may be killed at any time; who reads it knows places.
+"""The log reader's process: `python -m pulse_adapters.logs.tail`. It may be killed: the daemon keeps the positions.
 
-Its one request says what is to be followed and from where. It says hits of a source with its place, errors, and
+Its one request has the logs to follow and their positions. It sends a source's matches with its position, errors, and
 progress. `pulse_adapters.logs.messages` has the shapes of both.
 """
 
@@ -23,19 +23,19 @@ from pulse_adapters.workers import child_side
 BREATH = 0.005
 """Seconds between two reads while lines come: each read costs the same, be it one line or a thousand."""
 SETTLE = 0.02
-"""Seconds between two looks into directories."""
+"""Seconds between two scans of directories."""
 POLLED, LOOK = 0.25, 5.0
-"""Seconds between two looks at files that nobody tells us about, and at all of them."""
+"""Seconds between two checks of files that can't be watched, and of all files."""
 IN_DOUBT = 1.0
-"""Seconds until a file is looked at again, even if it says no more, that may be a copy or a log of its own."""
+"""Seconds until a file that may be a copy or a log of its own is checked again, even if it has not grown."""
 PROGRESS = 15.0
-"""Seconds between two words that the reader lives, with the places that moved."""
+"""Seconds between two progress messages, with the positions that moved."""
 _OPEN_FILES = 4_096
 _PR_SET_PDEATHSIG = 1
 
 
 class TailReader:
-    """Follows what it is told to; ends with the process."""
+    """Follows the logs of its request; ends with the process."""
 
     def __init__(self, task: Mapping[str, Any]) -> None:
         logs, places = task["logs"], task["places"]
@@ -52,7 +52,7 @@ class TailReader:
         self._told = -PROGRESS
 
     def tell(self, whose: str, message: str) -> None:
-        """Say once what a person should know."""
+        """Report a problem to the user, once."""
         if len(self._said) >= 1_000:
             self._said.clear()
         if (whose, message) not in self._said:
@@ -60,7 +60,7 @@ class TailReader:
             child_side.send({"error": [whose, message]})
 
     def run(self) -> None:
-        """Read on, for ever."""
+        """Read for ever."""
         while True:
             most = self._turn()
             if most and most < CHUNK // 2:
@@ -79,7 +79,7 @@ class TailReader:
         return POLLED if self.files.polled else LOOK
 
     def _turn(self) -> int:
-        """Look, read a little of everything that has news, and say what came of it; the longest read, in bytes."""
+        """Scan, read a block of each source that has data, and send the matches; returns the longest read, in bytes."""
         now = time.monotonic()
         if self.files.hear():
             self._scan_due = min(self._scan_due, self._looked + SETTLE)
@@ -134,7 +134,7 @@ class TailReader:
         return most
 
     def _progress(self, now: float) -> None:
-        """Say that the reader lives, how far it is, and what it could not do."""
+        """Send that the reader lives, its positions, and what it could not do."""
         self._told = now
         names = [*self.files.trails, *(unit.name for unit in self.units)]
         self.outbox.forget(set(names))
@@ -152,7 +152,7 @@ class TailReader:
 def units_of(
     logs: Sequence[Mapping[str, Any]], places: Mapping[str, Any], tell: Tell, program: Sequence[str]
 ) -> list[JournalUnit]:
-    """The units that are to be followed, each once, however many rules look at it."""
+    """The units to follow, each once, however many rules search it."""
     wanted: dict[tuple[str, bool], list[int]] = {}
     for number, log in enumerate(logs):
         if log["unit"]:

@@ -1,4 +1,4 @@
-"""Rotated files that nobody followed: those that came while nobody looked are read, the others are history."""
+"""Rotated files that were not followed: those created since the last scan are read, the others are history."""
 
 import os
 import time
@@ -14,7 +14,7 @@ COARSE = 20_000_000
 
 
 class DirectoryState(NamedTuple):
-    """A look into a directory: when (UTC nanoseconds), when it was last changed, and which strangers were in it."""
+    """A directory as of its last scan: when that was (UTC nanoseconds), its change time, and its unfollowed files."""
 
     at: int
     changed: int
@@ -22,7 +22,7 @@ class DirectoryState(NamedTuple):
 
 
 class UnfollowedFiles:
-    """Looks into the directories of trails, each when it has changed. doubt: called with a path that may be a copy."""
+    """Scans the directories of trails, each when it has changed. doubt: called with a path that may be a copy."""
 
     def __init__(self, doubt: Callable[[str], None]) -> None:
         self.doubt = doubt
@@ -31,9 +31,9 @@ class UnfollowedFiles:
     def meet(
         self, trails: Iterable[RotatedFiles], known: Collection[Identity], fresh: Collection[str]
     ) -> None:
-        """Have trails follow what was rotated away before it could be followed.
+        """Add to the trails their files that were rotated away before they could be followed.
 
-        known: files that are followed, or will be under their own names; fresh: names of trails whose past is history.
+        known: files that are followed, or will be under their own names; fresh: trails whose older files are history.
         """
         paths = {trail.path: trail for trail in trails}
         homes: dict[str, list[RotatedFiles]] = {}
@@ -63,7 +63,7 @@ def is_unfollowed(paths: Mapping[str, RotatedFiles], path: str) -> bool:
 def _follow_in_trails(
     hit: FoundFile, paths: Mapping[str, RotatedFiles], before: DirectoryState | None, fresh: Collection[str]
 ) -> bool:
-    """Have the trails to which the file may belong follow it, if it is new; False if that can't be told yet."""
+    """Add a new file to the trails to which it may belong; False if that is undecided yet."""
     told = True
     for trail in (paths[one] for one in unrotated_paths(hit.path) if one in paths):
         if trail.name in fresh:
@@ -74,7 +74,7 @@ def _follow_in_trails(
 
 
 def _is_new(hit: FoundFile, trail: RotatedFiles, before: DirectoryState | None) -> bool:
-    """Whether it came, or was written, since the last look, of this reader or of the one before it."""
+    """Whether it was created or written since the last scan, by this reader or the one before it."""
     written = hit.status.st_mtime_ns
     if before is None:
         return written >= trail.looked

@@ -1,4 +1,4 @@
-"""Who tells the reader that something happened: watches of the kernel on files and directories, or nobody."""
+"""inotify watches on files and directories; what can't be watched is polled."""
 
 from collections.abc import Callable, Iterable
 
@@ -13,9 +13,9 @@ _GONE = inotify.DELETE_SELF | inotify.MOVE_SELF | inotify.IGNORED
 
 
 class LogWatches:
-    """Watches, as far as the kernel grants them; what it refuses is asked for again at each scan.
+    """Watches as far as the kernel's limits allow; a refused one is requested again at each scan.
 
-    polled: whether since the last `begin` something could not be watched. tell: called with (whose, message).
+    polled: whether a watch was refused since the last `begin`. tell: called with (source, message).
     """
 
     def __init__(self, tell: Tell) -> None:
@@ -32,14 +32,14 @@ class LogWatches:
 
     @property
     def fileno(self) -> int | None:
-        """What becomes readable when something happens; None if nothing will."""
+        """The descriptor that becomes readable on events; None without inotify."""
         return self._inotify.file if self._inotify else None
 
     def _poll(self, error: Exhausted) -> None:
         self.tell("inotify", f"{error}; until then files are looked at four times a second")
 
     def begin(self) -> None:
-        """Everything is asked for again."""
+        """Begin a scan: every watch is requested again."""
         self.polled = False
 
     def _watch(self, path: str, mask: int) -> int | None:
@@ -52,19 +52,19 @@ class LogWatches:
         return watch
 
     def follow(self, followed: FollowedFile, trail: RotatedFiles) -> None:
-        """Be told what happens to an open file."""
+        """Watch an open file."""
         if followed.watch is None:
             followed.watch = self._watch(f"/proc/self/fd/{followed.file}", inotify.OF_FILE)
             if followed.watch is not None:
                 self._files[followed.watch] = trail
 
     def doubt(self, path: str) -> None:
-        """Be told when a file says more of which it can't be told yet what it is."""
+        """Watch a file that may be a copy, until it grows."""
         if (watch := self._watch(path, inotify.MODIFY)) is not None:
             self._doubtful.add(watch)
 
     def directories(self, scans: Iterable[PatternScan]) -> bool:
-        """Be told of new files where these scans looked; whether one of the directories was not watched before."""
+        """Watch the directories of these scans for new files; returns whether one was not watched before."""
         wanted: dict[str, set[str]] = {}
         for one in scans:
             for directory, names in one.watched.items():
@@ -82,7 +82,7 @@ class LogWatches:
         return not kept <= set(before.values())
 
     def forget(self, followed: FollowedFile) -> None:
-        """It is not followed any more."""
+        """Remove the watch of a file that is no longer followed."""
         if followed.watch is not None:
             self._remove(followed.watch)
 
@@ -93,9 +93,9 @@ class LogWatches:
             self._inotify.remove(watch)
 
     def hear(self, dirty: dict[str, RotatedFiles], concerns: Callable[[str, str], bool]) -> bool:
-        """Take what the kernel tells: trails that have news become dirty; whether a scan is due.
+        """Process the inotify events: trails that changed become dirty; returns whether a scan is due.
 
-        concerns: whether a new name in a directory is worth a scan, though no pattern means it.
+        concerns: whether a new name in a directory needs a scan, though no pattern matches it.
         """
         due = False
         for watch, mask, name in self._inotify.read() if self._inotify else ():

@@ -181,5 +181,5 @@ class Notify:
         self._faults = now
 
     async def verify(self, effect: Effect, params: NoticeParams, event: Event) -> Result | None:
-        """Never asked: it is sent again."""
+        """Never called: it is sent again."""
         return None

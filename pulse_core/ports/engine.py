@@ -195,7 +195,7 @@ class ActionHosts(Protocol):
     async def start(
         self, revision: Revision, memory: int, taken: ReservedNames, failed: Callable[[EngineFault], None]
     ) -> ActionHost:
-        """An action host of the revision; memory: MiB beyond what the host starts with. Raises CannotLoad.
+        """Start a host for the revision; memory: MiB beyond what the host starts with. Raises CannotLoad.
 
         failed is called with faults that no caller gets; a watcher whose code is at fault raises EngineCodeBroken.
         """

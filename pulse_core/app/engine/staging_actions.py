@@ -127,6 +127,6 @@ class StagingActions:
             await hands.close()
 
 
-def merged(recorded: Mapping[str, Window], own: Mapping[str, Window]) -> Mapping[str, Window]:
+def merge_windows(recorded: Mapping[str, Window], own: Mapping[str, Window]) -> Mapping[str, Window]:
     """The windows that staging's rules see: those of the daemon, and over them what staging senses itself."""
     return {**recorded, **{key: window for key, window in own.items() if window.samples}}
