@@ -23,13 +23,13 @@ class ChildActionHost:
 
     def __init__(
         self,
-        keeping: ChildSupervisor | None = None,
+        supervisor: ChildSupervisor | None = None,
         faults: Iterable[EngineFault] = (),
     ) -> None:
         self.watchers: tuple[ChildWatcher, ...] = ()
         self.executors: Mapping[str, ChildExecutor] = {}
         self.faults = tuple(faults)
-        self.keeping = keeping
+        self.supervisor = supervisor
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None
 
@@ -42,26 +42,26 @@ class ChildActionHost:
     @property
     def alive(self) -> bool:
         """Whether the child runs, or none is needed."""
-        return self.keeping is None or self.keeping.alive
+        return self.supervisor is None or self.supervisor.alive
 
     @property
     def restarts(self) -> int:
         """How often the child was replaced."""
-        return self.keeping.restarts if self.keeping else 0
+        return self.supervisor.restarts if self.supervisor else 0
 
     async def _listen(self) -> None:
         """Forward the watchers' nudges, at most one a second to each watcher, for ever."""
-        assert self.keeping is not None
+        assert self.supervisor is not None
         known = {watcher.name: watcher for watcher in self.watchers}
         while True:
             with suppress(CallLost):
-                reply = await self.keeping.ask(ENGINE, lambda life: {"do": "nudged"})
+                reply = await self.supervisor.ask(ENGINE, lambda session: {"do": "nudged"})
                 try:
                     for name in names_of(reply["ok"]) if failure_of(reply) is None else ():
                         if name in known:  # one that was left out may call as well
                             known[name].nudge.set()
                 except ValueError as error:
-                    self.keeping.life.spoil(f"what nobody understands ({error})")
+                    self.supervisor.session.spoil(f"what nobody understands ({error})")
             await asyncio.sleep(NUDGES)
 
     def retire(self) -> None:
@@ -69,8 +69,8 @@ class ChildActionHost:
         self._begin(self._retiring(), "retire the action host")
 
     async def _retiring(self) -> None:
-        if self.keeping:
-            await self.keeping.idle()
+        if self.supervisor:
+            await self.supervisor.idle()
         await self.close()
 
     def _begin(self, work: Coroutine[object, None, None], name: str) -> None:
@@ -88,6 +88,6 @@ class ChildActionHost:
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
-        if self.keeping:
-            await self.keeping.close()
+        if self.supervisor:
+            await self.supervisor.close()
         await asyncio.gather(*tasks, return_exceptions=True)

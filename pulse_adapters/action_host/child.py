@@ -63,7 +63,7 @@ class ActionHostChild:
         loop = asyncio.get_running_loop()
         call: asyncio.Task[None] = context.run(loop.create_task, self._carry_out(request, number))
         self._calls[number] = call
-        call.add_done_callback(lambda _: self._never_begun(number))
+        call.add_done_callback(lambda _: self._answer_not_started(number))
 
     async def _carry_out(self, request: Message, number: int) -> None:
         answer = await self._acting.answer(request)
@@ -73,7 +73,7 @@ class ActionHostChild:
         self._begun.forget(number)
         host_side.send({"id": number, **answer})
 
-    def _never_begun(self, number: int) -> None:
+    def _answer_not_started(self, number: int) -> None:
         """Answer for a call that was cancelled before its first step."""
         if self._calls.pop(number, None):
             host_side.send({"id": number, "wrong": "cancelled", "words": ""})

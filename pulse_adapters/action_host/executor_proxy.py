@@ -38,9 +38,9 @@ class ChildExecutor:
     long for it, gets the safest one. The child runs `check` just before the action; what it refuses fails as GivenUp.
     """
 
-    def __init__(self, told: ExecutorDescription, keeping: ChildSupervisor, failed: Failed) -> None:
+    def __init__(self, told: ExecutorDescription, supervisor: ChildSupervisor, failed: Failed) -> None:
         self.action, self.params = told.action, EffectParams
-        self._told, self._keeping, self._failed = told, keeping, failed
+        self._told, self._supervisor, self._failed = told, supervisor, failed
         self._plain = told.policy or CAREFUL
         self._safest = Policy(Safety.AT_MOST_ONCE, timeout=self._plain.timeout)
         self._is_mute = False
@@ -64,7 +64,7 @@ class ChildExecutor:
         """Run the action in the child. Raises PulseError for a failure, Unsure if its outcome is unknown."""
         policy, tried = self._plain, self._tried.pop(event.id, 0) + 1
         try:
-            with self._keeping.held():
+            with self._supervisor.held():
                 policy = await self._policy_for(effect)
                 return await self._done(policy, effect, event)
         except GivenUp:
@@ -86,7 +86,7 @@ class ChildExecutor:
             return self._safest
         message = {"do": "policy", "name": self.action, "params": effect.params}
         try:
-            reply = await self._keeping.ask(self.whose, lambda life: message, ASKING, RESTART)
+            reply = await self._supervisor.ask(self.whose, lambda session: message, ASKING, RESTART)
         except CallLost as lost:
             if not lost.is_own:
                 raise PulseError(_broken_off(lost)) from None
@@ -129,7 +129,7 @@ class ChildExecutor:
     async def verify(self, effect: Effect, params: Any, event: Event) -> Result | None:
         """Ask the child whether the action was done, if the author's policy is to verify."""
         try:
-            with self._keeping.held():
+            with self._supervisor.held():
                 policy = await self._policy_for(effect)
                 if policy.safety is Safety.IDEMPOTENT:
                     return None
@@ -149,14 +149,14 @@ class ChildExecutor:
             "effect": effect.model_dump(mode="json"),
             "event": tuple(event),
         }
-        reply = await self._keeping.ask(self.whose, lambda life: message, policy.timeout, RESTART)
+        reply = await self._supervisor.ask(self.whose, lambda session: message, policy.timeout, RESTART)
         try:
             if wrong := failure_of(reply):
                 raise self._error(*wrong)
             return data_of(reply["ok"])
         except ValueError as error:
-            self._keeping.life.spoil(str(error))
-            raise CallLost(await self._keeping.life.epitaph(), True) from None
+            self._supervisor.session.spoil(str(error))
+            raise CallLost(await self._supervisor.session.reason_of_end(), True) from None
 
     def _error(self, way: str, words: str) -> Exception:
         match way:

@@ -52,46 +52,48 @@ class ChildActionHosts:
         failed: called with each fault that no caller receives.
         """
         run_as = await asyncio.to_thread(self.run_as)
-        life, found = await self._begun(revision.path, memory, run_as)
+        session, found = await self._start_child(revision.path, memory, run_as)
         clashes = tuple(_clashes(found, taken))
         if not (found.watchers or found.executors):
-            await _ended(life)
+            await _ended(session)
             return ChildActionHost(None, found.faults)
         left_out = {fault.whose for fault in clashes}
 
         async def again() -> ChildSession:
-            life, now = await self._begun(revision.path, memory, run_as)
+            session, now = await self._start_child(revision.path, memory, run_as)
             if now != found:
-                await _ended(life)
+                await _ended(session)
                 raise CannotLoad("the same revision holds something else than before")
-            return life
+            return session
 
-        keeping = ChildSupervisor(life, again, failed)
-        hands = ChildActionHost(keeping, (*found.faults, *clashes))
-        watchers = (ChildWatcher(one, keeping, self.clock, self.windows, failed) for one in found.watchers)
-        executors = (ChildExecutor(one, keeping, failed) for one in found.executors)
-        hands.take(
+        supervisor = ChildSupervisor(session, again, failed)
+        action_host = ChildActionHost(supervisor, (*found.faults, *clashes))
+        watchers = (ChildWatcher(one, supervisor, self.clock, self.windows, failed) for one in found.watchers)
+        executors = (ChildExecutor(one, supervisor, failed) for one in found.executors)
+        action_host.take(
             [one for one in watchers if one.whose not in left_out],
             [one for one in executors if one.whose not in left_out],
         )
-        return hands
+        return action_host
 
-    async def _begun(self, path: str, memory: int, run_as: RunAs) -> tuple[ChildSession, LoadReply]:
+    async def _start_child(self, path: str, memory: int, run_as: RunAs) -> tuple[ChildSession, LoadReply]:
         user, shown = run_as
         root = _real(await asyncio.to_thread(shown, path) if shown else path)
         mark = f"{HANDS_MARK}={secrets.token_hex(8)}"
         try:
-            life = ChildSession(_environment(mark, user), mark, Places({root: ""}), user[0] if user else None)
+            session = ChildSession(
+                _environment(mark, user), mark, Places({root: ""}), user[0] if user else None
+            )
         except OSError as error:
             raise CannotLoad(f"no action host can be started: {error}") from error
         try:
-            return life, await self._loaded(life, root, memory, user)
+            return session, await self._loaded(session, root, memory, user)
         except BaseException:
-            await _ended(life)
+            await _ended(session)
             raise
 
     async def _loaded(
-        self, life: ChildSession, root: str, memory: int, user: tuple[int, int] | None
+        self, session: ChildSession, root: str, memory: int, user: tuple[int, int] | None
     ) -> LoadReply:
         message = {
             "root": root,
@@ -101,12 +103,12 @@ class ChildActionHosts:
             "plugins": self.plugins,
         }
         try:
-            reply = await life.ask(message, ENGINE, self.load)
+            reply = await session.ask(message, ENGINE, self.load)
             if "error" in reply:
                 raise CannotLoad(str(reply["error"])[:2_000])
-            life.places = Places(roots_of(reply))
+            session.places = Places(roots_of(reply))
             found = load_reply_of(reply)
-            life.defined = {
+            session.defined = {
                 **{f"watcher:{one.name}": one.place for one in found.watchers},
                 **{f"executor:{one.action}": one.place for one in found.executors},
             }
@@ -121,9 +123,9 @@ def _real(path: str) -> str:
     return os.path.realpath(path)
 
 
-async def _ended(life: ChildSession) -> None:
-    life.process.kill()
-    await life.clear()
+async def _ended(session: ChildSession) -> None:
+    session.process.kill()
+    await session.clear()
 
 
 def _clashes(found: LoadReply, taken: ReservedNames) -> Iterator[EngineFault]:

@@ -57,7 +57,7 @@ class ChildSession:
     async def ask(self, message: Message, whose: str, seconds: float = math.inf) -> Message:
         """The answer. Raises CallLost; when cancelled, it returns once the call or the child has ended."""
         if self.gone.is_set():
-            raise CallLost(await self.epitaph(), False)
+            raise CallLost(await self.reason_of_end(), False)
         self._number += 1
         number, answer = self._number, self._loop.create_future()
         call = self._open[number] = PendingCall(whose, seconds, self._loop.time() + seconds + GRACE, answer)
@@ -67,10 +67,10 @@ class ChildSession:
             return await self._answered(call)
         except asyncio.CancelledError:
             call.is_heard = False
-            await asyncio.shield(self._calling_off(number, call))
+            await asyncio.shield(self._cancel_call(number, call))
             raise
 
-    def _calling_off(self, number: int, call: PendingCall) -> "asyncio.Task[None]":
+    def _cancel_call(self, number: int, call: PendingCall) -> "asyncio.Task[None]":
         self.process.send({"do": "cancel", "call": number})
         call.until = self._loop.time() + GRACE
         ending = self._loop.create_task(self._ended(call), name=f"calling {call.whose} off")
@@ -92,7 +92,7 @@ class ChildSession:
             else:
                 await asyncio.wait([call.answer], timeout=None if math.isinf(left) else left)
         if (answer := call.answer.result()) is None:
-            fault = await self.epitaph()
+            fault = await self.reason_of_end()
             raise CallLost(fault, fault.whose == call.whose)
         return answer
 
@@ -110,7 +110,7 @@ class ChildSession:
             place = self.places.of_dump(self.process.where())
         if not call.answer.done():
             culprit = blocking or call
-            self._bury(EngineFault(culprit.whose, with_place(_overran(culprit), place)))
+            self._record_fault(EngineFault(culprit.whose, with_place(_overran_message(culprit), place)))
             self.process.kill()
 
     def _said(self, message: Message) -> None:
@@ -139,14 +139,14 @@ class ChildSession:
         self._count()
         self.gone.set()
 
-    def _bury(self, fault: EngineFault) -> EngineFault:
+    def _record_fault(self, fault: EngineFault) -> EngineFault:
         place = self.defined.get(fault.whose, "")
         if not fault.message.endswith(")"):
             fault = fault._replace(message=with_place(fault.message, place))
         self._fault = self._fault or fault
         return self._fault
 
-    async def epitaph(self) -> EngineFault:
+    async def reason_of_end(self) -> EngineFault:
         """Why the child ended, and whose fault that was."""
         process = self.process
         await asyncio.wait([process.dead], timeout=_LAST)
@@ -157,8 +157,8 @@ class ChildSession:
                 else f"the action host {process.end()}"
             )
             whose = ENGINE if process.fault else self._whose
-            self._bury(EngineFault(whose, with_place(words, self.places.of_dump(process.where()))))
-        return self._bury(EngineFault(ENGINE, ""))
+            self._record_fault(EngineFault(whose, with_place(words, self.places.of_dump(process.where()))))
+        return self._record_fault(EngineFault(ENGINE, ""))
 
     def spoil(self, words: str) -> None:
         """Kill the child, since it sent something invalid."""
@@ -166,7 +166,7 @@ class ChildSession:
 
     async def close(self, seconds: float) -> None:
         """Let it end by itself, kill it after these seconds, and end what is left of its tree."""
-        self._bury(EngineFault(ENGINE, "the action host was told to end"))
+        self._record_fault(EngineFault(ENGINE, "the action host was told to end"))
         self.process.hang_up()
         _, late = await asyncio.wait([self.process.dead], timeout=seconds)
         self.process.kill()
@@ -177,7 +177,7 @@ class ChildSession:
         return await self.process.clear(is_orderly=False)
 
 
-def _overran(call: PendingCall) -> str:
+def _overran_message(call: PendingCall) -> str:
     if call.whose == ENGINE:
         return f"it was not loaded within {call.seconds:g} s"
     return f"did not end within {call.seconds:g} s, nor when told to; the action host was ended"

@@ -26,9 +26,9 @@ class ChildSupervisor:
     """Owns the child and calls it. failed: called with why one ended, unless the caller receives that anyway."""
 
     def __init__(
-        self, life: ChildSession, begin: Callable[[], Awaitable[ChildSession]], failed: Failed
+        self, session: ChildSession, begin: Callable[[], Awaitable[ChildSession]], failed: Failed
     ) -> None:
-        self._life, self._begin, self._failed = life, begin, failed
+        self._session, self._begin, self._failed = session, begin, failed
         self._up = asyncio.Event()
         self._up.set()
         self._is_closed = False
@@ -41,14 +41,14 @@ class ChildSupervisor:
         self._task = asyncio.create_task(self._keep(), name="keep the action host alive")
 
     @property
-    def life(self) -> ChildSession:
+    def session(self) -> ChildSession:
         """The current child, or the last one."""
-        return self._life
+        return self._session
 
     @property
     def alive(self) -> bool:
         """Whether a child is up."""
-        return not self._is_closed and not self._life.gone.is_set()
+        return not self._is_closed and not self._session.gone.is_set()
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -64,9 +64,9 @@ class ChildSupervisor:
 
     async def idle(self) -> None:
         """Wait until nothing is under way."""
-        while self._held or not self._life.idle.is_set():
+        while self._held or not self._session.idle.is_set():
             await self._free.wait()
-            await self._life.idle.wait()
+            await self._session.idle.wait()
 
     async def ask(
         self,
@@ -79,12 +79,12 @@ class ChildSupervisor:
         if not self.alive:
             try:
                 async with asyncio.timeout(None if math.isinf(patience) else patience):
-                    await self._risen()
+                    await self._wait_until_up()
             except TimeoutError:
                 raise ChildDown(f"no action host is up: {self._why}") from None
-        return await self._life.ask(message(self._life), whose, seconds)
+        return await self._session.ask(message(self._session), whose, seconds)
 
-    async def _risen(self) -> None:
+    async def _wait_until_up(self) -> None:
         """Wait until a child is up. Raises ChildDown if none will be."""
         while not self.alive:
             if self._is_closed:
@@ -96,18 +96,18 @@ class ChildSupervisor:
         loop = asyncio.get_running_loop()
         while True:
             self._restarts.started(loop.time())
-            await self._life.gone.wait()
+            await self._session.gone.wait()
             self._up.clear()
-            await self._tell(self._life)
+            await self._tell(self._session)
             await self._replace(self._restarts.ended(loop.time()))
             self._up.set()
 
-    async def _tell(self, life: ChildSession) -> None:
-        fault = await life.epitaph()
+    async def _tell(self, session: ChildSession) -> None:
+        fault = await session.reason_of_end()
         self._why = fault.message
-        if not (fault.whose.startswith("watcher:") and fault.whose in life.told):
+        if not (fault.whose.startswith("watcher:") and fault.whose in session.told):
             self._failed(fault)
-        if not await life.clear():
+        if not await session.clear():
             self._failed(EngineFault(fault.whose, "something of what it began could not be ended"))
 
     async def _replace(self, pause: float) -> None:
@@ -115,7 +115,7 @@ class ChildSupervisor:
             await asyncio.sleep(pause)
             self.restarts += 1
             try:
-                self._life = await self._begin()
+                self._session = await self._begin()
             except CannotLoad as error:
                 self._why = str(error)
                 self._failed(EngineFault(ENGINE, f"the action host cannot be started again: {error}"))
@@ -130,4 +130,4 @@ class ChildSupervisor:
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
-        await self._life.close(_CLOSING)
+        await self._session.close(_CLOSING)

@@ -39,7 +39,7 @@ class ChildWatcher:
     def __init__(
         self,
         told: WatcherDescription,
-        keeping: ChildSupervisor,
+        supervisor: ChildSupervisor,
         clock: Clock,
         windows: Callable[[], Mapping[str, Window]],
         failed: Failed,
@@ -48,7 +48,7 @@ class ChildWatcher:
         self.timeout = told.timeout + MARGIN
         self.nudge = asyncio.Event()
         self.nudges = told.nudged
-        self._told, self._keeping, self._clock, self._windows = told, keeping, clock, windows
+        self._told, self._supervisor, self._clock, self._windows = told, supervisor, clock, windows
         self._failed = failed
         self._wakes = False
 
@@ -61,7 +61,7 @@ class ChildWatcher:
         """Take a sample in the child, which also says whether it is worth a tick. Raises PulseError."""
         self._wakes = False
         try:
-            reply = await self._keeping.ask(
+            reply = await self._supervisor.ask(
                 self.whose, self._question, self._told.timeout, patience=self._told.timeout
             )
         except CallLost as lost:
@@ -73,7 +73,7 @@ class ChildWatcher:
         try:
             return self._reading(reply["ok"])
         except ValueError as error:
-            self._keeping.life.spoil(str(error))
+            self._supervisor.session.spoil(str(error))
             raise EngineCodeFailed(f"its host said {error}") from None
 
     def _error(self, way: str, words: str) -> PulseError:
@@ -81,12 +81,12 @@ class ChildWatcher:
             return PulseError(words)
         return EngineCodeFailed(timeout_message(self._told.timeout, words) if way == "late" else words)
 
-    def _question(self, life: ChildSession) -> Message:
+    def _question(self, session: ChildSession) -> Message:
         window = self._windows().get(self.key, Window())
-        newest = life.sent.get(self.name, -1)
+        newest = session.sent.get(self.name, -1)
         fresh = [(one.id, one.moment, one.data) for one in window.samples if one.id > newest]
         if fresh:
-            life.sent[self.name] = fresh[-1][0]
+            session.sent[self.name] = fresh[-1][0]
         return {
             "do": "collect",
             "name": self.name,

@@ -45,7 +45,7 @@ class RuleChild:
         self.places = Places({})
         self._open: dict[int, asyncio.Future[Message | None]] = {}
         self._number = 0
-        self._epitaph: EngineFault | None = None
+        self._end_fault: EngineFault | None = None
 
     def tell(self, message: Message) -> None:
         """Send a message that needs no answer."""
@@ -73,7 +73,7 @@ class RuleChild:
         await asyncio.wait([answer], timeout=max(0.0, until - time.monotonic()))
         if not answer.done():
             place = self.places.of_dump(self.process.where()) if self.process.unit() == unit else ""
-            self._bury(f"took longer than {seconds * 1000:,.0f} ms, and its host was ended", place)
+            self._record_fault(f"took longer than {seconds * 1000:,.0f} ms, and its host was ended", place)
             self.process.kill()
 
     def _said(self, message: Message) -> None:
@@ -94,7 +94,7 @@ class RuleChild:
         """Kill the child, since it sent something invalid."""
         self.process.spoil(words)
 
-    def _bury(self, words: str, place: str = "") -> None:
+    def _record_fault(self, words: str, place: str = "") -> None:
         # The unit that wrote garbage may have finished meanwhile, and another be under way.
         unit = None if self.process.fault else self.process.unit()
         if unit is None or unit >= len(self.units):
@@ -102,20 +102,20 @@ class RuleChild:
         else:
             whose, defined = self.units[unit]
             fault = EngineFault(whose, with_place(words, place or defined))
-        self._epitaph = self._epitaph or fault
+        self._end_fault = self._end_fault or fault
 
-    async def epitaph(self) -> EngineFault:
+    async def reason_of_end(self) -> EngineFault:
         """Why the child ended, and whose fault that was."""
         process = self.process
         await asyncio.wait([process.dead], timeout=_LAST)
-        if self._epitaph is None:
+        if self._end_fault is None:
             words = f"its host said {process.fault}" if process.fault else f"its host {process.end()}"
             last = process.last_words()[-_WORDS:]
-            self._bury(
+            self._record_fault(
                 words + (f"; it printed: {last}" if last else ""), self.places.of_dump(process.where())
             )
-        assert self._epitaph is not None
-        return self._epitaph
+        assert self._end_fault is not None
+        return self._end_fault
 
     async def close(self) -> None:
         """End the child, kill it after a grace period, and remove its scratch folder."""
@@ -125,7 +125,7 @@ class RuleChild:
         self.process.kill()
         await asyncio.wait([self.process.dead], timeout=_STUCK)
         if self.process.dead.done():  # else the kernel does not let it go, and we can't either
-            await self.epitaph()  # while there is something to read it from
+            await self.reason_of_end()  # while there is something to read it from
             self.process.close()
             await self.scratch.remove()
 
@@ -172,16 +172,18 @@ class ChildRuleHost:
             return await self._folded(curr)
         except Exception as error:  # noqa: BLE001 - whatever comes of a host costs the tick its insight, no more
             self._child.spoil(f"what nobody understands ({type(error).__name__}: {error})"[:_WORDS])
-            return FoldResult(faults=(await self._child.epitaph(),))
+            return FoldResult(faults=(await self._child.reason_of_end(),))
 
     async def _folded(self, curr: Snapshot) -> FoldResult:
         answer = await self._child.ask({**self._news.of(curr), "do": "fold"}, self._seconds)
         if answer is None:
-            return FoldResult(faults=(await self._child.epitaph(),))
+            return FoldResult(faults=(await self._child.reason_of_end(),))
         fold_result = fold_result_of(answer, curr.tick, self.defined)
         if self._child.scratch.is_over():
             self._child.spoil("nothing, but filled its scratch folder")
-            fold_result = fold_result._replace(faults=(*fold_result.faults, await self._child.epitaph()))
+            fold_result = fold_result._replace(
+                faults=(*fold_result.faults, await self._child.reason_of_end())
+            )
         return fold_result
 
     async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[ReplayBatch]:
@@ -205,12 +207,12 @@ class ChildRuleHost:
         message = {"do": "replay", "ticks": ticks, "seconds": seconds}
         answer = await self._child.ask(message, len(ticks) * seconds + LEISURE)
         if answer is None:
-            return ReplayBatch({}, {}, await self._child.epitaph())
+            return ReplayBatch({}, {}, await self._child.reason_of_end())
         try:
             return replay_results_of(answer, len(ticks), self.defined)
         except ValueError as error:
             self._child.spoil(f"what nobody understands ({error})")
-            return ReplayBatch({}, {}, await self._child.epitaph())
+            return ReplayBatch({}, {}, await self._child.reason_of_end())
 
     def quarantine(self, rules: Sequence[str]) -> None:
         self._child.tell({"do": "skip", "rules": list(rules)})

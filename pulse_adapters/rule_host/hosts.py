@@ -56,7 +56,7 @@ class ChildHosts:
         try:
             shown = child.run_as.shown
             path = await asyncio.to_thread(shown, revision.path) if shown else revision.path
-            answer = await self._begun(child, _real(path), prev)
+            answer = await self._load(child, _real(path), prev)
             await _Rebuilding(child, answer, prev, self.load).run(history, kept)
             return ChildRuleHost(child, loaded_of(answer), prev)
         except ValueError as error:
@@ -79,7 +79,7 @@ class ChildHosts:
             await scratch.remove()
             raise CannotLoad(f"no rule host can be started: {error}") from error
 
-    async def _begun(self, child: RuleChild, root: str, prev: Snapshot) -> Mapping[str, Any]:
+    async def _load(self, child: RuleChild, root: str, prev: Snapshot) -> Mapping[str, Any]:
         child.places = Places({root: ""})
         message = {
             "root": root,
@@ -93,7 +93,7 @@ class ChildHosts:
         }
         answer = await child.ask(message, self.load)
         if answer is None:
-            raise CannotLoad((await child.epitaph()).message)
+            raise CannotLoad((await child.reason_of_end()).message)
         if "error" in answer:
             raise CannotLoad(str(answer["error"]))
         child.places, child.units = Places(roots_of(answer)), units_of(answer)
@@ -134,7 +134,7 @@ class _Rebuilding:
     async def _fold(self, events: Sequence[Event], upto: int) -> None:
         message = {"do": "history", "events": events, "upto": upto}
         if await self._child.ask(message, self._seconds) is None:
-            fault = await self._child.epitaph()
+            fault = await self._child.reason_of_end()
             raise CannotLoad(f"{fault.whose}: {fault.message}")
 
 

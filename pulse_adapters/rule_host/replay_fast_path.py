@@ -58,7 +58,7 @@ class _Tally:
     """Counts what happens in a tick."""
 
     def __init__(self, guard: TimeBudget) -> None:
-        self.shared, self.stand_by_it = guard.shared, guard.stand_by_it
+        self.shared, self.exit_if_pipe_is_closed = guard.shared, guard.exit_if_pipe_is_closed
         self.layers = self.hearts = 0
         self.is_doubtful = False
 
@@ -98,7 +98,7 @@ class _Layer:
             tally.is_doubtful = True
             return _NOTHING
         finally:
-            tally.stand_by_it()
+            tally.exit_if_pipe_is_closed()
             tally.shared[:MARK] = outer
 
 

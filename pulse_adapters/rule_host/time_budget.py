@@ -90,7 +90,7 @@ class TimeBudget:
     def back(self, outer: Turn) -> None:
         """End the unit; the one around it goes on with its share of the time left."""
         self._is_held = True
-        self.stand_by_it()
+        self.exit_if_pipe_is_closed()
         unit, due, _ = outer
         if unit is None:
             self._turn = NOBODY
@@ -99,7 +99,7 @@ class TimeBudget:
         else:
             self._arm(unit, due)
 
-    def stand_by_it(self) -> None:
+    def exit_if_pipe_is_closed(self) -> None:
         """Exit at once if the unit has closed the reply pipe, while shared memory still names the unit that did it."""
         try:
             self._status(REPLIES)

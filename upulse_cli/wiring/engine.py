@@ -35,8 +35,8 @@ def engine_of(shared: "DaemonContext", windows: Callable[[], Mapping[str, Window
     plugins = plugin_entries()
     user = partial(run_as, shared.home, shared.current_settings)
     hosts = ChildHosts(run_as=user, plugins=plugins)
-    hands = ChildActionHosts(shared.clock, windows, run_as=user, plugins=plugins)
-    return EngineParts(GitClient(home), hosts, hands)
+    action_hosts = ChildActionHosts(shared.clock, windows, run_as=user, plugins=plugins)
+    return EngineParts(GitClient(home), hosts, action_hosts)
 
 
 def rule_hosts(context: HomeContext) -> "ChildHosts":
