@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from pulse_adapters.git.template import shipped
+from pulse_adapters.git.template import template_folder
 from pulse_adapters.sandbox.code_checks import SandboxedChecks
 
 DAY = 86_400.0
@@ -35,8 +35,8 @@ def _kept() -> Path:
     kept = place / f"engines-{state[:16]}"
     if not kept.exists():
         with tempfile.TemporaryDirectory(dir=place, prefix="making-") as folder:
-            template = shutil.copytree(shipped(), Path(folder, "template"))
-            checks = SandboxedChecks(shipped() / "pyproject.toml", lambda: Path(folder))
+            template = shutil.copytree(template_folder(), Path(folder, "template"))
+            checks = SandboxedChecks(template_folder() / "pyproject.toml", lambda: Path(folder))
             with ThreadPoolExecutor(1) as thread:  # whoever asks may have a loop
                 thread.submit(checks.types, str(template)).result(timeout=120)
             for old in place.glob("engines-*"):
