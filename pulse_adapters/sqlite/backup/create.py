@@ -30,7 +30,7 @@ from pulse_adapters.sqlite.backup.known_rows import (
 )
 from pulse_adapters.sqlite.backup.manifest import NAME, FileFact, Manifest
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
-from pulse_adapters.sqlite.errors import translate_error
+from pulse_adapters.sqlite.errors import code, translate_error
 from pulse_adapters.sqlite.references import MARK, object_path, referenced_object
 from pulse_core import __version__
 from pulse_core.app.backup import Progress
@@ -163,8 +163,8 @@ class BackupWriter:
 
 
 def _not_copied(error: sqlite3.Error, source: Path, work: Path) -> Exception:
-    """A full disk at either end looks the same to SQLite."""
-    if shutil.disk_usage(work).free < MARGIN:
+    """The source is only read, so FULL means the copy's disk; what else a full disk causes may come from either end."""
+    if code(error) == sqlite3.SQLITE_FULL or shutil.disk_usage(work).free < MARGIN:
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(work))
     return translate_error(error, source)
 
