@@ -98,7 +98,7 @@ def lend(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
     packages = packages_for(python)[0]
     monkeypatch.setattr(sys, "executable", python)
     for hosts in ("pulse_adapters.action_host.hosts", "pulse_adapters.rule_host.hosts"):
-        monkeypatch.setattr(f"{hosts}._ROOT", packages)
+        monkeypatch.setattr(f"{hosts}.ROOT", packages)
 
 
 def _serves(python: str) -> bool:
