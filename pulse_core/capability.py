@@ -1,4 +1,4 @@
-"""What a capability brings. The core asks for each of these by its type, and knows no capability by its name.
+"""The contents of a capability. The core uses them by their types, and knows no capability by name.
 
 A capability is a folder of pure code, `pulse_core/NAME/`, whose module `capability.py` has one value, `CAPABILITY`. What
 of it touches the outside lies in `pulse_adapters/NAME/`, its commands lie in `upulse_cli/capabilities/NAME/`; both are
@@ -22,7 +22,7 @@ from pulse_core.settings import Settings
 from pulse_core.settings.composed import SettingsGroup
 
 Check = Callable[[Draft, State, Settings], None]
-"""Looks at a draft from outside before it is recorded; raises Refused with the reason if it may not be."""
+"""Checks a draft from outside before it is recorded; raises Refused with the reason if it may not be."""
 
 
 class SurvivalRule(NamedTuple):
@@ -38,7 +38,7 @@ class SurvivalRule(NamedTuple):
 
 @dataclass(frozen=True)
 class WatcherContext:
-    """What a capability's watcher may use: it asks, it is told the time, and it reads. window: of a key, as it is now."""
+    """What a capability's watcher may use. window: returns the present window of a key."""
 
     prober: Prober
     clock: Clock

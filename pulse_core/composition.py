@@ -1,7 +1,7 @@
-"""What the core and its capabilities add up to: one fold, one set of kinds, one root of the settings, one order of rules.
+"""Composes the core and its capabilities: one fold, one set of kinds, one root of the settings, one order of rules.
 
 Importing this module composes them, once for a process: the kinds of all capabilities can be decoded from then on, and
-their settings are fields of `Settings`. Everything here is a value; nobody adds to it later.
+their settings are fields of `Settings`. Everything here is a value that never changes later.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from pulse_core.settings import Settings as Settings  # the root, complete once 
 
 
 def load_capabilities(names: Sequence[str]) -> tuple[Capability, ...]:
-    """The capabilities of these names."""
+    """Load the capabilities of these names."""
     found: list[Capability] = []
     for name in names:
         capability: Capability = import_module(f"pulse_core.{name}.capability").CAPABILITY
@@ -49,19 +49,19 @@ def order_rules(core: Sequence[Rule], more: Sequence[SurvivalRule]) -> tuple[Rul
 
 
 def current_holds(curr: Snapshot) -> Iterator[Hold]:
-    """What is held back at this moment, and by whom."""
+    """What is held back at this moment, and on whose behalf."""
     for capability in LOADED:
         if capability.holds:
             yield from capability.holds(curr)
 
 
 def declaration_of(action: str) -> ActionDeclaration:
-    """What is declared of this action."""
+    """The declaration of this action."""
     return ACTIONS.get(action, UNRESTRICTED)
 
 
 def effect_fault(effect: Effect, own: Mapping[str, type[BaseModel]]) -> str:
-    """Why nobody would carry this out, or nothing. own: the params of more actions, those of the engine itself."""
+    """Why no executor would carry this out; empty if one would. own: the params of the engine's own actions."""
     known = {**{name: one.params for name, one in ACTIONS.items()}, **own}
     if effect.action not in known:
         return str(UnknownName("executor", effect.action, known))
@@ -73,7 +73,7 @@ def effect_fault(effect: Effect, own: Mapping[str, type[BaseModel]]) -> str:
 
 
 def is_reserved(key: str) -> bool:
-    """Whether only survival rules may wish for effects with this key."""
+    """Whether only survival rules may request effects with this key."""
     head, _, rest = key.partition(":")
     return declaration_of(head).is_reserved or (head in OUTWARD and rest.partition(":")[0] in TOPICS)
 
@@ -112,7 +112,7 @@ ALL_RULES = (*SURVIVAL, *RULES)
 """All rules of the package in the order of the onion: what plugins and an engine are folded in."""
 
 TOPICS = reserved_keys.TOPICS.union(*(capability.topics for capability in LOADED))
-"""Of what survival rules tell people, those of capabilities too."""
+"""Topics of survival rules' notices, those of capabilities included."""
 
 ACTIONS: Mapping[str, ActionDeclaration] = {
     one.name: one for one in (*BUILT_IN, *(action for capability in LOADED for action in capability.actions))
@@ -121,6 +121,6 @@ ACTIONS: Mapping[str, ActionDeclaration] = {
 
 
 def status_lines(curr: Snapshot) -> dict[str, list[str]]:
-    """What the capabilities have to say in the status, by their name; nothing of one that has nothing to say."""
+    """The status lines of the capabilities, by name; none for one without lines."""
     said = {one.name: list(one.status(curr)) for one in LOADED if one.status}
     return {name: lines for name, lines in said.items() if lines}

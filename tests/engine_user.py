@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.engine_user.account import SYSUSERS, Account, make
-from pulse_adapters.engine_user.layout import place_of
-from pulse_adapters.engine_user.reach import barrier
+from pulse_adapters.engine_user.account import SYSUSERS, Account, create_account
+from pulse_adapters.engine_user.layout import layout_path
+from pulse_adapters.engine_user.reach import first_unreadable
 from pulse_adapters.sandbox.copy_tree import remove_tree
 from pulse_adapters.workers import process_tree
 
@@ -28,11 +28,11 @@ _ANYBODY = Account("nobody", 65534, 65534)
 @contextmanager
 def throwaway() -> Iterator[Account]:
     """A user that is there for a while; nothing of it is left, nor of what it runs."""
-    account = make(_NAME)
+    account = create_account(_NAME)
     try:
         yield account
     finally:
-        process_tree.end(lambda now: [pid for pid in now if uid_of(pid) == account.uid])
+        process_tree.kill_processes(lambda now: [pid for pid in now if uid_of(pid) == account.uid])
         subprocess.run(["userdel", account.name], check=True, timeout=60)
         (SYSUSERS / f"{account.name}.conf").unlink(missing_ok=True)
 
@@ -56,7 +56,7 @@ def open_folder() -> Iterator[Path]:
 
 def cleared(home: Path) -> None:
     """Remove what was laid out for this home."""
-    remove_tree(place_of(home))
+    remove_tree(layout_path(home))
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def python_for_all() -> Iterator[str]:
 
     A clone in a home of mode 0700 is closed to everybody else. What is in it is linked (or copied) to an open folder.
     """
-    if not barrier(_ANYBODY):
+    if not first_unreadable(_ANYBODY):
         yield sys.executable
         return
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -73,7 +73,7 @@ def python_for_all() -> Iterator[str]:
     base = next((place for place in places if _serves(place)), None)
     if base is None:
         pytest.skip(
-            f"{barrier(_ANYBODY)} is closed to other users, and there is no other {version}; "
+            f"{first_unreadable(_ANYBODY)} is closed to other users, and there is no other {version}; "
             "to have it tested: clone to where all may read, as /srv, and make test PYTHON=/usr/bin/python3"
         )
     with open_folder() as folder:
@@ -98,7 +98,7 @@ def lend(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
     packages = packages_for(python)[0]
     monkeypatch.setattr(sys, "executable", python)
     for hosts in ("pulse_adapters.action_host.hosts", "pulse_adapters.rule_host.hosts"):
-        monkeypatch.setattr(f"{hosts}._ROOT", packages)
+        monkeypatch.setattr(f"{hosts}.ROOT", packages)
 
 
 def _serves(python: str) -> bool:

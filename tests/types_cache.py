@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from pulse_adapters.git.template import shipped
+from pulse_adapters.git.template import template_folder
 from pulse_adapters.sandbox.code_checks import SandboxedChecks
 
 DAY = 86_400.0
@@ -34,8 +34,8 @@ def _kept() -> Path:
     kept = place / f"engines-{state[:16]}"
     if not kept.exists():
         with tempfile.TemporaryDirectory(dir=place, prefix="making-") as folder:
-            template = shutil.copytree(shipped(), Path(folder, "template"))
-            SandboxedChecks(shipped() / "pyproject.toml", lambda: Path(folder)).types(str(template))
+            template = shutil.copytree(template_folder(), Path(folder, "template"))
+            SandboxedChecks(template_folder() / "pyproject.toml", lambda: Path(folder)).types(str(template))
             for old in place.glob("engines-*"):
                 if time.time() - old.stat().st_mtime > DAY:  # no other run can be about to copy it
                     shutil.rmtree(old, ignore_errors=True)

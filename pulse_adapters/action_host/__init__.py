@@ -1,7 +1,7 @@
-"""The hands host: the engine's watchers and executors, at work in a child process that can be ended whole.
+"""The action host: runs the engine's watchers and executors in a child process that can be ended with its whole tree.
 
-They must act, so nothing is forbidden to them that their user may do, but to lay hands on the daemon; and they run in
-a session of their own, with little of its environment and none of its descriptors, within limits, and each call has its
-time. Code of rules and projections, which may do less, is not run here. The daemon's side believes nothing before it was
-checked, and ends the child with all that came out of it when it hangs.
+They must act, so they may do what their user may do. The child has a session of its own, little of the daemon's
+environment and none of its descriptors, resource limits, and a deadline for each call. Code of rules and projections,
+which may do less, is not run here. The daemon's side validates everything that the child sends, and kills the child with
+all its descendants when it hangs.
 """

@@ -1,4 +1,4 @@
-"""Whose code runs at this moment, told where the daemon can read it even from a child that hangs."""
+"""Records which call's code runs, in shared memory that the daemon can read even while the child hangs."""
 
 import asyncio
 import mmap
@@ -13,38 +13,38 @@ CALL: "ContextVar[int]" = ContextVar("call", default=0)
 """For which call the code runs that is running."""
 
 
-class CallMarks:
-    """Puts a mark on every step of every task that a call has begun."""
+class CallMarker:
+    """Marks every step of every task that a call has started."""
 
     def __init__(self, shared: mmap.mmap) -> None:
         self._shared = shared
 
     def put(self, call: int) -> bytes:
-        """Say whose code runs now; what was said before."""
+        """Mark this call as running; returns the mark before."""
         before = self._shared[:MARK]
         self._shared[:MARK] = call.to_bytes(MARK, "little")
         return before
 
     def back(self, before: bytes) -> None:
-        """Say again what was said before."""
+        """Restore the mark that `put` returned."""
         self._shared[:MARK] = before
 
     def task(
         self, loop: asyncio.AbstractEventLoop, work: Any, **how: Any
     ) -> "asyncio.Task[Any]":  # a task factory
-        """A task on the account of the call that begins it."""
+        """Create a task that is attributed to the call that starts it."""
         call = CALL.get()
         return asyncio.Task(MarkedCoroutine(work, call, self) if call else work, loop=loop, **how)
 
 
 class MarkedCoroutine(Coroutine[Any, Any, Any]):
-    """A coroutine whose steps bear a mark."""
+    """A coroutine whose steps are marked with their call."""
 
-    def __init__(self, work: Coroutine[Any, Any, Any], call: int, marks: CallMarks) -> None:
+    def __init__(self, work: Coroutine[Any, Any, Any], call: int, marks: CallMarker) -> None:
         self._work, self._call, self._marks = work, call, marks
 
     def send(self, value: Any, /) -> Any:
-        """The next step."""
+        """Run the next step."""
         before = self._marks.put(self._call)
         try:
             return self._work.send(value)
@@ -52,7 +52,7 @@ class MarkedCoroutine(Coroutine[Any, Any, Any]):
             self._marks.back(before)
 
     def throw(self, error: Any, value: Any = None, trace: TracebackType | None = None, /) -> Any:
-        """The next step, which begins with an error."""
+        """Run the next step, raising this error in it."""
         before = self._marks.put(self._call)
         try:
             return self._work.throw(error)
@@ -60,7 +60,7 @@ class MarkedCoroutine(Coroutine[Any, Any, Any]):
             self._marks.back(before)
 
     def close(self) -> None:
-        """End it where it stands."""
+        """Close the wrapped coroutine."""
         self._work.close()
 
     def __await__(self) -> Generator[Any, Any, Any]:

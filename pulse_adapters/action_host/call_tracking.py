@@ -1,4 +1,4 @@
-"""What each call has begun: programs bear its mark, jobs in threads are counted, so that all of it can be ended."""
+"""Tracks what each call has started, so that all of it can be ended: marked programs, and jobs in threads."""
 
 import asyncio
 import os
@@ -16,10 +16,10 @@ _ENV = 6
 
 
 class CallResources:
-    """Keeps account, from its making on, of all that any call of this process begins through Python."""
+    """Tracks, once made, all that any call of this process starts through Python."""
 
     def __init__(self, mark: str) -> None:
-        """mark: `NAME=VALUE` of this process, which programs bear even if they are given no environment."""
+        """mark: `NAME=VALUE` of this process, added to programs even if they are given no environment."""
         self._name, _, self._value = mark.partition("=")
         self._programs: set[int] = set()
         self._jobs: dict[int, set[Future[Any]]] = {}
@@ -27,20 +27,20 @@ class CallResources:
         self._bear_marks()
 
     def counts(self, job: "Future[Any]") -> None:
-        """Put a job on the account of the call that begins it."""
+        """Attribute a job to the call that starts it."""
         if call := CALL.get():
             self._jobs.setdefault(call, set()).add(job)
 
     async def end(self, call: int) -> None:
-        """End its programs, and wait for its threads, which nobody can end."""
+        """Kill the call's programs, and wait for its threads, which can't be killed."""
         if call in self._programs:
             mark = f"{CALL_MARK}={self._value}.{call}"
-            process_tree.end(process_tree.marked(mark), _PATIENCE)
+            process_tree.kill_processes(process_tree.marked(mark), _PATIENCE)
         if jobs := self._jobs.get(call):
             await asyncio.wait([asyncio.wrap_future(job) for job in jobs])
 
     def forget(self, call: int) -> None:
-        """Its account is closed."""
+        """Stop tracking an ended call."""
         self._programs.discard(call)
         self._jobs.pop(call, None)
 
@@ -59,14 +59,14 @@ class CallResources:
 
 
 class _Pool(ThreadPoolExecutor):
-    """The loop's threads, as `asyncio.to_thread` uses them."""
+    """The loop's thread pool, as `asyncio.to_thread` uses it."""
 
     def __init__(self, begun: CallResources) -> None:
         super().__init__(thread_name_prefix="hands")
         self._begun = begun
 
     def submit(self, work: Any, /, *given: Any, **named: Any) -> "Future[Any]":
-        """Have it done in a thread, on the account of the call that wants it."""
+        """Run a job in a thread, attributed to the call that submits it."""
         job = super().submit(work, *given, **named)
         self._begun.counts(job)
         return job

@@ -1,4 +1,4 @@
-"""Calls as the child carries them out: each in its time, and whatever is raised becomes an answer."""
+"""Runs calls in the child: each within its time, and whatever is raised becomes an answer."""
 
 import asyncio
 import json
@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from pulse_adapters.action_host.bounds import MOST_BYTES
-from pulse_adapters.action_host.loader import ActionContents, told_policy
+from pulse_adapters.action_host.loader import ActionContents, describe_policy
 from pulse_adapters.workers.framing import Message
-from pulse_adapters.workers.source_locations import Places, placed, spelled, text_of
+from pulse_adapters.workers.source_locations import Places, describe_error, error_message, with_place
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
@@ -25,18 +25,18 @@ _WORDS = 2_000
 
 
 class ResultTooLarge(Exception):
-    """Data that is more than anybody would keep."""
+    """Data that exceeds the size that is kept."""
 
 
 class CallDispatcher:
-    """Answers requests about what an engine holds."""
+    """Answers requests to an engine's watchers and executors."""
 
     def __init__(self, contents: ActionContents, places: Places) -> None:
         self._contents, self._places = contents, places
         self._windows: dict[str, Window] = {}
 
     async def answer(self, request: Message) -> Message:
-        """What came of it: `ok`, or what went wrong in which way. Raises nothing."""
+        """The result as `ok`, or what failed and how. Raises nothing."""
         timer = asyncio.timeout(request.get("seconds"))
         try:
             async with timer:
@@ -55,7 +55,7 @@ class CallDispatcher:
             case verb:
                 return await self._act(request, verb == "verify")
 
-    # Senses
+    # Watchers
 
     async def _collect(self, request: Message) -> Message:
         watcher = self._contents.watchers[request["name"]]
@@ -74,7 +74,7 @@ class CallDispatcher:
         }
 
     def _window(self, request: Message, data: Mapping[str, Any], took_us: int) -> Window:
-        """The window as the daemon will have it, the new sample with it."""
+        """The window as the daemon will have it, including the new sample."""
         name, window = request["name"], self._windows.get(request["name"], Window())
         for id_, moment, known in request["fresh"]:
             window = window.plus(Sample(id_, request["key"], Moment(*moment), known))
@@ -84,7 +84,7 @@ class CallDispatcher:
         return window.plus(Sample(newest, request["key"], Moment(at + took_us, boot, mono + took_us), data))
 
     async def _nudged(self) -> Sequence[str]:
-        """Wait until some watcher wants to be asked; the names of all that do."""
+        """Wait until a watcher wants to be collected; the names of all that do."""
         events = {
             name: one.nudge
             for name, one in self._contents.watchers.items()
@@ -101,11 +101,11 @@ class CallDispatcher:
             events[name].clear()
         return names
 
-    # Deeds
+    # Executors
 
     def _policy(self, request: Message) -> Message:
         executor = self._contents.executors[request["name"]]
-        return told_policy(executor.policy(_params(executor, request["params"])))
+        return describe_policy(executor.policy(_params(executor, request["params"])))
 
     async def _act(self, request: Message, looks: bool) -> Message:
         executor = self._contents.executors[request["name"]]
@@ -123,29 +123,29 @@ class CallDispatcher:
             raise TypeError(f"an executor answers with a Result, not {type(result).__name__}")
         return {"data": _plain(result.data)}
 
-    # What goes wrong
+    # Failures
 
     def _wrong(self, error: BaseException, request: Message, is_late: bool) -> Message:
         cause = error.__cause__ if is_late and isinstance(error, TimeoutError) else error
         place = self._places.of_error(cause or error) or self._defined(request)
         if is_late:
-            return {"wrong": "late", "words": placed("", place).strip()}
+            return {"wrong": "late", "words": with_place("", place).strip()}
         if isinstance(error, asyncio.CancelledError):
-            return {"wrong": "cancelled", "words": placed("it cancelled itself", place)}
+            return {"wrong": "cancelled", "words": with_place("it cancelled itself", place)}
         if isinstance(error, PulseError | Unsure):
             way = {GivenUp: "given-up", Unsure: "unsure"}.get(type(error), "failed")
-            return {"wrong": way, "words": text_of(error)[:_WORDS]}
-        return {"wrong": "broken", "words": placed(spelled(error), place)[:_WORDS]}
+            return {"wrong": way, "words": error_message(error)[:_WORDS]}
+        return {"wrong": "broken", "words": with_place(describe_error(error), place)[:_WORDS]}
 
     def _defined(self, request: Message) -> str:
-        """Where the method is that was asked for."""
+        """Where the requested method is defined."""
         verb, name = request["do"], str(request.get("name"))
         things = self._contents.watchers if verb == "collect" else self._contents.executors
         return self._places.of_code(getattr(things.get(name), verb, None))
 
 
 def _params(executor: Any, params: Mapping[str, Any]) -> Any:
-    """The params as the author's own model. Raises GivenUp."""
+    """The params validated by the author's own model. Raises GivenUp."""
     try:
         return executor.params.model_validate(params)
     except ValidationError as error:
@@ -156,11 +156,11 @@ def _refuse_unwanted(executor: Any, params: Any) -> None:
     try:
         executor.check(params)
     except PulseError as error:
-        raise GivenUp(text_of(error)) from None
+        raise GivenUp(error_message(error)) from None
 
 
 def _plain(data: Any) -> dict[str, Any]:
-    """The data made of nothing but JSON values. Raises Excess, or what is wrong with it."""
+    """The data as plain JSON values. Raises ResultTooLarge, or what is wrong with it."""
     if not isinstance(data, Mapping):
         raise TypeError(f"its data are no mapping but {type(data).__name__}")
     text = json.dumps(dict(data), allow_nan=False, ensure_ascii=False).encode()

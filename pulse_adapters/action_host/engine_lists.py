@@ -1,8 +1,8 @@
-"""Runs of `engine.py` what lists watchers and executors, and leaves out what lists rules and projections.
+"""Runs the statements of `engine.py` that list watchers and executors, without those that list rules and projections.
 
-These run locked up in a process of their own; here their code could do whatever the user may that this process runs as. So
-a statement that takes something from them is not run, nor is one that uses what such a statement would have defined, and
-no other module can import them here.
+Rules and projections run confined in a process of their own; here their code could do whatever this process's user may
+do. So a statement that imports something of them is not run, nor is one that uses a name which such a statement would
+have defined, and no other module can import them here.
 """
 
 import ast
@@ -18,18 +18,18 @@ _NOT_HERE = frozenset({"RULES", "PROJECTIONS"})
 
 
 class NotRunHere(ImportError):
-    """Something of rules or projections is wanted where they are not run."""
+    """A module of rules or projections was imported where they are not run."""
 
 
 class EngineLists(NamedTuple):
-    """The module as far as it was run, and the lines that list watchers or executors with something of rules."""
+    """The module as far as it was run, and the lines left out: those that list watchers or executors made of rules."""
 
     module: ModuleType
     left_out: Sequence[int]
 
 
-class NoRules(MetaPathFinder):
-    """Refuses to import rules and projections."""
+class RuleImportBlocker(MetaPathFinder):
+    """Import hook that refuses to import rules and projections."""
 
     def find_spec(self, name: str, path: object, target: object = None) -> None:
         """None for every other module. Raises NotRunHere."""
@@ -44,10 +44,10 @@ WHY = (
 
 
 def run_lists(path: str) -> EngineLists:
-    """Run this `engine.py` without what belongs to rules. Raises whatever its code raises."""
+    """Run an `engine.py` without what belongs to rules. Raises whatever its code raises."""
     with open(path, "rb") as file:
         tree = ast.parse(file.read(), path)
-    sys.meta_path.insert(0, NoRules())
+    sys.meta_path.insert(0, RuleImportBlocker())
     left_out: list[int] = []
     tree.body = list(_kept(tree.body, left_out))
     module = ModuleType("engine")
@@ -58,7 +58,7 @@ def run_lists(path: str) -> EngineLists:
 
 
 def _kept(statements: Sequence[ast.stmt], left_out: list[int]) -> Iterator[ast.stmt]:
-    """The statements to run. unknown: the names that are not defined here, since what defines them is not run."""
+    """The statements to run. unknown: names that are undefined, since the statements that define them are not run."""
     unknown = set(_NOT_HERE)
     for one in statements:
         imported = (
@@ -90,12 +90,12 @@ def _imports_rules(node: ast.AST) -> bool:
 
 
 def _names(statement: ast.stmt) -> Iterator[str]:
-    """Every name that it mentions."""
+    """Every name that a statement mentions."""
     return (node.id for node in ast.walk(statement) if isinstance(node, ast.Name))
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
-    """Every name that it may define."""
+    """Every name that a statement may define."""
     for node in ast.walk(statement):
         match node:
             case ast.Name(id=name, ctx=ast.Store()):

@@ -1,4 +1,4 @@
-"""The engine's executors as the daemon's loop sees them; the deed is done in the child."""
+"""Proxies of the engine's executors for the daemon's loop; the action itself runs in the child."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import RootModel
 
-from pulse_adapters.action_host.protocol import LONGEST, ExecutorDescription, data_of, policy_of, wrong_of
+from pulse_adapters.action_host.protocol import LONGEST, ExecutorDescription, data_of, failure_of, policy_of
 from pulse_adapters.action_host.session import CallLost
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
-from pulse_adapters.action_host.watcher_proxy import RESTART, EngineCodeFailed, late
+from pulse_adapters.action_host.watcher_proxy import RESTART, EngineCodeFailed, timeout_message
 from pulse_adapters.workers.framing import Message
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -27,21 +27,20 @@ CAREFUL = Policy(Safety.AT_MOST_ONCE, timeout=600.0)
 
 
 class EffectParams(RootModel[dict[str, Any]]):
-    """Params as they stand in the effect; the author's own model, which only the child has, takes or refuses them."""
+    """Params as the effect has them, not validated: only the child has the author's model."""
 
 
 class ChildExecutor:
-    """`Executor` in a child, which is asked before each attempt what policy it has for these params.
+    """`Executor` in a child, which is asked before each attempt for its policy for the params.
 
-    The loop waits for nobody where it asks for a policy, so it is told one by which all is decided here: it has a look
-    at what was broken off, which is answered by the author's class, and tries again as long as nobody gives up. One
-    that can't say its policy, or takes too long for it, has the most careful one. `check` is asked in the child just
-    before the deed; what it refuses fails as given up.
+    `policy` is synchronous, so it can't ask the child: it returns a policy that leaves all decisions to this class
+    (verify what was interrupted, retry until GivenUp is raised). An executor that can't return its policy, or takes too
+    long for it, gets the safest one. The child runs `check` just before the action; what it refuses fails as GivenUp.
     """
 
-    def __init__(self, told: ExecutorDescription, keeping: ChildSupervisor, failed: Failed) -> None:
+    def __init__(self, told: ExecutorDescription, supervisor: ChildSupervisor, failed: Failed) -> None:
         self.action, self.params = told.action, EffectParams
-        self._told, self._keeping, self._failed = told, keeping, failed
+        self._told, self._supervisor, self._failed = told, supervisor, failed
         self._plain = told.policy or CAREFUL
         self._safest = Policy(Safety.AT_MOST_ONCE, timeout=self._plain.timeout)
         self._is_mute = False
@@ -49,23 +48,23 @@ class ChildExecutor:
 
     @property
     def whose(self) -> str:
-        """How it is called in a fault."""
+        """The name of this executor in a fault."""
         return f"executor:{self.action}"
 
     def policy(self, params: Any) -> Policy:
-        """What lets the author's own policy, which is asked for later, decide; its pauses are those it told."""
+        """A policy that lets the author's own one, which is asked for later, decide; with the pauses of that."""
         plain = self._plain
         retries = max(RETRIES, plain.retries)
         return replace(plain, safety=Safety.VERIFY_FIRST, timeout=3 * LONGEST, retries=retries)
 
     def check(self, params: Any) -> None:
-        """Nothing: the child holds the params against the author's model when the action is begun."""
+        """Do nothing: the child validates the params by the author's model when the action starts."""
 
     async def execute(self, effect: Effect, params: Any, event: Event) -> Result:
-        """Have it done. Raises PulseError for a failure, Unsure where nobody can tell whether it was done."""
+        """Run the action in the child. Raises PulseError for a failure, Unsure if its outcome is unknown."""
         policy, tried = self._plain, self._tried.pop(event.id, 0) + 1
         try:
-            with self._keeping.held():
+            with self._supervisor.held():
                 policy = await self._policy_for(effect)
                 return await self._done(policy, effect, event)
         except GivenUp:
@@ -82,19 +81,19 @@ class ChildExecutor:
             del self._tried[next(iter(self._tried))]
 
     async def _policy_for(self, effect: Effect) -> Policy:
-        """What its author says of these params. Raises GivenUp if they say no, PulseError if no child is up."""
+        """The author's policy for this effect. Raises GivenUp if it refuses the params, PulseError if no child is up."""
         if self._is_mute:
             return self._safest
         message = {"do": "policy", "name": self.action, "params": effect.params}
         try:
-            reply = await self._keeping.ask(self.whose, lambda life: message, ASKING, RESTART)
+            reply = await self._supervisor.ask(self.whose, lambda session: message, ASKING, RESTART)
         except CallLost as lost:
             if not lost.is_own:
                 raise PulseError(_broken_off(lost)) from None
             self._is_mute = True  # each time that it hangs, all others are ended with it
             return self._safest
         try:
-            if wrong := wrong_of(reply):
+            if wrong := failure_of(reply):
                 return self._told_none(*wrong)
             return policy_of(reply["ok"])
         except ValueError as error:
@@ -114,7 +113,7 @@ class ChildExecutor:
         return Result(data or {})
 
     async def _settled(self, lost: CallLost, policy: Policy, effect: Effect, event: Event) -> Result:
-        """What is to be said of an action whose child ended under it."""
+        """The result of an action whose child ended during it; verifies it where the policy says so."""
         words = lost.fault.message if lost.is_own else _broken_off(lost)
         if policy.safety is Safety.AT_MOST_ONCE:
             raise Unsure(words) from None
@@ -128,9 +127,9 @@ class ChildExecutor:
         raise EngineCodeFailed(words) from None
 
     async def verify(self, effect: Effect, params: Any, event: Event) -> Result | None:
-        """Have it looked whether it was done, if the author's policy is to look."""
+        """Ask the child whether the action was done, if the author's policy is to verify."""
         try:
-            with self._keeping.held():
+            with self._supervisor.held():
                 policy = await self._policy_for(effect)
                 if policy.safety is Safety.IDEMPOTENT:
                     return None
@@ -150,14 +149,14 @@ class ChildExecutor:
             "effect": effect.model_dump(mode="json"),
             "event": tuple(event),
         }
-        reply = await self._keeping.ask(self.whose, lambda life: message, policy.timeout, RESTART)
+        reply = await self._supervisor.ask(self.whose, lambda session: message, policy.timeout, RESTART)
         try:
-            if wrong := wrong_of(reply):
+            if wrong := failure_of(reply):
                 raise self._error(*wrong)
             return data_of(reply["ok"])
         except ValueError as error:
-            self._keeping.life.spoil(str(error))
-            raise CallLost(await self._keeping.life.epitaph(), True) from None
+            self._supervisor.session.spoil(str(error))
+            raise CallLost(await self._supervisor.session.reason_of_end(), True) from None
 
     def _error(self, way: str, words: str) -> Exception:
         match way:
@@ -168,7 +167,7 @@ class ChildExecutor:
             case "failed":
                 return PulseError(words)
             case "late":
-                words = late(None, words)
+                words = timeout_message(None, words)
         self._failed(EngineFault(self.whose, words))
         return EngineCodeFailed(words)
 

@@ -1,4 +1,4 @@
-"""What the child takes upon itself before it loads a line of the engine's code."""
+"""Confines the child before it loads any of the engine's code: user, resource limits, death signal."""
 
 import ctypes
 import os
@@ -6,7 +6,7 @@ import resource
 import signal
 from collections.abc import Sequence
 
-from pulse_adapters.workers.drop_privileges import become
+from pulse_adapters.workers.drop_privileges import become_user
 
 FILES = 256
 PROCESSES = 256
@@ -14,25 +14,25 @@ PROCESSES = 256
 _DEATH_SIGNAL, _NO_NEW_PRIVS = 1, 38
 
 
-class Unlimited(Exception):
-    """A limit that can't be had."""
+class LimitUnavailable(Exception):
+    """A limit that can't be set."""
 
 
 def confine(memory: int, user: Sequence[int] | None, parent: int) -> None:
-    """Take on the user and the limits, and end with the daemon. Raises Unlimited.
+    """Switch to the user, set the limits, and die with the daemon. Raises LimitUnavailable.
 
-    What keeps this process from the daemon is its user: without one of its own it may do what the daemon may, which
-    `upulse status` calls `isolation: partial (no user)`. memory: bytes beyond what it has; parent: the daemon's process.
+    Only a user of its own keeps this process from the daemon: without one it may do what the daemon may, which
+    `upulse status` calls `isolation: partial (no user)`. memory: bytes beyond what it has; parent: the daemon's pid.
     """
     try:
         _limit(memory, user is not None)
         if user:
-            become(*user)
+            become_user(*user)
     except (OSError, ValueError) as error:
-        raise Unlimited(f"the hands can't be confined: {error}") from error
+        raise LimitUnavailable(f"the action host can't be confined: {error}") from error
     libc = ctypes.CDLL(None)
     if user and libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):  # no program that it starts gives back what it gave up
-        raise Unlimited("the hands can't be confined: the kernel has no no_new_privs")
+        raise LimitUnavailable("the action host can't be confined: the kernel has no no_new_privs")
     libc.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)  # after the change of user, which takes it back
     if os.getppid() != parent:
         os._exit(0)

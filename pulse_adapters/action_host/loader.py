@@ -1,4 +1,4 @@
-"""Reads what of an engine senses and acts; here the authors' code runs for the first time, but for that of rules."""
+"""Loads an engine's watchers and executors; here the authors' code, except that of rules, runs for the first time."""
 
 import asyncio
 import inspect
@@ -13,22 +13,22 @@ from pydantic import BaseModel, ValidationError
 
 from pulse_adapters.action_host.engine_lists import WHY, run_lists
 from pulse_adapters.workers.framing import Message
-from pulse_adapters.workers.source_locations import Places, placed, spelled
+from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 from pulse_core.ports.executor import Policy
 
 _FILE = "engine.py"
 
 
 class ActionsNotLoadable(Exception):
-    """An engine that cannot be loaded, in words with the place."""
+    """The engine cannot be loaded; the message names the place."""
 
 
 class UnusableItem(Exception):
-    """One thing of an engine that can't be used."""
+    """One watcher or executor that can't be used."""
 
 
 class ActionContents(NamedTuple):
-    """What was found that can be used, by name and by action, and how it is told to the daemon."""
+    """The usable watchers by name and executors by action, and their descriptions for the daemon."""
 
     watchers: Mapping[str, Any]
     executors: Mapping[str, Any]
@@ -36,7 +36,7 @@ class ActionContents(NamedTuple):
 
 
 def load(root: str, plugins: Mapping[str, str], places: Places) -> ActionContents:
-    """Import plugins, then the engine. Raises Unloadable; one thing that is unfit is told and left out.
+    """Import plugins, then the engine. Raises ActionsNotLoadable; a single unusable item is reported and left out.
 
     plugins: `module:attribute` by name; one that fails is left out as well.
     """
@@ -53,28 +53,28 @@ def load(root: str, plugins: Mapping[str, str], places: Places) -> ActionContent
     try:
         engine, left_out = run_lists(os.path.join(root, _FILE))
     except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
-        raise ActionsNotLoadable(placed(spelled(error), places.of_error(error))) from None
+        raise ActionsNotLoadable(with_place(describe_error(error), places.of_error(error))) from None
     found.faults.extend(
-        (_FILE, placed(f"what it lists with rules {WHY}", f"{_FILE}:{line}")) for line in left_out
+        (_FILE, with_place(f"what it lists with rules {WHY}", f"{_FILE}:{line}")) for line in left_out
     )
     found.take(_listed(engine, "WATCHERS"), _listed(engine, "EXECUTORS"), places)
     return found.contents()
 
 
 class LoadedSoFar(NamedTuple):
-    """What was found so far: things with what is told of each, and what is wrong."""
+    """Collects watchers and executors with their descriptions, and faults."""
 
     watchers: list[tuple[Any, Message]]
     executors: list[tuple[Any, Message]]
     faults: list[tuple[str, str]]
 
     def take(self, watchers: Sequence[Any], executors: Sequence[Any], places: Places) -> None:
-        """Take what somebody brings, as far as it can be used."""
+        """Add what a plugin or the engine lists, as far as it can be used."""
         self.watchers.extend(_fit(watchers, "watcher", _watcher, places, self.faults))
         self.executors.extend(_fit(executors, "executor", _executor, places, self.faults))
 
     def contents(self) -> ActionContents:
-        """All that can be used."""
+        """All that was found and can be used."""
         told = {
             "watchers": [one for _, one in self.watchers],
             "executors": [one for _, one in self.executors],
@@ -85,14 +85,14 @@ class LoadedSoFar(NamedTuple):
 
 
 def _imported(entry: str, places: Places) -> Any:
-    """What an entry names, `module` or `module:attribute`. Raises Unloadable."""
+    """Import what an entry names, `module` or `module:attribute`. Raises ActionsNotLoadable."""
     module, _, path = entry.partition(":")
     try:
         thing: Any = import_module(module)
         for part in filter(None, path.split(".")):
             thing = getattr(thing, part)
     except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
-        raise ActionsNotLoadable(placed(spelled(error), places.of_error(error))) from None
+        raise ActionsNotLoadable(with_place(describe_error(error), places.of_error(error))) from None
     return thing
 
 
@@ -110,17 +110,17 @@ def _fit(
     places: Places,
     faults: list[tuple[str, str]],
 ) -> list[tuple[Any, Message]]:
-    """The things that can be used, each with what is told of it."""
+    """The usable items, each with its description."""
     fit = []
     for thing in found:
         try:
             fit.append((thing, looked(thing, places)))
         except BaseException as error:  # noqa: BLE001 - as above
-            words = str(error) if isinstance(error, UnusableItem) else spelled(error)
+            words = str(error) if isinstance(error, UnusableItem) else describe_error(error)
             place = places.of_error(error) or places.of_code(
                 getattr(thing, "collect" if what == "watcher" else "execute", None)
             )
-            faults.append((f"{what}:{_called(thing)}", placed(f"left out: {words}", place)))
+            faults.append((f"{what}:{_called(thing)}", with_place(f"left out: {words}", place)))
     return fit
 
 
@@ -164,7 +164,7 @@ def _has(thing: Any, asyncronous: Sequence[str], plain: Sequence[str]) -> None:
 
 
 def _policy(thing: Any) -> Message | None:
-    """Its policy as far as it can be told without params; None if it needs some."""
+    """The description of its policy, if it is the same without params; None if it needs some."""
     try:
         params = thing.params.model_validate({})
     except ValidationError:
@@ -173,11 +173,11 @@ def _policy(thing: Any) -> Message | None:
         policy = thing.policy(params)
     except AttributeError:
         return None
-    return told_policy(policy)
+    return describe_policy(policy)
 
 
-def told_policy(policy: Any) -> Message:
-    """A policy as it is told. Raises Unfit for what is none."""
+def describe_policy(policy: Any) -> Message:
+    """A policy as JSON values. Raises UnusableItem for what is no policy."""
     if not isinstance(policy, Policy):
         raise UnusableItem(f"its policy is {type(policy).__name__}; return Policy(...)")
     return {**asdict(policy), "safety": policy.safety.value}

@@ -1,4 +1,4 @@
-"""What the child says, believed only after it was checked. Raises ValueError for what no honest child sends."""
+"""Validates the child's replies. Raises ValueError for what a correct child never sends."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic_core import to_json
 
 from pulse_adapters.action_host.bounds import MOST_BYTES
-from pulse_adapters.workers.source_locations import placed
+from pulse_adapters.workers.source_locations import with_place
 from pulse_core.model.json_types import Json
 from pulse_core.ports import EngineFault, Policy, Safety
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class WatcherDescription:
-    """A watcher as its child tells it; seconds."""
+    """A watcher as its child describes it; times in seconds."""
 
     name: str
     key: str
@@ -36,7 +36,7 @@ class WatcherDescription:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorDescription:
-    """An executor as its child tells it. policy: without params; None if it depends on them."""
+    """An executor as its child describes it. policy: without params; None if it depends on them."""
 
     action: str
     policy: Policy | None
@@ -45,15 +45,15 @@ class ExecutorDescription:
 
 @dataclass(frozen=True, slots=True)
 class LoadReply:
-    """What a child has loaded, and what of it is to be left out."""
+    """What a child has loaded, and the faults of what is left out."""
 
     watchers: tuple[WatcherDescription, ...]
     executors: tuple[ExecutorDescription, ...]
     faults: tuple[EngineFault, ...]
 
 
-def told(reply: Reply) -> LoadReply:
-    """What it has loaded; one thing of it that makes no sense is a fault."""
+def load_reply_of(reply: Reply) -> LoadReply:
+    """What the child has loaded; a single invalid item becomes a fault."""
     faults = [EngineFault(_text(whose), _text(words)) for whose, words in _list(reply, "faults")]
     watchers = _each(_list(reply, "watchers"), _watcher, "watcher", "name", faults)
     executors = _each(_list(reply, "executors"), _executor, "executor", "action", faults)
@@ -68,13 +68,13 @@ def _each(
         try:
             found.append(made(one))
         except ValueError as error:
-            words = placed(f"left out: {error}", _text(one.get("place")))
+            words = with_place(f"left out: {error}", _text(one.get("place")))
             faults.append(EngineFault(f"{what}:{str(one.get(name))[:50]}", words))
     return tuple(found)
 
 
 def roots_of(reply: Reply) -> Mapping[str, str]:
-    """Where the authors' code is, by path."""
+    """The folders of the authors' code: their display names by path."""
     return {_text(path): _text(words) for path, words in _table(reply.get("roots")).items()}
 
 
@@ -99,8 +99,8 @@ def policy_of(said: Reply) -> Policy:
     return Policy(Safety(said.get("safety")), _seconds(said, "timeout"), retries, **pauses)
 
 
-def wrong_of(reply: Reply) -> tuple[str, str] | None:
-    """In which way a call went wrong, and the words for it; None if it did not."""
+def failure_of(reply: Reply) -> tuple[str, str] | None:
+    """How a call failed, and the message; None if it succeeded."""
     if isinstance(reply.get("ok"), dict):
         return None
     return _text(reply.get("wrong")), _text(reply.get("words"))
@@ -112,7 +112,7 @@ def names_of(said: Reply) -> tuple[str, ...]:
 
 
 def number_of(said: Reply, name: str) -> int:
-    """A number that is none too large."""
+    """A number within its bounds."""
     found = said.get(name)
     if not isinstance(found, int) or not 0 <= found < 2**31:
         raise ValueError(f"{name} that is no number")

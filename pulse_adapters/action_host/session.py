@@ -1,4 +1,4 @@
-"""Asks a child, knows which calls are under way, and why it is no more."""
+"""One life of a child: sends calls, tracks those under way, and records why it ended."""
 
 import asyncio
 import math
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pulse_adapters.action_host.process import ActionProcess
 from pulse_adapters.workers.framing import Message
-from pulse_adapters.workers.source_locations import Places, placed
+from pulse_adapters.workers.source_locations import Places, with_place
 from pulse_core.ports import EngineFault
 
 GRACE = 0.5
@@ -17,7 +17,7 @@ _STEP, _ASKING, _LAST = 0.005, 0.1, 0.3
 
 
 class CallLost(Exception):
-    """The child ended while a call was under way. fault: why; is_own: whether it was this call's."""
+    """The child ended while a call was under way. fault: why; is_own: whether this call caused it."""
 
     def __init__(self, fault: EngineFault, is_own: bool) -> None:
         super().__init__(fault.message)
@@ -26,7 +26,7 @@ class CallLost(Exception):
 
 @dataclass
 class PendingCall:
-    """A call under way. until: loop time; is_heard: whether somebody still waits for what comes of it."""
+    """A call under way. until: loop time; is_heard: whether a caller still waits for the result."""
 
     whose: str
     seconds: float
@@ -36,7 +36,7 @@ class PendingCall:
 
 
 class ChildSession:
-    """One child. sent: by watcher the newest sample that the child knows; defined: where everything is, as in a fault."""
+    """One child. sent: the newest sample that the child knows, by watcher; defined: source places by name in faults."""
 
     def __init__(self, env: Mapping[str, str], mark: str, places: Places, uid: int | None = None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -55,9 +55,9 @@ class ChildSession:
         self.process = ActionProcess(env, mark, uid, self._said, self._gone)
 
     async def ask(self, message: Message, whose: str, seconds: float = math.inf) -> Message:
-        """The answer. Raises Lost; cancelled, it returns when the call has ended over there, or everything has."""
+        """The answer. Raises CallLost; when cancelled, it returns once the call or the child has ended."""
         if self.gone.is_set():
-            raise CallLost(await self.epitaph(), False)
+            raise CallLost(await self.reason_of_end(), False)
         self._number += 1
         number, answer = self._number, self._loop.create_future()
         call = self._open[number] = PendingCall(whose, seconds, self._loop.time() + seconds + GRACE, answer)
@@ -67,10 +67,10 @@ class ChildSession:
             return await self._answered(call)
         except asyncio.CancelledError:
             call.is_heard = False
-            await asyncio.shield(self._calling_off(number, call))
+            await asyncio.shield(self._cancel_call(number, call))
             raise
 
-    def _calling_off(self, number: int, call: PendingCall) -> "asyncio.Task[None]":
+    def _cancel_call(self, number: int, call: PendingCall) -> "asyncio.Task[None]":
         self.process.send({"do": "cancel", "call": number})
         call.until = self._loop.time() + GRACE
         ending = self._loop.create_task(self._ended(call), name=f"calling {call.whose} off")
@@ -92,12 +92,12 @@ class ChildSession:
             else:
                 await asyncio.wait([call.answer], timeout=None if math.isinf(left) else left)
         if (answer := call.answer.result()) is None:
-            fault = await self.epitaph()
+            fault = await self.reason_of_end()
             raise CallLost(fault, fault.whose == call.whose)
         return answer
 
     async def _overdue(self, call: PendingCall) -> None:
-        """Let it wait for whoever is in its way, within that one's own time; else end everything."""
+        """Let the call wait for one that blocks it and has time left; else kill the child."""
         now = self._loop.time()
         blocking = self._open.get(self.process.mark())
         if blocking and blocking is not call and blocking.until > now:
@@ -110,7 +110,7 @@ class ChildSession:
             place = self.places.of_dump(self.process.where())
         if not call.answer.done():
             culprit = blocking or call
-            self._bury(EngineFault(culprit.whose, placed(_overran(culprit), place)))
+            self._record_fault(EngineFault(culprit.whose, with_place(_overran_message(culprit), place)))
             self.process.kill()
 
     def _said(self, message: Message) -> None:
@@ -139,43 +139,45 @@ class ChildSession:
         self._count()
         self.gone.set()
 
-    def _bury(self, fault: EngineFault) -> EngineFault:
+    def _record_fault(self, fault: EngineFault) -> EngineFault:
         place = self.defined.get(fault.whose, "")
         if not fault.message.endswith(")"):
-            fault = fault._replace(message=placed(fault.message, place))
+            fault = fault._replace(message=with_place(fault.message, place))
         self._fault = self._fault or fault
         return self._fault
 
-    async def epitaph(self) -> EngineFault:
-        """Why it is no more, and whose fault that was."""
+    async def reason_of_end(self) -> EngineFault:
+        """Why the child ended, and whose fault that was."""
         process = self.process
         await asyncio.wait([process.dead], timeout=_LAST)
         if self._fault is None:
             words = (
-                f"the hands host said {process.fault}" if process.fault else f"the hands host {process.end()}"
+                f"the action host said {process.fault}"
+                if process.fault
+                else f"the action host {process.end()}"
             )
             whose = ENGINE if process.fault else self._whose
-            self._bury(EngineFault(whose, placed(words, self.places.of_dump(process.where()))))
-        return self._bury(EngineFault(ENGINE, ""))
+            self._record_fault(EngineFault(whose, with_place(words, self.places.of_dump(process.where()))))
+        return self._record_fault(EngineFault(ENGINE, ""))
 
     def spoil(self, words: str) -> None:
-        """End it, since it said what it must not."""
+        """Kill the child, since it sent something invalid."""
         self.process.spoil(words)
 
     async def close(self, seconds: float) -> None:
-        """Let it end by itself, by force after these seconds, and clear away what is left."""
-        self._bury(EngineFault(ENGINE, "the hands host was told to end"))
+        """Let it end by itself, kill it after these seconds, and end what is left of its tree."""
+        self._record_fault(EngineFault(ENGINE, "the action host was told to end"))
         self.process.hang_up()
         _, late = await asyncio.wait([self.process.dead], timeout=seconds)
         self.process.kill()
         await self.process.clear(is_orderly=not late)
 
     async def clear(self) -> bool:
-        """Clear away what is left of one that is dead; whether nothing is."""
+        """End what is left of a dead child's tree; whether nothing is left."""
         return await self.process.clear(is_orderly=False)
 
 
-def _overran(call: PendingCall) -> str:
+def _overran_message(call: PendingCall) -> str:
     if call.whose == ENGINE:
         return f"it was not loaded within {call.seconds:g} s"
-    return f"did not end within {call.seconds:g} s, nor when told to; the hands host was ended"
+    return f"did not end within {call.seconds:g} s, nor when told to; the action host was ended"

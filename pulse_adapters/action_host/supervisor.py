@@ -1,4 +1,4 @@
-"""Keeps a child alive: one that ends is replaced, the later, the oftener that happens."""
+"""Keeps a child running: one that ends is replaced, after pauses that grow."""
 
 import asyncio
 import math
@@ -19,16 +19,16 @@ Failed = Callable[[EngineFault], None]
 
 
 class ChildDown(PulseError):
-    """No child is up, so that nothing was begun."""
+    """No child is up, so nothing was started."""
 
 
 class ChildSupervisor:
-    """Has a child, and calls it. failed: told why one ended, unless who asked is told that anyway."""
+    """Owns the child and calls it. failed: called with why one ended, unless the caller receives that anyway."""
 
     def __init__(
-        self, life: ChildSession, begin: Callable[[], Awaitable[ChildSession]], failed: Failed
+        self, session: ChildSession, begin: Callable[[], Awaitable[ChildSession]], failed: Failed
     ) -> None:
-        self._life, self._begin, self._failed = life, begin, failed
+        self._session, self._begin, self._failed = session, begin, failed
         self._up = asyncio.Event()
         self._up.set()
         self._is_closed = False
@@ -38,21 +38,21 @@ class ChildSupervisor:
         self._free.set()
         self._restarts = Restarts(BACKOFF, HEALTHY)
         self.restarts = 0
-        self._task = asyncio.create_task(self._keep(), name="keeping the hands alive")
+        self._task = asyncio.create_task(self._keep(), name="keep the action host alive")
 
     @property
-    def life(self) -> ChildSession:
-        """The child of now, or the one that was last."""
-        return self._life
+    def session(self) -> ChildSession:
+        """The current child, or the last one."""
+        return self._session
 
     @property
     def alive(self) -> bool:
         """Whether a child is up."""
-        return not self._is_closed and not self._life.gone.is_set()
+        return not self._is_closed and not self._session.gone.is_set()
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Not idle, also between two calls that belong together."""
+        """Inside, the host does not count as idle, also between two calls that belong together."""
         self._held += 1
         self._free.clear()
         try:
@@ -64,9 +64,9 @@ class ChildSupervisor:
 
     async def idle(self) -> None:
         """Wait until nothing is under way."""
-        while self._held or not self._life.idle.is_set():
+        while self._held or not self._session.idle.is_set():
             await self._free.wait()
-            await self._life.idle.wait()
+            await self._session.idle.wait()
 
     async def ask(
         self,
@@ -75,20 +75,20 @@ class ChildSupervisor:
         seconds: float = math.inf,
         patience: float = math.inf,
     ) -> Message:
-        """Ask the child, waiting up to `patience` for one to be up. Raises Down before it, Lost while it is asked."""
+        """Call the child, waiting up to `patience` for one to be up. Raises ChildDown if none is, CallLost during it."""
         if not self.alive:
             try:
                 async with asyncio.timeout(None if math.isinf(patience) else patience):
-                    await self._risen()
+                    await self._wait_until_up()
             except TimeoutError:
-                raise ChildDown(f"no hands host is up: {self._why}") from None
-        return await self._life.ask(message(self._life), whose, seconds)
+                raise ChildDown(f"no action host is up: {self._why}") from None
+        return await self._session.ask(message(self._session), whose, seconds)
 
-    async def _risen(self) -> None:
-        """Wait until a child is up. Raises Down if none will be."""
+    async def _wait_until_up(self) -> None:
+        """Wait until a child is up. Raises ChildDown if none will be."""
         while not self.alive:
             if self._is_closed:
-                raise ChildDown("these hands were put away")
+                raise ChildDown("this action host was closed")
             self._up.clear()  # a death may be seen here first
             await self._up.wait()
 
@@ -96,18 +96,18 @@ class ChildSupervisor:
         loop = asyncio.get_running_loop()
         while True:
             self._restarts.started(loop.time())
-            await self._life.gone.wait()
+            await self._session.gone.wait()
             self._up.clear()
-            await self._tell(self._life)
+            await self._tell(self._session)
             await self._replace(self._restarts.ended(loop.time()))
             self._up.set()
 
-    async def _tell(self, life: ChildSession) -> None:
-        fault = await life.epitaph()
+    async def _tell(self, session: ChildSession) -> None:
+        fault = await session.reason_of_end()
         self._why = fault.message
-        if not (fault.whose.startswith("watcher:") and fault.whose in life.told):
+        if not (fault.whose.startswith("watcher:") and fault.whose in session.told):
             self._failed(fault)
-        if not await life.clear():
+        if not await session.clear():
             self._failed(EngineFault(fault.whose, "something of what it began could not be ended"))
 
     async def _replace(self, pause: float) -> None:
@@ -115,19 +115,19 @@ class ChildSupervisor:
             await asyncio.sleep(pause)
             self.restarts += 1
             try:
-                self._life = await self._begin()
+                self._session = await self._begin()
             except CannotLoad as error:
                 self._why = str(error)
-                self._failed(EngineFault(ENGINE, f"the hands host cannot be started again: {error}"))
+                self._failed(EngineFault(ENGINE, f"the action host cannot be started again: {error}"))
                 pause = self._restarts.failed(asyncio.get_running_loop().time())
             else:
                 return
 
     async def close(self) -> None:
-        """End the child, and replace it no more."""
+        """End the child for good."""
         self._is_closed = True
         self._up.set()
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
-        await self._life.close(_CLOSING)
+        await self._session.close(_CLOSING)

@@ -1,4 +1,4 @@
-"""The engine's watchers and executors as the daemon's loops see them; the work is done in the child."""
+"""Proxies of the engine's watchers for the daemon's loop; the work is done in the child."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -7,13 +7,13 @@ from pulse_adapters.action_host.protocol import (
     Reply,
     WatcherDescription,
     data_of,
+    failure_of,
     number_of,
-    wrong_of,
 )
 from pulse_adapters.action_host.session import GRACE, CallLost, ChildSession
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
 from pulse_adapters.workers.framing import Message
-from pulse_adapters.workers.source_locations import placed
+from pulse_adapters.workers.source_locations import with_place
 from pulse_core.model.errors import PulseError
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Clock, EngineCodeBroken, EngineFault
@@ -27,19 +27,19 @@ HONEST = ("failed", "given-up", "unsure")
 
 
 class EngineCodeFailed(EngineCodeBroken):
-    """The engine's code failed; the words name file and line."""
+    """The engine's code failed; the message names file and line."""
 
 
 class ChildWatcher:
-    """`Watcher` in a child. It concludes nothing: the conclusions of an engine's reading are dropped with a fault,
+    """`Watcher` in a child. Conclusions of an engine's reading are dropped with a fault, since only what the daemon
 
-    since only what the daemon itself has seen may be recorded as what happened; a rule can wish for the rest.
+    itself has observed may be recorded as having happened; a rule can request effects instead.
     """
 
     def __init__(
         self,
         told: WatcherDescription,
-        keeping: ChildSupervisor,
+        supervisor: ChildSupervisor,
         clock: Clock,
         windows: Callable[[], Mapping[str, Window]],
         failed: Failed,
@@ -48,45 +48,45 @@ class ChildWatcher:
         self.timeout = told.timeout + MARGIN
         self.nudge = asyncio.Event()
         self.nudges = told.nudged
-        self._told, self._keeping, self._clock, self._windows = told, keeping, clock, windows
+        self._told, self._supervisor, self._clock, self._windows = told, supervisor, clock, windows
         self._failed = failed
         self._wakes = False
 
     @property
     def whose(self) -> str:
-        """How it is called in a fault."""
+        """The name of this watcher in a fault."""
         return f"watcher:{self.name}"
 
     async def collect(self) -> Reading:
-        """Have it sense once; whether that is worth a tick is said with it. Raises PulseError."""
+        """Take a sample in the child, which also says whether it is worth a tick. Raises PulseError."""
         self._wakes = False
         try:
-            reply = await self._keeping.ask(
+            reply = await self._supervisor.ask(
                 self.whose, self._question, self._told.timeout, patience=self._told.timeout
             )
         except CallLost as lost:
             if lost.is_own:
                 raise EngineCodeFailed(lost.fault.message) from None
             raise PulseError(f"broken off: {lost.fault.whose} {lost.fault.message}") from None
-        if wrong := wrong_of(reply):
+        if wrong := failure_of(reply):
             raise self._error(*wrong)
         try:
             return self._reading(reply["ok"])
         except ValueError as error:
-            self._keeping.life.spoil(str(error))
+            self._supervisor.session.spoil(str(error))
             raise EngineCodeFailed(f"its host said {error}") from None
 
     def _error(self, way: str, words: str) -> PulseError:
         if way in HONEST:
             return PulseError(words)
-        return EngineCodeFailed(late(self._told.timeout, words) if way == "late" else words)
+        return EngineCodeFailed(timeout_message(self._told.timeout, words) if way == "late" else words)
 
-    def _question(self, life: ChildSession) -> Message:
+    def _question(self, session: ChildSession) -> Message:
         window = self._windows().get(self.key, Window())
-        newest = life.sent.get(self.name, -1)
+        newest = session.sent.get(self.name, -1)
         fresh = [(one.id, one.moment, one.data) for one in window.samples if one.id > newest]
         if fresh:
-            life.sent[self.name] = fresh[-1][0]
+            session.sent[self.name] = fresh[-1][0]
         return {
             "do": "collect",
             "name": self.name,
@@ -104,16 +104,16 @@ class ChildWatcher:
             words = (
                 f"{dropped} conclusions were dropped: an engine's watcher brings samples, and rules conclude"
             )
-            self._failed(EngineFault(self.whose, placed(words, self._told.place)))
+            self._failed(EngineFault(self.whose, with_place(words, self._told.place)))
         self._wakes = said.get("wake") is True
         return Reading(data)
 
     def should_wake(self, window: Window) -> bool:
-        """What was said with the newest sample."""
+        """What the child said with the newest sample."""
         return self._wakes
 
 
-def late(seconds: float | None, place: str) -> str:
-    """That something took too long."""
+def timeout_message(seconds: float | None, place: str) -> str:
+    """The message for a call that took too long."""
     within = f" within {seconds:g} s" if seconds else " in its time"
     return f"was not done{within}, and was ended{' ' + place if place else ''}"

@@ -1,4 +1,4 @@
-"""Which user that is, and how a machine gets it."""
+"""Finds or creates the engine's user account."""
 
 import os
 import pwd
@@ -32,7 +32,7 @@ class NoAccount(PulseError):
     """The user that is meant can't be the engine's."""
 
 
-def found(name: str) -> Account | None:
+def find_account(name: str) -> Account | None:
     """The user of this name, if there is one."""
     try:
         entry = pwd.getpwnam(name)
@@ -41,14 +41,14 @@ def found(name: str) -> Account | None:
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
 
 
-def chosen(name: str | None) -> Account | None:
+def engine_account(name: str | None) -> Account | None:
     """The engine's user: the one of this name, which must be there; or, if none is named, the usual one if it is there.
 
     None, too, for whoever is not root: nobody else can give a process another user. Raises NoAccount.
     """
     if os.geteuid() != 0:
         return None
-    account = found(name or NAME)
+    account = find_account(name or NAME)
     if account is None and name:
         raise NoAccount(f"there is no user {name!r} on this machine; make it with: useradd --system {name}")
     if account and 0 in account.ids:
@@ -56,9 +56,9 @@ def chosen(name: str | None) -> Account | None:
     return account
 
 
-def make(name: str = NAME) -> Account:
+def create_account(name: str = NAME) -> Account:
     """The user of this name, made now if it is not there: without a home, a login, or other groups. Needs root."""
-    if account := found(name):
+    if account := find_account(name):
         return account
     if shutil.which("systemd-sysusers"):
         _by_sysusers(name)
@@ -67,7 +67,7 @@ def make(name: str = NAME) -> Account:
             "useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/", "--shell",
             "/usr/sbin/nologin", "--comment", _TOLD, name,
         )  # fmt: skip
-    account = found(name)
+    account = find_account(name)
     if account is None:
         raise NoAccount(
             f"the user {name!r} was made, but this machine does not know it; see: getent passwd {name}"

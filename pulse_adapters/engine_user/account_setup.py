@@ -5,8 +5,8 @@ import pwd
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.engine_user.account import NAME, Account, found, make
-from pulse_adapters.engine_user.reach import READABLE, barrier
+from pulse_adapters.engine_user.account import NAME, Account, create_account, find_account
+from pulse_adapters.engine_user.reach import READABLE, first_unreadable
 from pulse_core.model.errors import PulseError
 
 
@@ -29,8 +29,8 @@ def account_state(home: Path, user: str | None) -> AccountState:
         words = f"the daemon runs as {_login(owner)}, and only root can give the engine's code another user"
         return AccountState(name, words, "a home that is root's: sudo upulse init --home /var/lib/pulse, then: sudo "
                             "upulse daemon install --home /var/lib/pulse")  # fmt: skip
-    account = found(name)
-    if where := barrier(account or Account(name, -1, -1)):
+    account = find_account(name)
+    if where := first_unreadable(account or Account(name, -1, -1)):
         return AccountState(name, f"the user {name} can't read {where}", READABLE)
     if account is None:
         return AccountState(name, f"there is no user {name}", "upulse daemon install", can_be_made=True)
@@ -42,7 +42,7 @@ def set_up_account(home: Path, user: str | None) -> str:
     try:
         now = account_state(home, user)
         if now.can_be_made and os.geteuid() == 0:
-            make(now.account)
+            create_account(now.account)
             now = account_state(home, user)
     except PulseError as error:
         return f"Rules of your own have no user of their own: {error}"

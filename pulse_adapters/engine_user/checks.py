@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulse_adapters.engine_user.account import make
+from pulse_adapters.engine_user.account import create_account
 from pulse_adapters.engine_user.account_setup import account_state
 from pulse_core.app.doctor import OK, WARN, Finding
 from pulse_core.model.errors import PulseError
@@ -32,7 +32,11 @@ class AccountChecks:
         elif now.missing:
             words = f"rules of your own run as root: {now.missing}"
             may = now.can_be_made and os.geteuid() == 0
-            repair = (lambda: f"made the user {make(now.account).name}; restart the daemon") if may else None
+            repair = (
+                (lambda: f"made the user {create_account(now.account).name}; restart the daemon")
+                if may
+                else None
+            )
             yield Finding("engine user", WARN, words, now.remedy, repair)
         elif self.runs_without():
             words = f"there is the user {now.account}, but the engine was loaded without it"

@@ -1,4 +1,4 @@
-"""Where the engine's user finds its code: copies beside the home, which it may read and nobody else may."""
+"""Copies of the code beside the home, which only the engine's user may read."""
 
 import hashlib
 import os
@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulse_adapters.engine_user.account import Account, chosen
-from pulse_adapters.engine_user.reach import READABLE, barrier
+from pulse_adapters.engine_user.account import Account, engine_account
+from pulse_adapters.engine_user.reach import READABLE, first_unreadable
 from pulse_adapters.sandbox.copy_tree import copy_tree, remove_tree
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad
@@ -27,19 +27,19 @@ def engine_user_of(home: Path, name: str | None) -> "EngineUserLayout | None":
     name: as the settings have it; one that is named must do. The usual one is taken only if it can read Python and
     Pulse: where they were installed in root's own folders, the engine goes on as before.
     """
-    account = chosen(name)
+    account = engine_account(name)
     if account is None:
         return None
     if account.uid == home.stat().st_uid:
         raise PulseError(f"{home} belongs to the user {account.name}, who must not read it; name another one")
-    if where := barrier(account):
+    if where := first_unreadable(account):
         if not name:
             return None
         raise PulseError(f"the user {account.name} can't read {where}; {READABLE}")
     return EngineUserLayout(account, home)
 
 
-def place_of(home: Path, base: Path = BASE) -> Path:
+def layout_path(home: Path, base: Path = BASE) -> Path:
     """The place of one home."""
     path = str(home.resolve())
     return base / f"{home.name.lstrip('.') or 'home'}-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
@@ -56,7 +56,7 @@ class EngineUserLayout:
     @property
     def path(self) -> Path:
         """The folder itself."""
-        return place_of(self.home, self.base)
+        return layout_path(self.home, self.base)
 
     def shown(self, path: str) -> str:
         """Where the user finds a copy of this tree. A commit is copied once, any other tree as it is now.

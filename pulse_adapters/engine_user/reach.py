@@ -13,7 +13,7 @@ READABLE = "install Python and Pulse where it can, as in /opt"
 _PACKAGES = ("pulse_core", "pulse_adapters", "pydantic", "pydantic_core")
 
 
-def barrier(account: Account, paths: Iterable[str] = ()) -> str:
+def first_unreadable(account: Account, paths: Iterable[str] = ()) -> str:
     """The first file or folder that keeps the user from Python, from Pulse or from these; nothing if none does."""
     steps = (step for path in (*_needed(), *paths) for step in _steps(path))
     return next((step for step in steps if not _is_open(account, step)), "")

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from pulse_adapters.workers import conversation
-from pulse_adapters.workers.environment import EFFECT_MARK, passed_on
+from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
 from pulse_adapters.workers.framing import WorkerFault
-from pulse_adapters.workers.worker import module
+from pulse_adapters.workers.worker import module_program
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
 
@@ -15,7 +15,9 @@ async def ask(program: str, order: Mapping[str, Json], *, seconds: float, effect
 
     Its own deadline is 80 % of `seconds`, so that it ends before it is killed.
     """
-    worker = module(f"pulse_adapters.files.{program}", env={**passed_on(), EFFECT_MARK: effect})
+    worker = module_program(
+        f"pulse_adapters.files.{program}", env={**inherited_environment(), EFFECT_MARK: effect}
+    )
     order = {**order, "seconds": seconds * 0.8, "effect": effect}
     try:
         return await conversation.ask(worker, order, dict, seconds=seconds)

@@ -1,4 +1,4 @@
-"""Who a commit is by, as git writes it: `Ada Lovelace <ada@example.org>`."""
+"""The author of a commit, as git writes it: `Ada Lovelace <ada@example.org>`."""
 
 import os
 import pwd
@@ -18,16 +18,16 @@ PULSE = "Pulse <pulse@localhost>"
 _FORM = re.compile(r"(?P<name>[^<>\x00-\x1f]*[^<>\x00-\x20.,:;'\"]) <(?P<email>[^<>\x00-\x20]*)>")
 
 
-def by(author: str) -> Mapping[str, str]:
-    """The environment that makes a commit this author's; raises PulseError if it is no `NAME <EMAIL>`."""
+def author_environment(author: str) -> Mapping[str, str]:
+    """The environment for git that sets a commit's author; raises PulseError if it is no `NAME <EMAIL>`."""
     found = _FORM.fullmatch(author.strip())
     if found is None:
         raise PulseError(f"{author!r} is no author; write it as 'Ada Lovelace <ada@example.org>'")
     return {"GIT_AUTHOR_NAME": found["name"], "GIT_AUTHOR_EMAIL": found["email"]}
 
 
-def whoever() -> str:
-    """The person who runs this, by login and host, for want of anything better."""
+def login_author() -> str:
+    """The author named by login and host of the user who runs this process."""
     try:
         login = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:

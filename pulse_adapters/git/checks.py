@@ -44,9 +44,9 @@ class RepositoryChecks:
 
     def _laid_out(self) -> Iterator[Finding]:
         """Whether what was laid out to be run has been changed by somebody."""
-        from pulse_adapters.git.revision_path import ALTERED, altered
+        from pulse_adapters.git.revision_path import ALTERED, altered_revisions
 
-        for commit in altered(self.home):
+        for commit in altered_revisions(self.home):
             words = (
                 f"somebody changed the files of {commit[:12]} after they were laid out; they were made anew"
             )

@@ -6,13 +6,13 @@ from pathlib import Path
 from pulse_adapters.git.branches import NEW
 from pulse_adapters.git.errors import CannotMend
 from pulse_adapters.git.git_command import MAIN, Git
-from pulse_adapters.git.merge import committed
-from pulse_adapters.git.repair import mend
+from pulse_adapters.git.merge import commit_tree
+from pulse_adapters.git.repair import repair_repository
 
 FIRST = "the engine as it was given"
 
 
-def found(git: Git, template: Path, author: str) -> Iterator[str]:
+def create_repository(git: Git, template: Path, author: str) -> Iterator[str]:
     """Make `engine/` with the template committed to main, and `staging/`; says what was done."""
     if not git.folder.exists() and git.engine.exists() and any(git.engine.iterdir()):
         raise CannotMend(f"{git.engine} holds files and is no git repository; move it away, then try again")
@@ -21,9 +21,9 @@ def found(git: Git, template: Path, author: str) -> Iterator[str]:
         git.engine.mkdir(parents=True, exist_ok=True)
         git("init", "--quiet", "--template=", "--initial-branch=main")
         tree = _tree_of(git, template)
-        git("update-ref", "-m", "pulse: made", MAIN, committed(git, tree, FIRST, author), NEW)
+        git("update-ref", "-m", "pulse: made", MAIN, commit_tree(git, tree, FIRST, author), NEW)
         yield f"{git.engine} is made"
-    yield from mend(git)
+    yield from repair_repository(git)
 
 
 def _refuse_another(git: Git) -> None:

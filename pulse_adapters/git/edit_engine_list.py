@@ -13,7 +13,7 @@ class CannotEdit(Exception):
     """Why the file can't be edited by a program, in words for people."""
 
 
-def listed(source: bytes, line: str, name: str, of: str, entry: str) -> bytes:
+def add_to_list(source: bytes, line: str, name: str, of: str, entry: str) -> bytes:
     """The source with the import `line`, which brings `name`, and `entry` at the end of the list `of`."""
     tree = _parsed(source)
     if name in _bound(tree):

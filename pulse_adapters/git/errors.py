@@ -33,5 +33,5 @@ class MergeConflict(PulseError):
         self.files = tuple(files)
 
 
-class Unsafe(PulseError):
+class UnsafeTree(PulseError):
     """A commit holds something that must not be laid out as files, as a link that points outside."""

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from pulse_adapters.git.errors import GitFailed, Unsafe
+from pulse_adapters.git.errors import GitFailed, UnsafeTree
 from pulse_adapters.git.revision_path import ALTERED
-from pulse_adapters.git.tree_hash import blob, reckoned
+from pulse_adapters.git.tree_hash import blob_hash, folder_hash
 from pulse_core.model.errors import PulseError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def export(git: "Git", commit: str, folder: Path) -> Path | None:
     tree = git.ask("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
     if tree is None:
         raise GitFailed(f"{git.folder} holds no commit {commit}")
-    if folder.exists() and reckoned(folder, commit) == tree:
+    if folder.exists() and folder_hash(folder, commit) == tree:
         return None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def _named(begun: Path, folder: Path, commit: str) -> Path | None:
     """Let what is whole have the name, and put aside what is not the same and had it; where that lies now."""
     aside = None
     if os.path.lexists(folder):
-        if reckoned(folder, commit) == reckoned(
+        if folder_hash(folder, commit) == folder_hash(
             begun, commit
         ):  # a tree whose hash can't be told from its files
             return None
@@ -96,7 +96,9 @@ def _entries(git: "Git", commit: str, folder: Path) -> Iterator[_Entry]:
         mode, kind, oid = head.split()
         parts = name.split("/")
         if {"", ".", ".."} & {*parts}:
-            raise Unsafe(f"the commit {commit[:12]} can't be laid out as files: {name!r} is no name of one")
+            raise UnsafeTree(
+                f"the commit {commit[:12]} can't be laid out as files: {name!r} is no name of one"
+            )
         if kind == "blob":  # else it is another repository's commit
             yield _Entry(mode, oid, folder.joinpath(*parts))
 
@@ -107,7 +109,7 @@ def _content(git: "Git", told: IO[bytes], one: _Entry) -> bytes:
     if len(words) != 3 or words[:2] != [one.oid.encode(), b"blob"]:
         raise GitFailed(f"{git.folder} lacks the file {one.path.name} ({one.oid[:12]}); look with: git fsck")
     content = told.read(int(words[2]) + 1)[:-1]
-    if blob(content, one.oid) != one.oid:
+    if blob_hash(content, one.oid) != one.oid:
         raise GitFailed(f"{git.folder} holds a damaged {one.path.name} ({one.oid[:12]}); look with: git fsck")
     return content
 
@@ -128,7 +130,7 @@ def _refuse_ways_out(folder: Path, commit: str) -> None:
     for path in _beneath(folder):
         if path.is_symlink() and not path.resolve().is_relative_to(root):
             name, target = path.relative_to(folder), os.readlink(path)
-            raise Unsafe(
+            raise UnsafeTree(
                 f"the commit {commit[:12]} holds the link {name} to {target}, which leads outside; remove it"
             )
 

@@ -1,4 +1,4 @@
-"""How the daemon has the repository changed: by a child that can be killed, one verb a life."""
+"""Changes the repository for the daemon, by a child process that can be killed, one for each verb."""
 
 import asyncio
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from pulse_adapters.git.author import PULSE
 from pulse_adapters.git.errors import MainMoved
-from pulse_adapters.git.revision_path import objects, revision
-from pulse_adapters.git.tree_hash import is_of
+from pulse_adapters.git.revision_path import objects_folder, revision_folder
+from pulse_adapters.git.tree_hash import holds_commit
 from pulse_adapters.workers.conversation import ask
 from pulse_adapters.workers.framing import WorkerFault
-from pulse_adapters.workers.worker import module
+from pulse_adapters.workers.worker import module_program
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Revision
 
@@ -27,7 +27,7 @@ class Export(NamedTuple):
     altered: str = ""
 
 
-class WayBack(NamedTuple):
+class PreparedRollback(NamedTuple):
     """A commit that goes back, laid out, and the branch of what was rejected."""
 
     commit: str
@@ -48,8 +48,8 @@ class GitClient:
 
     async def ensure(self, commit: str) -> Revision:
         """The commit's immutable export, as it was committed; no child is needed if it is there."""
-        path = revision(self._home, commit)
-        if await asyncio.to_thread(is_of, path, commit, objects(self._home)):
+        path = revision_folder(self._home, commit)
+        if await asyncio.to_thread(holds_commit, path, commit, objects_folder(self._home)):
             return Revision(commit, str(path))
         return Revision(commit, *await self._ask("ensure", Export, commit))
 
@@ -60,11 +60,11 @@ class GitClient:
     async def going_back(self, to: str, rejected: str, why: str) -> tuple[Revision, str]:
         """A commit on top of main with the content of `to`, laid out, and a branch for the rejected one; nothing moves."""
         message = f"Go back to {to[:12]}: {why or 'somebody asked'}"
-        back = await self._ask("going-back", WayBack, to, rejected, message, PULSE)
+        back = await self._ask("going-back", PreparedRollback, to, rejected, message, PULSE)
         return Revision(back.commit, back.path), back.branch
 
     async def _ask(self, verb: str, kind: type[T], *words: str) -> T:
-        program = module("pulse_adapters.git.worker")
+        program = module_program("pulse_adapters.git.worker")
         request = {"home": str(self._home), "verb": verb, "words": words}
         errors: dict[str, type[PulseError]] = {"MainMoved": MainMoved}
         try:

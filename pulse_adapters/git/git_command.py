@@ -7,7 +7,7 @@ from typing import IO, BinaryIO, NamedTuple
 
 from pulse_adapters.git.author import COMMITTER
 from pulse_adapters.git.errors import GitFailed, NoGit
-from pulse_adapters.git.neutralize_filters import FilterOverrides, disarmed
+from pulse_adapters.git.neutralize_filters import FilterOverrides, filter_overrides
 
 try:
     from git.cmd import Git as _Git
@@ -86,7 +86,7 @@ class Git:
         """Run git, whatever its exit; `into`: where its output goes instead; `reading`: what it is told."""
         there = at or self.engine
         ours = {**_ENVIRONMENT, "GIT_CEILING_DIRECTORIES": str(self.home), **(env or {})}
-        ours |= disarmed(self._seen, there, self.folder, lambda *asked: self._run(asked, there, ours))
+        ours |= filter_overrides(self._seen, there, self.folder, lambda *asked: self._run(asked, there, ours))
         return self._run(words, there, ours, into, reading)
 
     def _run(

@@ -1,4 +1,4 @@
-"""What main is, read from the files alone: for commands that are asked often and would not wait for git."""
+"""Reads the commit of main from git's files, without running git, for commands that must be quick."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ from pulse_adapters.git.revision_path import COMMIT
 _MAIN = "refs/heads/main"
 
 
-def main_of(home: Path) -> str:
-    """The commit that main is; empty if that can't be told so."""
+def read_main(home: Path) -> str:
+    """The commit of main; empty if the files don't tell it."""
     folder = home / "engine" / ".git"
     try:
         found = (folder / _MAIN).read_text()

@@ -1,4 +1,4 @@
-"""One at a time: a lock for Pulse's own processes, and the locks that a killed git has left lying about."""
+"""Locks the repository among Pulse's own processes, and removes stale locks of killed git processes."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ _PAUSE_S, _LONG_PAUSE_S = 0.02, 0.2
 
 
 @contextmanager
-def alone(home: Path, wait: float = WAIT_S) -> Iterator[None]:
+def repository_lock(home: Path, wait: float = WAIT_S) -> Iterator[None]:
     """Inside, no other process of Pulse changes the repository, and no killed git's lock is in the way."""
     until = time.monotonic() + wait
     handle = _opened(home)
@@ -68,7 +68,7 @@ def _held(home: Path, lock: Path) -> str:
         before = lock.stat()
         if time.time() - before.st_mtime <= LEFT_S:
             return ""
-        if who := at_work(home, lock):
+        if who := process_holding(home, lock):
             return who
         if _same(before, lock.stat()):
             lock.unlink()
@@ -88,7 +88,7 @@ def _locks(folder: Path) -> Iterator[Path]:
     yield from folder.glob("refs/**/*.lock")
 
 
-def at_work(home: Path, lock: Path) -> str:
+def process_holding(home: Path, lock: Path) -> str:
     """The process that holds a lock, as far as this user may know; empty if none does.
 
     A git that runs in the home or was told of it may (one that waits for an editor keeps no file open), and so may

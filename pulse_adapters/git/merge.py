@@ -2,10 +2,10 @@
 
 import re
 
-from pulse_adapters.git.author import by
+from pulse_adapters.git.author import author_environment
 from pulse_adapters.git.errors import MergeConflict, NoGit
 from pulse_adapters.git.git_command import MAIN, STAGING, Git
-from pulse_adapters.git.rejected import rejected
+from pulse_adapters.git.rejected import rejected_commit
 from pulse_core.ports.engine_repository import NothingToPromote
 
 OLDEST = (2, 38)
@@ -14,34 +14,38 @@ _LONGEST = 20_000
 _OID = re.compile(r"[0-9a-f]{40,64}")
 
 
-def committed(git: Git, tree: str, message: str, author: str, *parents: str) -> str:
+def commit_tree(git: Git, tree: str, message: str, author: str, *parents: str) -> str:
     """A commit of this tree, which nothing names yet."""
     words = [word for parent in parents for word in ("-p", parent)]
     text = message.replace("\0", "").strip()[:_LONGEST] or "without a word"
-    return git("commit-tree", tree, *words, "-m", text, env=by(author))
+    return git("commit-tree", tree, *words, "-m", text, env=author_environment(author))
 
 
-def candidate(git: Git, message: str, author: str) -> str:
+def merge_candidate(git: Git, message: str, author: str) -> str:
     """What main would be after staging is merged into it; rollbacks that staging lacks are no side of the merge.
 
     Raises NothingToPromote, or MergeConflict with the files.
     """
     main, staging = git(*_commit(MAIN)), git(*_commit(STAGING))
     is_new = not git.contains(main, staging)
-    tree = git.tree(staging) if is_new and rejected(git, main, staging) else merged(git, main, staging)
+    tree = (
+        git.tree(staging)
+        if is_new and rejected_commit(git, main, staging)
+        else merge_trees(git, main, staging)
+    )
     if tree == git.tree(main):
         raise NothingToPromote("staging holds nothing that main lacks; change something there, and commit it")
-    return committed(git, tree, message, author, main, staging)
+    return commit_tree(git, tree, message, author, main, staging)
 
 
-def reverting(git: Git, to: str, message: str, author: str) -> str:
+def revert_commit(git: Git, to: str, message: str, author: str) -> str:
     """A commit on top of main with the content of an earlier one; main itself if it has that content already."""
     main = git(*_commit(MAIN))
     tree = git.tree(to)
-    return main if tree == git.tree(main) else committed(git, tree, message, author, main)
+    return main if tree == git.tree(main) else commit_tree(git, tree, message, author, main)
 
 
-def merged(git: Git, main: str, staging: str) -> str:
+def merge_trees(git: Git, main: str, staging: str) -> str:
     """The tree of a merge; raises MergeConflict."""
     answer = git.run("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", main, staging)
     tree, *files = answer.text.rstrip("\0").split("\0")

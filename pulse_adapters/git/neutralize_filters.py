@@ -1,4 +1,4 @@
-"""Programs that a repository's own settings would have git run for a file's sake, made harmless for Pulse's calls.
+"""Overrides filters and merge drivers of a repository's own settings, so that git runs no such program for Pulse.
 
 Attributes that are kept beside the files choose a filter or a way to merge; which program that is, `.git/config` says,
 and no option of git's switches all of them off. So what is set there is asked for, and each one overruled by name:
@@ -35,7 +35,7 @@ class FilterOverrides(NamedTuple):
     overruling: Mapping[str, str]
 
 
-def disarmed(
+def filter_overrides(
     seen: MutableMapping[Path, FilterOverrides], at: Path, folder: Path, ask: Callable[..., GitOutput]
 ) -> Mapping[str, str]:
     """The environment in which git, run at this place, runs none of them; asked for anew when the settings changed."""

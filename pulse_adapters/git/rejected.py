@@ -26,7 +26,7 @@ class _Step(NamedTuple):
     author: str
 
 
-def rejected(git: Git, main: str, staging: str) -> str | None:
+def rejected_commit(git: Git, main: str, staging: str) -> str | None:
     """The commit that rollbacks on main took back and staging is built on; None if a plain merge says it all.
 
     None, too, if main holds anything that staging lacks besides rollbacks, or has gone forwards again.
@@ -44,10 +44,10 @@ def rejected(git: Git, main: str, staging: str) -> str | None:
     return None
 
 
-def returning(git: Git, candidate: str) -> RejectedFiles | None:
+def restored_parts(git: Git, candidate: str) -> RejectedFiles | None:
     """What a candidate brings back of the commit that was rejected; None if nothing."""
     _, main, staging = git("rev-list", "--parents", "--max-count=1", candidate).split()
-    if (back := rejected(git, main, staging)) is None:
+    if (back := rejected_commit(git, main, staging)) is None:
         return None
     taken, edited = git.differing(main, back), git.differing(back, candidate)
     changed = taken & edited & git.differing(main, candidate)

@@ -6,10 +6,10 @@ from pathlib import Path
 from pulse_adapters.git.branches import NEW
 from pulse_adapters.git.errors import CannotMend, NoRepository
 from pulse_adapters.git.git_command import FOLLOWED, MAIN, STAGING, Git
-from pulse_adapters.git.staging import is_there, under_way
+from pulse_adapters.git.staging import is_there, unfinished_operation
 
 
-def mend(git: Git) -> Iterator[str]:
+def repair_repository(git: Git) -> Iterator[str]:
     """Mend what can be mended, saying what was done; raises CannotMend with what a person could do."""
     main = git.commit(MAIN)
     if main is None:
@@ -26,12 +26,12 @@ def mend(git: Git) -> Iterator[str]:
 def _files(git: Git, main: str) -> Iterator[str]:
     """The files of `engine/`, if whoever made the repository did not come so far."""
     if git.commit(FOLLOWED) is None and git.branch_at(git.engine) == MAIN:
-        fill(git, git.engine, main)
+        write_missing_files(git, git.engine, main)
         git("update-ref", FOLLOWED, main)
         yield f"{git.engine} has its files"
 
 
-def fill(git: Git, at: Path, commit: str) -> None:
+def write_missing_files(git: Git, at: Path, commit: str) -> None:
     """Lay out the commit's files that are missing; what is there stays as it is."""
     git("read-tree", commit, at=at)
     git.run("checkout-index", "--all", "--quiet", at=at)  # it says no where a file is there already
@@ -54,7 +54,7 @@ def _worktree(git: Git) -> Iterator[str]:
         git("worktree", "add", "--force", "--force", "--quiet", str(git.staging), "staging")
         yield f"{git.staging} is made"
     if not _index(git).exists():  # whoever made it was killed before all its files were there
-        fill(git, git.staging, "HEAD")
+        write_missing_files(git, git.staging, "HEAD")
         yield f"{git.staging} has its files"
 
 
@@ -83,7 +83,7 @@ def _back_on(git: Git, at: Path, branch: str) -> Iterator[str]:
         raise CannotMend(
             f"{at} is on the branch {there.removeprefix('refs/heads/')}; go back: git -C {at} switch {short}"
         )
-    if way := under_way(git, at):
+    if way := unfinished_operation(git, at):
         raise CannotMend(
             f"a {way} is under way in {at}; end it with: git -C {at} {way} --continue (or --abort)"
         )

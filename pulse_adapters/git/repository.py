@@ -15,9 +15,9 @@ from pulse_adapters.git import (
 from pulse_adapters.git.branches import keep_branch
 from pulse_adapters.git.errors import NoRepository
 from pulse_adapters.git.git_command import MAIN, Git
-from pulse_adapters.git.head_file import main_of
+from pulse_adapters.git.head_file import read_main
 from pulse_adapters.git.history import CommitEntry
-from pulse_adapters.git.locks import alone
+from pulse_adapters.git.locks import repository_lock
 from pulse_adapters.git.revisions import RevisionStore
 from pulse_adapters.git.update_main import MainUpdate
 from pulse_core.ports import Revision
@@ -36,8 +36,8 @@ class Repository:
     @classmethod
     def create(cls, home: Path, template: Path, author: str) -> tuple["Repository", tuple[str, ...]]:
         """Make what is missing of it; what was done, in sentences (none: it was all there)."""
-        with alone(home):
-            done = tuple(create_repository.found(Git(home), template, author))
+        with repository_lock(home):
+            done = tuple(create_repository.create_repository(Git(home), template, author))
         return cls(home), done
 
     def head(self) -> str:
@@ -48,7 +48,7 @@ class Repository:
 
     def head_in_files(self) -> str:
         """The same, read from the files alone; empty if that can't be told so."""
-        return main_of(self.home)
+        return read_main(self.home)
 
     def ensure(self, commit: str) -> Revision:
         """The commit's immutable export, laid out now if it was not before, or is not any more what was committed."""
@@ -57,7 +57,7 @@ class Repository:
 
     def settled_staging(self) -> StagingState:
         """How staging stands, once nobody is moving main or staging."""
-        with alone(self.home):  # whoever moves main has moved staging, too, when it is done
+        with repository_lock(self.home):  # whoever moves main has moved staging, too, when it is done
             return self.staging()
 
     def staging(self) -> StagingState:
@@ -69,21 +69,21 @@ class Repository:
 
         Raises CannotMend with what a person could do.
         """
-        with alone(self.home):
-            return tuple(repair.mend(self._git))
+        with repository_lock(self.home):
+            return tuple(repair.repair_repository(self._git))
 
     def commit_staging(self, message: str, author: str) -> str | None:
         """Commit everything in staging that is dirty and not ignored; None if nothing is."""
-        with alone(self.home):
+        with repository_lock(self.home):
             return staging.commit_staging(self._git, message, author)
 
     def candidate(self, message: str, author: str) -> str:
         """What main would be with staging merged into it; nothing moves. Raises MergeConflict, NothingToPromote."""
-        return merge.candidate(self._git, message, author)
+        return merge.merge_candidate(self._git, message, author)
 
     def returning(self, candidate: str) -> RejectedFiles | None:
         """What a candidate brings back of a commit that was taken back; None if nothing."""
-        return rejected.returning(self._git, candidate)
+        return rejected.restored_parts(self._git, candidate)
 
     def contains(self, younger: str, older: str) -> bool:
         """Whether the older commit is the younger one, or among its ancestors."""
@@ -91,16 +91,16 @@ class Repository:
 
     def reverting(self, to: str, message: str, author: str) -> str:
         """A commit on top of main with the content of `to` (main itself, if it has that); nothing moves."""
-        return merge.reverting(self._git, to, message, author)
+        return merge.revert_commit(self._git, to, message, author)
 
     def point_main(self, commit: str, expected: str) -> MainUpdate:
         """Make the commit main if main is `expected`, then let files and staging follow. Raises MainMoved."""
-        with alone(self.home):
+        with repository_lock(self.home):
             return update_main.point_main(self._git, commit, expected)
 
     def keep_branch(self, name: str, commit: str) -> str:
         """Keep a commit under a branch; its name, which has a number if that name was another's."""
-        with alone(self.home):
+        with repository_lock(self.home):
             return keep_branch(self._git, name, commit)
 
     def export(self, commit: str, folder: Path) -> Path | None:

@@ -19,18 +19,18 @@ class LaidOutRevision(NamedTuple):
     altered: str = ""
 
 
-def revision(home: Path, commit: str) -> Path:
+def revision_folder(home: Path, commit: str) -> Path:
     """The folder of a commit, there or not; takes the whole hash."""
     if not COMMIT.fullmatch(commit):
         raise PulseError(f"{commit!r} is no whole commit hash")
     return home / "revisions" / commit
 
 
-def objects(home: Path) -> Path:
+def objects_folder(home: Path) -> Path:
     """Where the engine's repository keeps what was committed."""
     return home / "engine" / ".git" / "objects"
 
 
-def altered(home: Path) -> Sequence[str]:
+def altered_revisions(home: Path) -> Sequence[str]:
     """The commits whose files somebody had changed after they were laid out; what they were is still there."""
     return sorted(one.name.removeprefix(ALTERED) for one in (home / "revisions").glob(f"{ALTERED}*"))

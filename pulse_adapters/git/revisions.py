@@ -4,9 +4,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from pulse_adapters.git.export import BEGUN, export, remove
-from pulse_adapters.git.locks import alone
-from pulse_adapters.git.revision_path import COMMIT, LaidOutRevision, objects, revision
-from pulse_adapters.git.tree_hash import is_of
+from pulse_adapters.git.locks import repository_lock
+from pulse_adapters.git.revision_path import COMMIT, LaidOutRevision, objects_folder, revision_folder
+from pulse_adapters.git.tree_hash import holds_commit
 
 
 class RevisionStore:
@@ -17,7 +17,7 @@ class RevisionStore:
 
     def path(self, commit: str) -> Path:
         """Where a commit is laid out, if it is; takes the whole hash."""
-        return revision(self.home, commit)
+        return revision_folder(self.home, commit)
 
     def ensure(self, commit: str) -> Path:
         """The folder of a commit, laid out now if it was not before, or is not any more what was committed."""
@@ -26,11 +26,11 @@ class RevisionStore:
     def laid(self, commit: str) -> LaidOutRevision:
         """The same, and where what was there before lies, if it was something else."""
         path = self.path(commit)
-        if is_of(path, commit, objects(self.home)):
+        if holds_commit(path, commit, objects_folder(self.home)):
             return LaidOutRevision(path)
         from pulse_adapters.git.git_command import Git  # slow to import, and mostly the commit lies there
 
-        with alone(self.home):
+        with repository_lock(self.home):
             aside = export(Git(self.home), commit, path)
         return LaidOutRevision(path, str(aside or ""))
 
@@ -38,7 +38,7 @@ class RevisionStore:
         """Remove all but these commits and those laid out so lately, and what was left half-way; the commits that went."""
         if not self.folder.is_dir():
             return ()
-        with alone(self.home):
+        with repository_lock(self.home):
             for left in self.folder.glob(f"{BEGUN}*"):
                 remove(left)
             gone = [

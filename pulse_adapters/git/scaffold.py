@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
-from pulse_adapters.git.edit_engine_list import CannotEdit, listed
+from pulse_adapters.git.edit_engine_list import CannotEdit, add_to_list
 from pulse_core.model.errors import PulseError, UnknownName
 
 _SKELETONS = Path(__file__).with_name("skeletons")
@@ -75,7 +75,7 @@ def _edited(engine: Path, shelf: ScaffoldKind, words: Mapping[str, str]) -> tupl
     imported, entry = (Template(text).substitute(words) for text in (shelf.imported, shelf.entry))
     line = f"from {shelf.folder}.{words['name']} import {imported}"
     try:
-        return listed(engine.read_bytes(), line, imported, shelf.list, entry), ""
+        return add_to_list(engine.read_bytes(), line, imported, shelf.list, entry), ""
     except (CannotEdit, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         return None, f"{engine} can't be edited ({why}); add to it: {line}, and in {shelf.list}: {entry}"

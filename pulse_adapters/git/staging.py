@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from pulse_adapters.git.author import by
+from pulse_adapters.git.author import author_environment
 from pulse_adapters.git.errors import CannotMend, MergeConflict
 from pulse_adapters.git.git_command import MAIN, STAGING, Git
-from pulse_adapters.git.rejected import rejected
+from pulse_adapters.git.rejected import rejected_commit
 from pulse_core.ports.engine_repository import StagingState
 
 UNDER_WAY = {
@@ -27,16 +27,16 @@ def is_there(git: Git) -> bool:
 def state(git: Git) -> StagingState:
     """How staging stands; writes nothing."""
     ahead, behind = _distance(git)
-    back = (rejected(git, MAIN, STAGING) or "") if behind else ""
+    back = (rejected_commit(git, MAIN, STAGING) or "") if behind else ""
     if not is_there(git):
         tip = git.commit(STAGING) or ""
         return StagingState(git.staging, tip, missing=True, ahead=ahead, behind=behind, taken_back=back)
     commit, branch, dirty, conflicts = _status(git)
-    way = under_way(git, git.staging)
+    way = unfinished_operation(git, git.staging)
     return StagingState(git.staging, commit, branch, False, dirty, conflicts, way, ahead, behind, back)
 
 
-def under_way(git: Git, at: Path) -> str:
+def unfinished_operation(git: Git, at: Path) -> str:
     """The operation that was begun in a worktree and not ended, in git's word for it."""
     folder = Path(git("rev-parse", "--absolute-git-dir", at=at))
     return next((word for mark, word in UNDER_WAY.items() if (folder / mark).exists()), "")
@@ -81,7 +81,9 @@ def commit_staging(git: Git, message: str, author: str) -> str | None:
         return None
     git("add", "--all", at=git.staging)
     words = ("commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "-m")
-    answer = git.run(*words, message.strip() or "without a word", at=git.staging, env=by(author))
+    answer = git.run(
+        *words, message.strip() or "without a word", at=git.staging, env=author_environment(author)
+    )
     if answer.exit and (
         git.run("diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD", at=git.staging).exit
         == 0

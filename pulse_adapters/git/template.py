@@ -5,7 +5,7 @@ from pathlib import Path
 from pulse_core.model.errors import PulseError
 
 
-def shipped() -> Path:
+def template_folder() -> Path:
     """The template's folder: beside this module in an installed package, at the top of a source tree."""
     here = Path(__file__).resolve()
     for folder in (here.with_name("engine_template"), here.parents[2] / "engine_template"):

@@ -1,4 +1,4 @@
-"""What a folder holds, as the hash that git would give it: no git is run, and no file of the repository is believed."""
+"""Computes git's tree hash of a folder, without running git and without trusting the repository's files."""
 
 import hashlib
 import os
@@ -9,15 +9,15 @@ from pathlib import Path
 _LINK, _FILE, _PROGRAM, _FOLDER = b"120000", b"100644", b"100755", b"40000"
 
 
-def is_of(folder: Path, commit: str, objects: Path) -> bool:
-    """Whether a folder holds what a commit says, neither more nor less; False, too, if that can't be told here.
+def holds_commit(folder: Path, commit: str, objects: Path) -> bool:
+    """Whether a folder holds exactly a commit's files; False, too, if that can't be determined here.
 
     objects: where the repository keeps its objects. One that was packed can't be read here.
     """
-    return (tree := tree_of(commit, objects)) is not None and tree == reckoned(folder, commit)
+    return (tree := tree_of_commit(commit, objects)) is not None and tree == folder_hash(folder, commit)
 
 
-def tree_of(commit: str, objects: Path) -> str | None:
+def tree_of_commit(commit: str, objects: Path) -> str | None:
     """The hash of a commit's tree, read from what hashes to the commit; None if there is no such file."""
     try:
         raw = zlib.decompress((objects / commit[:2] / commit[2:]).read_bytes())
@@ -29,7 +29,7 @@ def tree_of(commit: str, objects: Path) -> str | None:
     return first.removeprefix(b"tree ").decode("ascii", "replace") if is_whole else None
 
 
-def reckoned(folder: Path, commit: str) -> str | None:
+def folder_hash(folder: Path, commit: str) -> str | None:
     """The hash of a folder as a tree, of the kind that this commit's is; None for what no tree can hold."""
     try:
         return None if folder.is_symlink() else _tree(os.fspath(folder), commit).hex()
@@ -57,7 +57,7 @@ def _entry(entry: "os.DirEntry[str]", like: str) -> tuple[bytes, bytes, bytes, b
     return name, mode, name, _blob(Path(entry.path).read_bytes(), like)
 
 
-def blob(content: bytes, like: str) -> str:
+def blob_hash(content: bytes, like: str) -> str:
     """The hash of a file's content, of the kind that this one is."""
     return _blob(content, like).hex()
 

@@ -11,8 +11,8 @@ from pulse_adapters.git.author import PULSE
 from pulse_adapters.git.branches import NEW, keep_branch
 from pulse_adapters.git.errors import GitFailed, MainMoved
 from pulse_adapters.git.git_command import FOLLOWED, MAIN, STAGING, Git
-from pulse_adapters.git.merge import committed
-from pulse_adapters.git.rejected import rejected
+from pulse_adapters.git.merge import commit_tree
+from pulse_adapters.git.rejected import rejected_commit
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine_repository import rejected_staging_advice
 
@@ -99,7 +99,7 @@ def _kept(git: Git, lying: str, bases: tuple[str, ...]) -> str:
     name = f"stray/{lying[:12]}"
     if (old := git.commit(f"refs/heads/{name}")) and git.tree(old) == lying:
         return name
-    return keep_branch(git, name, committed(git, lying, "what lay about in engine/", PULSE, bases[0]))
+    return keep_branch(git, name, commit_tree(git, lying, "what lay about in engine/", PULSE, bases[0]))
 
 
 def _forward(git: Git, target: str) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ def _forward(git: Git, target: str) -> tuple[str, ...]:
     tip = git.commit(STAGING)
     if tip == target:
         return ()
-    taken_back = rejected(git, target, tip) if tip else None
+    taken_back = rejected_commit(git, target, tip) if tip else None
     if tip is not None and not git.contains(target, tip):
         return (
             rejected_staging_advice(git.staging, taken_back)

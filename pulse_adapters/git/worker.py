@@ -1,4 +1,4 @@
-"""The program that the daemon has run for it: it is sent a home, a verb and words, and answers once.
+"""The git worker: receives a home, a verb and arguments, and answers once.
 
 It is a process of its own since git may hang on a bad disk, and GitPython takes as much memory as the daemon.
 """
@@ -48,7 +48,7 @@ VERBS: Mapping[str, Callable[..., Any]] = {
 
 
 def answer(request: Message) -> Any:
-    """What came of an order. Raises PulseError if it can't be done."""
+    """The result of a request. Raises PulseError if it fails."""
     return VERBS[request["verb"]](Path(request["home"]), *request["words"])
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.workers.conversation import ask
-from pulse_adapters.workers.environment import EFFECT_MARK, passed_on
+from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.messages import Seq
-from pulse_adapters.workers.worker import module
+from pulse_adapters.workers.worker import module_program
 from pulse_core.actions.commands import COLLECT, CollectParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -46,7 +46,7 @@ class Collect:
     async def execute(self, effect: Effect, params: CollectParams, event: Event) -> Result:
         """Write the bundle; the result has its path, its size, and what could not be read."""
         order = {"home": str(self._home), "name": event.id, "why": params.why or effect.reason}
-        program = module(self._program, env={**passed_on(), EFFECT_MARK: event.id})
+        program = module_program(self._program, env={**inherited_environment(), EFFECT_MARK: event.id})
         try:
             written = await ask(program, order, WrittenBundle, seconds=TIMEOUT_S)
         except WorkerFault as fault:

@@ -4,7 +4,7 @@ import asyncio
 
 from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.host.spawner import ProcessEnded, Spawner
-from pulse_adapters.workers.proc import entry
+from pulse_adapters.workers.proc import read_stat
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import ProcessId
 from pulse_core.settings import ProcessSettings
@@ -36,5 +36,5 @@ async def processes_left_by(effect: str) -> tuple[ProcessId, ...]:
 
 
 def _is_session_leader(found: ProcessId) -> bool:
-    seen = entry(found.pid)
+    seen = read_stat(found.pid)
     return seen is not None and seen.session == found.pid

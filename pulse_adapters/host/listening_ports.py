@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.proc import content, pids, started
+from pulse_adapters.workers.proc import pids, read_proc_file, start_time_of
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
 
@@ -89,7 +89,7 @@ def _reaches(address: bytes, bound: bytes) -> bool:
 
 def _listening() -> Iterator[tuple[int, bytes, bytes]]:
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in (content(table) or b"").splitlines()[1:]:
+        for line in (read_proc_file(table) or b"").splitlines()[1:]:
             field = line.split()
             if field[3] == _LISTEN:
                 bound, port = field[1].split(b":")
@@ -108,7 +108,7 @@ def socket_owners(inodes: frozenset[bytes]) -> dict[bytes, list[ProcessId]]:
     held: dict[bytes, list[ProcessId]] = {inode: [] for inode in inodes}
     for pid in pids() if inodes else ():
         for inode in {names[link] for link in _links(pid) if link in names}:
-            if (since := started(pid)) is not None:
+            if (since := start_time_of(pid)) is not None:
                 held[inode].append(ProcessId(pid, since))
     return {inode: sorted(found, key=lambda one: one.started) for inode, found in held.items()}
 

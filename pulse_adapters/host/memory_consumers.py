@@ -5,7 +5,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pulse_adapters.host.process_search import ProcessSearch
-from pulse_adapters.workers.proc import ProcStat, command_line, content, descendants, entry, living
+from pulse_adapters.workers.proc import (
+    ProcStat,
+    command_line,
+    descendants,
+    live_processes,
+    read_proc_file,
+    read_stat,
+)
 from pulse_core.model.json_types import Json
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports import ProcessId
@@ -74,7 +81,7 @@ class MemoryConsumers:
             return {}
         hits = await self._search.find(wanted | known, self._running())
         guarded = self._guarded(settings.process, [hits[name] for name in known])
-        spared = protected_pids(guarded, living())
+        spared = protected_pids(guarded, live_processes())
         return {
             found: pattern
             for pattern in reversed(wanted)
@@ -104,7 +111,7 @@ def protected_pids(guarded: Collection[int], processes: Iterable[ProcStat]) -> s
     """
     own = os.getpid()
     entries = {one.pid: one for one in processes}
-    if (pulse := entry(own)) is not None:
+    if (pulse := read_stat(own)) is not None:
         entries[own] = pulse
     helpers = {one.pid for one in entries.values() if one.parent == own and one.pid not in guarded}
     kept = {own, *guarded, *descendants(helpers, entries)}
@@ -120,7 +127,9 @@ def protected_pids(guarded: Collection[int], processes: Iterable[ProcStat]) -> s
 def memory_of(pid: int) -> MemoryUse | None:
     """The memory that a process uses; None if it is gone."""
     said = dict(
-        line.split(b":", 1) for line in (content(f"/proc/{pid}/status") or b"").splitlines() if b":" in line
+        line.split(b":", 1)
+        for line in (read_proc_file(f"/proc/{pid}/status") or b"").splitlines()
+        if b":" in line
     )
     if b"VmRSS" not in said:
         return None

@@ -4,7 +4,7 @@ import os
 import time
 
 from pulse_adapters.host.clock import boot_us
-from pulse_adapters.workers.proc import TICKS_PER_SECOND, started
+from pulse_adapters.workers.proc import TICKS_PER_SECOND, start_time_of
 from pulse_core.ports import ProcessId, ProcessObservation
 
 _SLACK_S = 2.0  # start times are told in hundredths, file times in the tick of the file system
@@ -16,7 +16,7 @@ def observe_pid_file(path: str) -> ProcessObservation:
         pid, written = _read(path)
     except (OSError, ValueError) as error:
         return ProcessObservation(detail=_read_error(path, error))
-    since = started(pid)
+    since = start_time_of(pid)
     if since is None:
         return ProcessObservation(detail=f"process {pid} of {path} is not alive")
     if _wall_time(since) > written + _SLACK_S:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from pulse_adapters.workers.proc import content
+from pulse_adapters.workers.proc import read_proc_file
 from pulse_core.model.json_types import Json
 
 RESOURCES = ("cpu", "memory", "io")
@@ -23,7 +23,7 @@ _APART_S = 2.0
 
 def pressure() -> dict[str, Json]:
     """For each resource the share of the last 10 s in which `some` or all (`full`) work was stalled, 0 to 1."""
-    said = ((name, content(f"/proc/pressure/{name}")) for name in RESOURCES)
+    said = ((name, read_proc_file(f"/proc/pressure/{name}")) for name in RESOURCES)
     return {name: _averages(text) for name, text in said if text}
 
 

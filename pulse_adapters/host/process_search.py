@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice, pairwise
 
 from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.proc import carries, content, entry, pids
+from pulse_adapters.workers.proc import has_marker, pids, read_proc_file, read_stat
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports import ProcessId
 
@@ -72,7 +72,7 @@ async def find_marked(
     """
     carriers = []
     for count, pid in enumerate(list(pids()), 1):
-        seen = entry(pid) if pid != os.getpid() and carries(pid, marker, variable) else None
+        seen = read_stat(pid) if pid != os.getpid() and has_marker(pid, marker, variable) else None
         if seen and seen.alive and (seen.session == pid or not leaders):
             carriers.append(seen.found)
         if count % _SLICE == 0:
@@ -155,7 +155,7 @@ class CommandLines:
 
 def _file_of_kernel_threads() -> int | None:
     """The list of kthreadd's children, or None where it is not visible, as in a container."""
-    stat = content(f"/proc/{_KTHREADD}/stat")
+    stat = read_proc_file(f"/proc/{_KTHREADD}/stat")
     if not stat or not int(stat[stat.rindex(b")") + 2 :].split(b" ", 7)[6]) & _IS_KERNELS:
         return None
     try:
@@ -177,7 +177,7 @@ def joined_argv(raw: bytes) -> bytes:
 
 def _process_outside_pulse(pid: int, raw: bytes, besides: Collection[int]) -> ProcessId | None:
     """The process of this pid, if it is alive, none of Pulse's, and in none of the sessions `besides`."""
-    seen = None if _is_ours(pid, raw) else entry(pid)
+    seen = None if _is_ours(pid, raw) else read_stat(pid)
     return seen.found if seen and seen.alive and seen.session not in besides else None
 
 
@@ -185,8 +185,8 @@ def _is_ours(pid: int, raw: bytes) -> bool:
     """Whether it is Pulse, or runs in a session that a Pulse helper leads, as `journalctl` for the log reader."""
     if pid == os.getpid() or is_pulse(argv_of(raw)):
         return True
-    seen = entry(pid)
-    leader = content(f"/proc/{seen.session}/cmdline") if seen and seen.session != pid else None
+    seen = read_stat(pid)
+    leader = read_proc_file(f"/proc/{seen.session}/cmdline") if seen and seen.session != pid else None
     return leader is not None and is_pulse(argv_of(leader))
 
 

@@ -5,8 +5,8 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from pulse_adapters.workers.environment import passed_on
-from pulse_adapters.workers.proc import TICKS_PER_SECOND, entry
+from pulse_adapters.workers.environment import inherited_environment
+from pulse_adapters.workers.proc import TICKS_PER_SECOND, read_stat
 from pulse_adapters.workers.spawn import find_program, spawn
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
@@ -16,7 +16,7 @@ class ProcessStarter:
     """Starts programs with this process's environment as it was when the launcher was made."""
 
     def __init__(self) -> None:
-        self._inherited = passed_on()
+        self._inherited = inherited_environment()
 
     def launch(
         self,
@@ -52,7 +52,7 @@ def _child_identity(pid: int, before: int, after: int) -> ProcessId:
     """
     if before == after:
         return ProcessId(pid, before)
-    born = entry(pid)  # there even if it has died already: nobody has reaped it
+    born = read_stat(pid)  # there even if it has died already: nobody has reaped it
     return ProcessId(pid, born.started if born else after)
 
 

@@ -14,7 +14,7 @@ from pulse_adapters.host.process_search import ProcessSearch, find_marked
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.systemctl import Systemctl, UnitState
 from pulse_adapters.workers.environment import PROCESS_MARK
-from pulse_adapters.workers.proc import is_alive, started
+from pulse_adapters.workers.proc import is_alive, start_time_of
 from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports import ProcessId, ProcessObservation
@@ -148,7 +148,7 @@ class LinuxProcessTable:
     async def _unit(self, name: str, user: bool, sight: ProcessObservation) -> ProcessObservation:
         unit = await self._systemctl.show(name, user=user)
         for pause in _CATCH_UP:
-            if unit.active != "active" or not unit.pid or started(unit.pid) is not None:
+            if unit.active != "active" or not unit.pid or start_time_of(unit.pid) is not None:
                 break
             await asyncio.sleep(pause)
             unit = await self._systemctl.show(name, user=user)
@@ -179,7 +179,7 @@ def _describe_matches(found: Sequence[ProcessId]) -> str:
 
 
 def _unit_sight(unit: UnitState) -> ProcessObservation:
-    since = started(unit.pid) if unit.pid else None
+    since = start_time_of(unit.pid) if unit.pid else None
     found = (ProcessId(unit.pid, since),) if since is not None else ()
     # A unit may be up without a main process (a oneshot that remains); then systemd's word is all there is.
     answering = True if unit.active == "active" and not unit.pid else None

@@ -16,7 +16,7 @@ from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output,
 from pulse_adapters.host.process_starter import ProcessStarter
 from pulse_adapters.host.tree import end_tree, tree_members
 from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.proc import entry, is_alive
+from pulse_adapters.workers.proc import is_alive, read_stat
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
 
@@ -183,7 +183,7 @@ class Spawner:
             raise PulseError("Pulse does not end itself; use: upulse daemon stop")
         if (handle := _open_pidfd(found)) is None:
             return
-        leads = (seen := entry(found.pid)) is not None and seen.group == found.pid != os.getpgrp()
+        leads = (seen := read_stat(found.pid)) is not None and seen.group == found.pid != os.getpgrp()
         try:
             _terminate(found, handle, leads)
             ended = await _readable(handle, soft)

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Collection
 from contextlib import suppress
 
-from pulse_adapters.workers.proc import ProcStat, carries, descendants, entry, living, send
+from pulse_adapters.workers.proc import ProcStat, descendants, has_marker, live_processes, read_stat, send
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports import ProcessId
 
@@ -41,7 +41,7 @@ async def end_tree(root: ProcessId, marker: str = "") -> tuple[ProcessId, ...]:
 
 def _uninterruptible(killed: Collection[ProcessId]) -> set[ProcessId]:
     """The killed processes that are in uninterruptible sleep."""
-    return {one for one in killed if (seen := entry(one.pid)) and seen.found == one and seen.state == "D"}
+    return {one for one in killed if (seen := read_stat(one.pid)) and seen.found == one and seen.state == "D"}
 
 
 def _end_group(root: ProcessId, left: Collection[ProcStat]) -> None:
@@ -56,7 +56,7 @@ def tree_members(root: ProcessId, known: Collection[ProcessId], marker: str = ""
 
     This process is never one of them, nor is what only descends from it.
     """
-    entries = {one.pid: one for one in living()}
+    entries = {one.pid: one for one in live_processes()}
     chosen = {one.pid for one in entries.values() if one.found in known}
     chosen |= (
         {one.pid for one in entries.values() if root.pid in (one.group, one.session)}
@@ -65,7 +65,7 @@ def tree_members(root: ProcessId, known: Collection[ProcessId], marker: str = ""
     )
     if marker:
         chosen |= {
-            one.pid for one in entries.values() if one.started >= root.started and carries(one.pid, marker)
+            one.pid for one in entries.values() if one.started >= root.started and has_marker(one.pid, marker)
         }
     return [entries[pid] for pid in descendants(chosen, entries)]
 

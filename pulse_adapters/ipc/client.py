@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.ipc.protocol import VERSION, NotWelcome, error_from, reachable
+from pulse_adapters.ipc.protocol import VERSION, NotWelcome, error_from, short_socket_path
 from pulse_core.model.errors import NotAnswering
 
 _PIECE = 1 << 18
@@ -88,7 +88,7 @@ class Client:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(self._timeout)
         try:
-            with reachable(self._path) as address:
+            with short_socket_path(self._path) as address:
                 connection.connect(address)
         except OSError as error:
             connection.close()

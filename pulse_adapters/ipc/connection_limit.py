@@ -1,4 +1,4 @@
-"""Who is being talked to, and who makes room: one that has asked for nothing never keeps another one out."""
+"""Limits connections: an idle connection never keeps a new one out."""
 
 import asyncio
 from collections import Counter

@@ -16,7 +16,7 @@ def lines(path: Path, count: int, follow: bool) -> Iterator[str]:
     place = path.stat().st_size if path.exists() else 0
     yield from last_lines(path, count, upto=place)
     if follow:
-        yield from coming_lines(path, place)
+        yield from follow_lines(path, place)
 
 
 def last_lines(path: Path, count: int, after: int = 0, upto: int | None = None) -> list[str]:
@@ -33,7 +33,7 @@ def last_lines(path: Path, count: int, after: int = 0, upto: int | None = None) 
     return found[len(found) - min(count, len(found)) :]
 
 
-def coming_lines(path: Path, place: int) -> Iterator[str]:
+def follow_lines(path: Path, place: int) -> Iterator[str]:
     """Lines that are written after this place, for ever; goes on in the new file when the log is rotated."""
     file, rest = None, b""
     try:

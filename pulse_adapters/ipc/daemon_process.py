@@ -23,7 +23,7 @@ _STEP = 0.02
 Argv = tuple[str, ...]
 
 
-def serving(home: HomeLayout, *more: str) -> Argv:
+def daemon_command(home: HomeLayout, *more: str) -> Argv:
     """The command that is the daemon. `-P`: files where it is started must not pass for Python's own."""
     return (sys.executable, "-P", "-m", "upulse_cli.serve", "--home", str(home.path), *more)
 
@@ -49,7 +49,7 @@ class DaemonProcess:
         with self.home.daemon_log.open("ab") as log:
             before = log.tell()
             child = subprocess.Popen(
-                serving(self.home, "--background", *options),
+                daemon_command(self.home, "--background", *options),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -119,7 +119,7 @@ def _answer(home: HomeLayout) -> Mapping[str, Any] | None:
         return None
 
 
-def replace_by(argv: Argv) -> None:
+def replace_process(argv: Argv) -> None:
     """Become this command, so that nothing of the command line stays in memory."""
     sys.stdout.flush()
     os.execv(argv[0], argv)

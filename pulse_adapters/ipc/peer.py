@@ -1,4 +1,4 @@
-"""Who is at the other end of a socket: the kernel says it, the caller is not asked."""
+"""Identifies the peer of a socket by what the kernel reports, not by what the caller claims."""
 
 import grp
 import os

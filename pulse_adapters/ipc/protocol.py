@@ -40,7 +40,7 @@ class InternalError(PulseError):
 
 
 @contextmanager
-def reachable(path: Path) -> Iterator[str]:
+def short_socket_path(path: Path) -> Iterator[str]:
     """A short name for a socket's path, valid inside: the kernel takes 107 bytes, and homes can lie deep."""
     directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

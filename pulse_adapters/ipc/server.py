@@ -17,7 +17,7 @@ from pulse_adapters.ipc.protocol import (
     item,
     request,
 )
-from pulse_adapters.ipc.socket_path import bound, remove, signpost
+from pulse_adapters.ipc.socket_path import bind_socket, link_socket, remove_socket
 from pulse_adapters.ipc.wire import ConnectionClosed, Limits, Wire
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
@@ -47,12 +47,12 @@ async def serve(
     symbolic link to the socket if it is not in the home. on_error is told of what the handler raises and is
     no PulseError. The caller holds the home's lock.
     """
-    engine_controller = RoleResolver(owner, group_id(group) if group else None)
-    reception = _Reception(engine_controller, handler, on_error, limits)
-    listening = bound(path, owner, engine_controller.group)
+    roles = RoleResolver(owner, group_id(group) if group else None)
+    reception = _ConnectionHandler(roles, handler, on_error, limits)
+    listening = bind_socket(path, owner, roles.group)
     placed = [(path, os.lstat(path))]
     if sign and sign != path:
-        signpost(sign, path)
+        link_socket(sign, path)
         placed.append((sign, os.lstat(sign)))
     server = await asyncio.get_running_loop().create_unix_server(reception.door, sock=listening)
     try:
@@ -60,18 +60,16 @@ async def serve(
     finally:
         server.close()
         for place, mine in placed:
-            remove(place, mine)
+            remove_socket(place, mine)
         await reception.hall.emptied()
 
 
-class _Reception:
+class _ConnectionHandler:
     """Lets callers in, and answers their requests one after another."""
 
-    def __init__(
-        self, engine_controller: RoleResolver, handler: Handler, on_error: OnError, limits: Limits
-    ) -> None:
+    def __init__(self, roles: RoleResolver, handler: Handler, on_error: OnError, limits: Limits) -> None:
         self._keeper, self._handler, self._on_error, self._limits = (
-            engine_controller,
+            roles,
             handler,
             on_error,
             limits,
@@ -105,8 +103,8 @@ class _Reception:
             asked = request(line)
             op = asked["op"]
             place = self.hall.following() if has_no_end(asked) else nullcontext()
-            with place, _SignOfLife(wire, self._limits.beat):
-                await _told(wire, self._handler(peer, asked))
+            with place, _Heartbeat(wire, self._limits.beat):
+                await _send_answers(wire, self._handler(peer, asked))
             await wire.send(END)
         except ConnectionClosed:
             raise
@@ -125,7 +123,7 @@ def _unwelcome(peer: Peer) -> str:
     return ""
 
 
-async def _told(wire: Wire, answers: Answer) -> None:
+async def _send_answers(wire: Wire, answers: Answer) -> None:
     """Send the answers as they come, and end whoever makes them when nobody listens any more."""
     try:
         async for answer in answers:
@@ -136,7 +134,7 @@ async def _told(wire: Wire, answers: Answer) -> None:
             await answers.aclose()
 
 
-class _SignOfLife:
+class _Heartbeat:
     """Inside, the caller is told now and then that its request is being worked on."""
 
     def __init__(self, wire: Wire, every: float) -> None:

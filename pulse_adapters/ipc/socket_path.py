@@ -6,7 +6,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from pulse_adapters.ipc.protocol import reachable
+from pulse_adapters.ipc.protocol import short_socket_path
 from pulse_core.model.errors import PulseError
 
 _OURS = frozenset({"lock", "lock.new", "pid", "reserve", "pulse.sock"})
@@ -16,7 +16,7 @@ class SocketUnusable(PulseError):
     """The socket can't be made at its place."""
 
 
-def bound(path: Path, owner: int, group: int | None) -> socket.socket:
+def bind_socket(path: Path, owner: int, group: int | None) -> socket.socket:
     """A socket bound at the path, for its owner (and the group) alone; a stale one there is removed.
 
     Only for whoever holds the home's lock: nobody else's socket can be at that place then.
@@ -25,7 +25,7 @@ def bound(path: Path, owner: int, group: int | None) -> socket.socket:
     try:
         _prepare(path, owner, group)
         _remove_stale(path)
-        with reachable(path) as address:
+        with short_socket_path(path) as address:
             listening.bind(address)
         _hand_over(
             path, owner, group, 0o600 if group is None else 0o660
@@ -39,7 +39,7 @@ def bound(path: Path, owner: int, group: int | None) -> socket.socket:
     return listening
 
 
-def signpost(sign: Path, path: Path) -> None:
+def link_socket(sign: Path, path: Path) -> None:
     """A symbolic link at `sign` to the socket, for those who know only the home."""
     try:
         _remove_stale(sign)
@@ -48,7 +48,7 @@ def signpost(sign: Path, path: Path) -> None:
         raise SocketUnusable(f"{sign} can't be made to point to {path}: {error.strerror}") from error
 
 
-def remove(path: Path, mine: os.stat_result) -> None:
+def remove_socket(path: Path, mine: os.stat_result) -> None:
     """Take away what we put there, if it is still ours."""
     with suppress(OSError):
         if os.path.samestat(os.lstat(path), mine):

@@ -9,10 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pulse_adapters.logs.messages import LogReaderProblem, parse_message, reader_task
-from pulse_adapters.workers.environment import ROOT, passed_on
+from pulse_adapters.workers.environment import ROOT, inherited_environment
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.messages import Limits
-from pulse_adapters.workers.worker import Program, Worker, module
+from pulse_adapters.workers.worker import Program, Worker, module_program
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports import LogBatch, Place, ReadProgress
 from pulse_core.settings import LogSettings
@@ -31,8 +31,8 @@ _PATHS = (ROOT, *(str(Path(one).parent) for one in (_RE2 and _RE2.submodule_sear
 
 def program() -> Program:
     """The child's program. `-S` spares it the machinery of packages; it then has Python's library, Pulse, and re2."""
-    env = {**passed_on(), "PYTHONPATH": os.pathsep.join(_PATHS)}
-    return module("pulse_adapters.logs.tail", options=("-S", "-P"), env=env)._replace(limits=LIMITS)
+    env = {**inherited_environment(), "PYTHONPATH": os.pathsep.join(_PATHS)}
+    return module_program("pulse_adapters.logs.tail", options=("-S", "-P"), env=env)._replace(limits=LIMITS)
 
 
 def _log(whose: str, message: str) -> None:

@@ -58,7 +58,7 @@ def run(home: MetricsHome, listen: str | None, textfile: str | None, every: floa
         export.rest()
     if textfile:
         page.farewell(Path(textfile))
-    child_side.leave(0)  # what still waits for somebody in a thread must not hold up the end
+    child_side.exit_at_once(0)  # what still waits for somebody in a thread must not hold up the end
 
 
 def prefer_oom_kill() -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 from pulse_adapters.workers.conversation import Conversation, conversation
 from pulse_adapters.workers.messages import CutTo
-from pulse_adapters.workers.worker import Program, module
+from pulse_adapters.workers.worker import Program, module_program
 from pulse_core.daemon import CurrentSettings, Service
 from pulse_core.daemon.settings_service import SettingsService
 from pulse_core.model.backoff import Backoff, Restarts
@@ -63,7 +63,7 @@ def metrics_program(home: Path, metrics: MetricsSettings) -> Program:
     every = str(metrics.every / US_PER_SECOND)
     chosen = {"--listen": metrics.listen, "--textfile": metrics.textfile, "--otlp": metrics.otlp}
     words = (word for name, value in chosen.items() if value for word in (name, value))
-    return module("upulse_cli.metrics_process", "--home", str(home), "--every", every, *words)
+    return module_program("upulse_cli.metrics_process", "--home", str(home), "--every", every, *words)
 
 
 async def supervise_metrics(home: Path, metrics: MetricsSettings, failed: Failed) -> None:
@@ -104,7 +104,9 @@ class Heartbeat:
         wait = min(FIRST_S, self._every)
         while True:
             try:
-                async with conversation(module("pulse_adapters.metrics.heartbeat"), SidecarProblem) as child:
+                async with conversation(
+                    module_program("pulse_adapters.metrics.heartbeat"), SidecarProblem
+                ) as child:
                     wait = await self._life(child, wait)
             except OSError as error:
                 self._say(f"the process that sends it cannot be started ({error.strerror})")

@@ -81,8 +81,8 @@ class ProbeServer:
 
     def read(self) -> None:
         """Read the requests that have arrived."""
-        if not (raw := child_side.heard()):
-            child_side.leave(0)  # a lookup that hangs would hold up a gentler end
+        if not (raw := child_side.receive_bytes()):
+            child_side.exit_at_once(0)  # a lookup that hangs would hold up a gentler end
         for body in self._frames.take(raw):
             self._take(json.loads(body))
 

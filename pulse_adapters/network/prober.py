@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.messages import CutTo, Seq, decode
-from pulse_adapters.workers.worker import Worker, module
+from pulse_adapters.workers.worker import Worker, module_program
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 
@@ -93,7 +93,7 @@ class ChildProber:
         child.send(_request(number, entry.question))
 
     def _start(self) -> Worker:
-        child = self._child = Worker(module(PROBE), self._on_answer, lambda: self._on_exit(child))
+        child = self._child = Worker(module_program(PROBE), self._on_answer, lambda: self._on_exit(child))
         self._lives = [*(one for one in self._lives if not one.has_ended), child]
         return child
 

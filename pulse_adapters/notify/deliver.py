@@ -54,7 +54,7 @@ def main() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    child_side.leave(0)  # threads that a plugin has left must not hold it up
+    child_side.exit_at_once(0)  # threads that a plugin has left must not hold it up
 
 
 def deliver(number: int, message: Mapping[str, Any], log: AppriseLog) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from pulse_adapters.workers.conversation import conversation
 from pulse_adapters.workers.messages import CutTo, Seq
-from pulse_adapters.workers.worker import Program, module
+from pulse_adapters.workers.worker import Program, module_program
 from pulse_core.ports import OutgoingMessage
 
 PATIENCE_S = 60.0
@@ -44,7 +44,7 @@ class ChildTransport:
 
         The order has a deadline at which the child ends itself, should the daemon be gone.
         """
-        program = self._program or module(DELIVER)
+        program = self._program or module_program(DELIVER)
         order = {"seconds": round(self._patience) + 5, "letters": [letter._asdict() for letter in letters]}
         async with conversation(program, Delivered) as child, asyncio.timeout(self._patience):
             child.tell(order)

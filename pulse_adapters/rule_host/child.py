@@ -1,6 +1,6 @@
-"""The child itself: locks itself in, loads the engine, and answers until its pipe is closed.
+"""The child process: confines itself, loads the engine, and answers requests until its pipe is closed.
 
-Descriptors 1 and 2 take whatever is printed; the others are those that every child is given.
+Descriptors 1 and 2 receive what is printed; the others are those that every host has.
 """
 
 import gc
@@ -21,7 +21,7 @@ from pulse_adapters.rule_host.rule_fold import RuleFold
 from pulse_adapters.rule_host.snapshot_replica import SnapshotReplica
 from pulse_adapters.rule_host.time_budget import TimeBudget
 from pulse_adapters.rule_host.user_projections import UserProjection, UserProjections
-from pulse_adapters.sandbox.confinement import lock
+from pulse_adapters.sandbox.confinement import confine_process
 from pulse_adapters.workers import host_side
 from pulse_adapters.workers.framing import LARGEST_REPLY, Message
 from pulse_adapters.workers.host_messages import encode
@@ -35,10 +35,10 @@ _ENOUGH, _ONE = LARGEST_REPLY // 4, LARGEST_REPLY * 7 // 10
 
 
 class DiscardedOutput(io.TextIOBase):
-    """`sys.stdout` of the authors' code: what nobody takes is lost, and nobody waits for it."""
+    """`sys.stdout` of the authors' code: never blocks; what can't be written is lost."""
 
     def write(self, text: str) -> int:
-        """Say it, cut where it is long."""
+        """Write the text, truncated to 4096 characters."""
         with suppress(OSError):
             os.write(PRINTED, text[:4096].encode("utf-8", "replace"))
         return len(text)
@@ -55,7 +55,7 @@ class RuleHostChild:
         self.places = Places(self.roots)
         self.picture = SnapshotReplica(begin["prev"])
         os.chdir(begin["root"])
-        held = lock(self.roots, begin["scratch"], begin["memory"], begin["user"])
+        held = confine_process(self.roots, begin["scratch"], begin["memory"], begin["user"])
         self.guard.begin(begin["until"])
         contents = Loader(begin["root"], plugins, self.guard, self.places).load(self.report)
         self._settle(contents, begin["dev"])
@@ -91,7 +91,7 @@ class RuleHostChild:
             self.faults.append((whose, message))
 
     def answer(self, request: Message) -> Message | None:
-        """What there is to say to a request, if anything."""
+        """The reply to a request; None if it needs none."""
         match request["do"]:
             case "fold":
                 return self._fold(request)
@@ -129,9 +129,9 @@ class RuleHostChild:
         return answer
 
     def _replay(self, ticks: Sequence[Message], seconds: float) -> Message:
-        """Recorded ticks, each with a deadline of its own, as many as one reply can tell of.
+        """Fold recorded ticks, each with a deadline of its own, as many as fit into one reply.
 
-        Told are those that were worth a word; done: how many were folded.
+        The reply holds those with a result; done: how many were folded.
         """
         told, size, done = [], 0, 0
         outcomes, passed = Counter[tuple[str, str]](), Counter[tuple[str, ...]]()
@@ -156,7 +156,7 @@ class RuleHostChild:
         }
 
     def _refolded(self, tick: Message, seconds: float) -> Message | None:
-        """What came of a recorded tick; nothing if every rule passed it on."""
+        """The result of a recorded tick; None if no rule did anything."""
         if "skip" in tick:
             self.folder.skip(tick["skip"])
         until = time.monotonic() + seconds
@@ -168,7 +168,7 @@ class RuleHostChild:
         return self._answered(prev, curr)
 
     def _history(self, request: Message) -> Message:
-        """Fold what happened before into the authors' own projections; the last part goes up to the picture's row."""
+        """Fold earlier events into the authors' projections; the last batch ends at the replica's row."""
         self.guard.begin(request["until"])
         self.picture.take(request["events"])
         self.owns.take(self.picture.due(request["upto"]), request["upto"])
@@ -176,7 +176,7 @@ class RuleHostChild:
         return {}
 
     def _kept(self, name: str) -> Message:
-        """An own projection as it stands, unless it stands still, or knows of what may yet be recorded otherwise."""
+        """The state of an author's projection; None if it was stopped, or contains provisional events."""
         own = self.owns[name]
         if own.broken or own.seq > self.picture.snapshot.state.seq:
             return {"kept": None}
@@ -191,7 +191,7 @@ def _send(message: Message) -> None:
 
 
 def _less(message: Message) -> Message:
-    """A reply that may be sent, instead of one that is too long: who made it so is told, and nothing is wished."""
+    """A short reply instead of one that is too long: it names who caused that, and has no effects."""
     sizes: dict[str, int] = {}
     for effect in message.get("effects", ()):
         sizes[effect.rule] = sizes.get(effect.rule, 0) + len(encode(effect))
@@ -205,24 +205,24 @@ def _less(message: Message) -> Message:
 
 
 def _prepare() -> None:
-    """As every child; besides, nothing waits for what is printed, and the daemon goes first."""
+    """Begin as every host does; besides, writes to stdout never block, and the daemon has a higher CPU priority."""
     host_side.begin(all_threads=False)
     sys.stdout = sys.stderr = DiscardedOutput()
     os.nice(5)
 
 
 def main() -> None:
-    """Serve until there is nobody to serve."""
+    """Run the child until the daemon is gone."""
     _prepare()
     requests = host_side.requests()
     begin = next(requests)
     if os.getppid() != begin["parent"]:
-        host_side.leave(0)
+        host_side.exit_at_once(0)
     try:
         host = RuleHostChild(begin)
     except RulesNotLoadable as error:
         _send({"id": begin["id"], "error": str(error)})
-        host_side.leave(1)
+        host_side.exit_at_once(1)
     _send({"id": begin["id"], **host.loaded})
     del begin
     gc.collect()
@@ -230,7 +230,7 @@ def main() -> None:
     for request in requests:
         if (answer := host.answer(request)) is not None:
             _send({"id": request["id"], **answer})
-    host_side.leave(0)
+    host_side.exit_at_once(0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One of the authors' rules, held to what the onion expects of a layer."""
+"""Runs one of the authors' rules so that it behaves as the onion expects of a layer."""
 
 from collections.abc import Callable
 from types import CoroutineType
@@ -7,7 +7,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
-from pulse_adapters.workers.source_locations import Places, placed, spelled, text_of
+from pulse_adapters.workers.source_locations import Places, describe_error, error_message, with_place
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.projections import Snapshot
@@ -23,15 +23,15 @@ Report = Callable[[str, str], None]
 
 
 class VerdictTooLarge(Exception):
-    """A verdict that is more than anybody would carry."""
+    """A verdict that exceeds the size limit."""
 
 
 class RuleEscaped(Exception):
-    """A rule that tried to end more than itself."""
+    """A rule that raised an exception meant to end the process, as SystemExit."""
 
 
 class _InnerResult:
-    """The inner rule, and the effects that it answered, by key; owners: whose they are."""
+    """Calls the inner rule and remembers its effects by key; owners: the rule that each belongs to."""
 
     def __init__(self, inner: Inner) -> None:
         self.inner = inner
@@ -51,7 +51,7 @@ class _InnerResult:
 
 
 class GuardedRule:
-    """Runs a rule in its time and alone; whatever it raises leaves as an Exception, and is reported with its place."""
+    """Runs a rule within its time; whatever it raises leaves as an Exception, and is reported with its source place."""
 
     def __init__(
         self, rule: Rule, name: str, unit: int, guard: TimeBudget, places: Places, report: Report
@@ -68,7 +68,7 @@ class GuardedRule:
             answer = _driven(self._rule, prev, curr, heard)
             return self._checked(as_verdict(answer), heard, curr.tick)
         except Exception as error:  # noqa: BLE001 - it is raised again, as something tame
-            words, alike = spelled(error), _alike(error)
+            words, alike = describe_error(error), _alike(error)
             self._tell(error, words)
             raise alike from None
         except TimeBudgetExceeded as error:
@@ -76,12 +76,12 @@ class GuardedRule:
                 raise RuleEscaped("no time was left for it") from None
             raise self._tell(error, "took too long, and was stopped") from None
         except BaseException as error:  # noqa: BLE001 - likewise: a rule ends nothing but itself
-            raise self._tell(error, f"raised {spelled(error)}") from None
+            raise self._tell(error, f"raised {describe_error(error)}") from None
         finally:
             self._guard.back(outer)
 
     def _checked(self, verdict: Verdict, inner: _InnerResult, tick: int) -> Verdict:
-        """The verdict made of nothing but plain values. Raises VerdictTooLarge, or what is wrong with an effect."""
+        """The verdict rebuilt from plain values. Raises VerdictTooLarge, or what is wrong with an effect."""
         if (
             type(verdict) is Verdict
             and not verdict.effects
@@ -109,17 +109,19 @@ class GuardedRule:
 
     def _tell(self, error: BaseException, words: str) -> Exception:
         self._guard.hold()
-        self._report(f"rule:{self.__name__}", placed(words, self._places.of_error(error) or self._defined))
+        self._report(
+            f"rule:{self.__name__}", with_place(words, self._places.of_error(error) or self._defined)
+        )
         return RuleEscaped(words)
 
 
 def _alike(error: Exception) -> Exception:
-    """An error of this name that says the same, and has no code of its own that could go wrong later."""
-    return type(type(error).__name__, (Exception,), {})(text_of(error)[:MOST_NOTE])  # type: ignore[no-any-return]
+    """An Exception of the same name and message, without code of its author's that could fail later."""
+    return type(type(error).__name__, (Exception,), {})(error_message(error)[:MOST_NOTE])  # type: ignore[no-any-return]
 
 
 def _driven(rule: Rule, prev: Snapshot, curr: Snapshot, inner: Inner) -> Any:
-    """What the rule answers; it is driven by hand, since there is nothing here that it could wait for."""
+    """Run the rule's coroutine without an event loop: there is nothing that it could wait for."""
 
     asked: Any = rule(prev, curr, inner)
     coroutine = asked if type(asked) is CoroutineType else _awaited(asked)
@@ -140,9 +142,9 @@ def _is_plain(tick_ms: int) -> bool:
 
 
 def _copied(effect: Effect, owner: str, tick: int) -> tuple[Effect, int]:
-    """The effect made of nothing but plain values, with its owner and tick; and its bytes.
+    """The effect rebuilt from plain values, with its owner and tick; and its size in bytes.
 
-    This is the only copy on its way to the log. Its values are checked where they are not to be trusted: by the daemon.
+    This is the only copy on its way to the log. The daemon validates the values, since it can't trust this process.
     """
     text = to_json(effect)
     if len(text) > MOST_BYTES:

@@ -1,16 +1,16 @@
-"""A rule host, as the daemon sees it: what is new goes out, a verdict comes back in time or the child is ended."""
+"""The daemon's side of a rule host: sends what is new, and kills a child that does not answer in time."""
 
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
 
 from pulse_adapters.rule_host.process import RuleProcess
-from pulse_adapters.rule_host.replies import fold_result_of, kept_of, replayed_of
+from pulse_adapters.rule_host.replies import fold_result_of, kept_value_of, replay_results_of
 from pulse_adapters.rule_host.snapshot_delta import SnapshotDelta
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.run_as import RunAs
-from pulse_adapters.workers.source_locations import Places, placed
+from pulse_adapters.workers.source_locations import Places, with_place
 from pulse_core.model.event import Event
 from pulse_core.ports import (
     EngineFault,
@@ -35,7 +35,7 @@ _WORDS = 200
 
 
 class RuleChild:
-    """Asks a process, and knows why it is no more."""
+    """Sends requests to the child process, and records why it ended."""
 
     def __init__(self, env: Mapping[str, str], scratch: Scratch, run_as: RunAs) -> None:
         self.process = RuleProcess(env, self._said, self._gone)
@@ -45,14 +45,14 @@ class RuleChild:
         self.places = Places({})
         self._open: dict[int, asyncio.Future[Message | None]] = {}
         self._number = 0
-        self._epitaph: EngineFault | None = None
+        self._end_fault: EngineFault | None = None
 
     def tell(self, message: Message) -> None:
-        """Send what needs no answer."""
+        """Send a message that needs no answer."""
         self.process.send(message)
 
     async def ask(self, message: Message, seconds: float) -> Message | None:
-        """The answer, or None from a child that is dead: one that does not answer in time is."""
+        """The answer; None if the child is dead, as one that does not answer in time is then."""
         if not self.alive:
             return None
         began = time.monotonic()
@@ -66,14 +66,14 @@ class RuleChild:
         return answer.result()
 
     async def _late(self, answer: "asyncio.Future[Message | None]", until: float, seconds: float) -> None:
-        """Ask where it is, which disturbs nothing; if there is no answer in time, end it."""
+        """Ask the child for a stack dump, which doesn't disturb it; kill it if there is still no answer in time."""
         self.process.where()  # of another time
         self.process.ask_where()
         unit = self.process.unit()
         await asyncio.wait([answer], timeout=max(0.0, until - time.monotonic()))
         if not answer.done():
             place = self.places.of_dump(self.process.where()) if self.process.unit() == unit else ""
-            self._bury(f"took longer than {seconds * 1000:,.0f} ms, and its host was ended", place)
+            self._record_fault(f"took longer than {seconds * 1000:,.0f} ms, and its host was ended", place)
             self.process.kill()
 
     def _said(self, message: Message) -> None:
@@ -91,41 +91,41 @@ class RuleChild:
         self._open.clear()
 
     def spoil(self, words: str) -> None:
-        """End it, since it said what it must not."""
+        """Kill the child, since it sent something invalid."""
         self.process.spoil(words)
 
-    def _bury(self, words: str, place: str = "") -> None:
-        # Who has said what is garbled may be done by now, and somebody else under way.
+    def _record_fault(self, words: str, place: str = "") -> None:
+        # The unit that wrote garbage may have finished meanwhile, and another be under way.
         unit = None if self.process.fault else self.process.unit()
         if unit is None or unit >= len(self.units):
-            fault = EngineFault("engine", placed(words, "" if self.process.fault else place))
+            fault = EngineFault("engine", with_place(words, "" if self.process.fault else place))
         else:
             whose, defined = self.units[unit]
-            fault = EngineFault(whose, placed(words, place or defined))
-        self._epitaph = self._epitaph or fault
+            fault = EngineFault(whose, with_place(words, place or defined))
+        self._end_fault = self._end_fault or fault
 
-    async def epitaph(self) -> EngineFault:
-        """Why it is no more, and whose fault that was."""
+    async def reason_of_end(self) -> EngineFault:
+        """Why the child ended, and whose fault that was."""
         process = self.process
         await asyncio.wait([process.dead], timeout=_LAST)
-        if self._epitaph is None:
+        if self._end_fault is None:
             words = f"its host said {process.fault}" if process.fault else f"its host {process.end()}"
             last = process.last_words()[-_WORDS:]
-            self._bury(
+            self._record_fault(
                 words + (f"; it printed: {last}" if last else ""), self.places.of_dump(process.where())
             )
-        assert self._epitaph is not None
-        return self._epitaph
+        assert self._end_fault is not None
+        return self._end_fault
 
     async def close(self) -> None:
-        """Let it end, by force after a grace, and let go of what was its own."""
+        """End the child, kill it after a grace period, and remove its scratch folder."""
         self.process.hang_up()
         if self.alive:
             await asyncio.wait([self.process.dead], timeout=_LAST)
         self.process.kill()
         await asyncio.wait([self.process.dead], timeout=_STUCK)
         if self.process.dead.done():  # else the kernel does not let it go, and we can't either
-            await self.epitaph()  # while there is something to read it from
+            await self.reason_of_end()  # while there is something to read it from
             self.process.close()
             await self.scratch.remove()
 
@@ -150,12 +150,12 @@ class ChildRuleHost:
 
     @property
     def pid(self) -> int:
-        """The child's process."""
+        """The child's pid."""
         return self._child.process.pid
 
     @property
     def defined(self) -> Mapping[str, str]:
-        """Where each rule is, as `rules/night.py:12`; nothing for one of a plugin."""
+        """Where each rule is defined, as `rules/night.py:12`; empty for a plugin's."""
         places = {unit.whose: unit.message for unit in self._child.units}
         return {name: places.get(f"rule:{name}", "") for name in self._loaded.rules}
 
@@ -164,7 +164,7 @@ class ChildRuleHost:
             self._child.tell(self._news.events())
 
     async def fold(self, prev: Snapshot, curr: Snapshot) -> FoldResult:
-        """Fold `curr`. The child takes for `prev` what it saw last, so a later one is shown to it first."""
+        """Fold `curr`. The child's `prev` is what it was sent last, so if `prev` is later, that is sent first."""
         self._seconds = curr.settings.engine.deadline / US
         try:
             if self._news.is_behind(prev):
@@ -172,20 +172,22 @@ class ChildRuleHost:
             return await self._folded(curr)
         except Exception as error:  # noqa: BLE001 - whatever comes of a host costs the tick its insight, no more
             self._child.spoil(f"what nobody understands ({type(error).__name__}: {error})"[:_WORDS])
-            return FoldResult(faults=(await self._child.epitaph(),))
+            return FoldResult(faults=(await self._child.reason_of_end(),))
 
     async def _folded(self, curr: Snapshot) -> FoldResult:
         answer = await self._child.ask({**self._news.of(curr), "do": "fold"}, self._seconds)
         if answer is None:
-            return FoldResult(faults=(await self._child.epitaph(),))
+            return FoldResult(faults=(await self._child.reason_of_end(),))
         fold_result = fold_result_of(answer, curr.tick, self.defined)
         if self._child.scratch.is_over():
             self._child.spoil("nothing, but filled its scratch folder")
-            fold_result = fold_result._replace(faults=(*fold_result.faults, await self._child.epitaph()))
+            fold_result = fold_result._replace(
+                faults=(*fold_result.faults, await self._child.reason_of_end())
+            )
         return fold_result
 
     async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[ReplayBatch]:
-        """Fold recorded ticks. A host that dies of one has answered none of those that it was asked together with."""
+        """Fold recorded ticks. A host that dies has answered none of the ticks of that request."""
         seconds = ticks[0].snapshot.settings.engine.deadline / US
         left, found = [self._told(tick) for tick in ticks], []
         while left:
@@ -205,12 +207,12 @@ class ChildRuleHost:
         message = {"do": "replay", "ticks": ticks, "seconds": seconds}
         answer = await self._child.ask(message, len(ticks) * seconds + LEISURE)
         if answer is None:
-            return ReplayBatch({}, {}, await self._child.epitaph())
+            return ReplayBatch({}, {}, await self._child.reason_of_end())
         try:
-            return replayed_of(answer, len(ticks), self.defined)
+            return replay_results_of(answer, len(ticks), self.defined)
         except ValueError as error:
             self._child.spoil(f"what nobody understands ({error})")
-            return ReplayBatch({}, {}, await self._child.epitaph())
+            return ReplayBatch({}, {}, await self._child.reason_of_end())
 
     def quarantine(self, rules: Sequence[str]) -> None:
         self._child.tell({"do": "skip", "rules": list(rules)})
@@ -220,7 +222,7 @@ class ChildRuleHost:
         for name in self._loaded.projections:
             answer = await self._child.ask({"do": "keep", "name": name}, self._seconds)
             try:
-                kept = kept_of(answer) if answer else None
+                kept = kept_value_of(answer) if answer else None
             except ValueError as error:
                 self._child.spoil(f"what nobody understands ({error})")
                 return {}

@@ -1,4 +1,4 @@
-"""Starts rule hosts: a child loads a revision, is told what happened, and stands ready for the next tick."""
+"""Starts rule hosts: a child loads a revision, receives the history, and is ready for the next tick."""
 
 import asyncio
 import os
@@ -9,9 +9,9 @@ from typing import Any
 
 from pulse_adapters.rule_host.host import ChildRuleHost, RuleChild
 from pulse_adapters.rule_host.replies import kinds_of, loaded_of, roots_of, units_of
-from pulse_adapters.rule_host.snapshot_delta import whole
+from pulse_adapters.rule_host.snapshot_delta import full_snapshot
 from pulse_adapters.sandbox.scratch_folder import Scratch
-from pulse_adapters.workers.environment import ROOT, only
+from pulse_adapters.workers.environment import ROOT, selected_variables
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.model.event import Event
@@ -27,10 +27,9 @@ _MIB = 1024 * 1024
 class ChildHosts:
     """`Hosts` as child processes.
 
-    scratch: the folder beneath which each may write in one of its own (the system's for temporary files if None);
-    run_as: asked at each start for the user that the child takes on (raises CannotLoad where it can't have the one
-    that it must have); plugins: entry points as `module:attribute` by name; dev: report what would make a replay
-    differ while rules run, which makes them slower.
+    scratch: the parent of each child's own writable folder (the system's temporary folder if None); run_as: called at
+    each start for the user that the child takes on (raises CannotLoad if a required user can't be had); plugins: entry
+    points as `module:attribute` by name; dev: report non-deterministic calls while rules run, which makes them slower.
     """
 
     scratch: str | None = None
@@ -42,7 +41,7 @@ class ChildHosts:
     async def start(
         self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, UserProjectionState]
     ) -> ChildRuleHost:
-        """A host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
+        """Start a host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
         return await self.entrusted(await self.child(), revision, prev, history, kept)
 
     async def entrusted(
@@ -53,11 +52,11 @@ class ChildHosts:
         history: History,
         kept: Mapping[str, UserProjectionState],
     ) -> ChildRuleHost:
-        """The host that a child becomes which was begun before, and stood by. Raises CannotLoad."""
+        """Make a host of a child that was started before. Raises CannotLoad."""
         try:
             shown = child.run_as.shown
             path = await asyncio.to_thread(shown, revision.path) if shown else revision.path
-            answer = await self._begun(child, _real(path), prev)
+            answer = await self._load(child, _real(path), prev)
             await _Rebuilding(child, answer, prev, self.load).run(history, kept)
             return ChildRuleHost(child, loaded_of(answer), prev)
         except ValueError as error:
@@ -68,7 +67,7 @@ class ChildHosts:
             raise
 
     async def child(self) -> RuleChild:
-        """A child that has imported all but the authors' code, or soon will have. Raises CannotLoad."""
+        """Start a child, which imports everything but the authors' code. Raises CannotLoad."""
         run_as = await asyncio.to_thread(self.run_as)
         try:
             scratch = Scratch(self.scratch, run_as.user)
@@ -80,7 +79,7 @@ class ChildHosts:
             await scratch.remove()
             raise CannotLoad(f"no rule host can be started: {error}") from error
 
-    async def _begun(self, child: RuleChild, root: str, prev: Snapshot) -> Mapping[str, Any]:
+    async def _load(self, child: RuleChild, root: str, prev: Snapshot) -> Mapping[str, Any]:
         child.places = Places({root: ""})
         message = {
             "root": root,
@@ -90,11 +89,11 @@ class ChildHosts:
             "memory": prev.settings.engine.memory * _MIB,
             "plugins": self.plugins,
             "dev": self.dev,
-            "prev": whole(prev),
+            "prev": full_snapshot(prev),
         }
         answer = await child.ask(message, self.load)
         if answer is None:
-            raise CannotLoad((await child.epitaph()).message)
+            raise CannotLoad((await child.reason_of_end()).message)
         if "error" in answer:
             raise CannotLoad(str(answer["error"]))
         child.places, child.units = Places(roots_of(answer)), units_of(answer)
@@ -102,7 +101,7 @@ class ChildHosts:
 
 
 class _Rebuilding:
-    """Brings the authors' own projections up to where `prev` stands."""
+    """Brings the authors' projections up to the row of `prev`."""
 
     def __init__(self, child: RuleChild, answer: Mapping[str, Any], prev: Snapshot, seconds: float) -> None:
         self._child, self._seconds = child, seconds
@@ -111,7 +110,7 @@ class _Rebuilding:
         self._row = prev.state.seq
 
     async def run(self, history: History, kept: Mapping[str, UserProjectionState]) -> None:
-        """What fits of what was kept goes on from there, and the others begin with the log."""
+        """Resume projections whose kept value fits; fold the others from the beginning of the log."""
         begins = [self._resumed(name, kept.get(name)) for name in self._loaded.projections]
         if not begins:
             return
@@ -123,7 +122,7 @@ class _Rebuilding:
         await self._fold((), self._row)
 
     def _resumed(self, name: str, kept: UserProjectionState | None) -> int:
-        """From which row on a projection is folded."""
+        """The row after which a projection is folded."""
         if kept is None or kept.version != self._loaded.projections[name] or kept.seq > self._row:
             return 0
         self._child.tell({"do": "resume", "name": name, "seq": kept.seq, "state": kept.state})
@@ -135,7 +134,7 @@ class _Rebuilding:
     async def _fold(self, events: Sequence[Event], upto: int) -> None:
         message = {"do": "history", "events": events, "upto": upto}
         if await self._child.ask(message, self._seconds) is None:
-            fault = await self._child.epitaph()
+            fault = await self._child.reason_of_end()
             raise CannotLoad(f"{fault.whose}: {fault.message}")
 
 
@@ -144,8 +143,8 @@ def _real(path: str) -> str:
 
 
 def _environment(scratch: str, plugins: Mapping[str, str]) -> Mapping[str, str]:
-    """The little that a child needs to know of ours."""
-    given = only("PATH", "LANG")
+    """The child's environment: only what it needs of this process's."""
+    given = selected_variables("PATH", "LANG")
     found = (os.path.dirname(path) for path in roots_of_plugins(plugins))
     needed = [path for path in dict.fromkeys((ROOT, *found)) if path not in site.getsitepackages()]
     return {

@@ -1,6 +1,6 @@
-"""Imported before anything else in the child: what nobody there will use is not loaded.
+"""Keeps unused modules from being loaded in the child; imported there before anything else.
 
-pydantic looks for plugins of its own with a module that takes more time and memory than a small engine.
+pydantic searches for its plugins with a module that takes more time and memory than a small engine.
 """
 
 import sys
@@ -10,7 +10,7 @@ _UNUSED = "importlib.metadata"
 
 
 class EmptyModule(ModuleType):
-    """A module in which whatever is looked for finds nothing."""
+    """A module whose functions all return nothing."""
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
@@ -19,7 +19,7 @@ class EmptyModule(ModuleType):
 
 
 def load_pydantic() -> None:
-    """Have pydantic loaded, and its search for plugins done: it is made by the first model."""
+    """Load pydantic, and let it search for plugins now: the first model does that."""
     sys.modules[_UNUSED] = EmptyModule(_UNUSED)
     try:
         from pydantic import BaseModel, TypeAdapter  # noqa: F401 - it loads its parts when they are asked for

@@ -1,4 +1,4 @@
-"""Reads what an engine consists of; here the authors' code runs for the first time."""
+"""Loads an engine's rules and projections; here the authors' code runs for the first time."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
-from pulse_adapters.workers.source_locations import Places, placed, spelled
+from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 from pulse_core.engine.plugin import Projection
 from pulse_core.rules.onion import Rule, rule_name
 
@@ -24,11 +24,11 @@ Report = Callable[[str, str], None]
 
 
 class RulesNotLoadable(Exception):
-    """An engine that cannot be loaded, in words with the place."""
+    """The engine cannot be loaded; the message names the place."""
 
 
 class RuleContents(NamedTuple):
-    """What was found: rules by name, plugins' first (outermost), then projections and what the hands run."""
+    """What was found: rules by name, plugins' first (outermost); projections; names of watchers and executors."""
 
     rules: Mapping[str, Rule]
     projections: Mapping[str, Projection]
@@ -38,16 +38,16 @@ class RuleContents(NamedTuple):
 
 
 class Loader:
-    """Imports under guard. root: the revision's folder; plugins: `module:attribute` by name."""
+    """Imports an engine within the time budget. root: the revision's folder; plugins: `module:attribute` by name."""
 
     def __init__(self, root: str, plugins: Mapping[str, str], guard: TimeBudget, places: Places) -> None:
         self._root, self._plugins = root, plugins
         self._guard, self._places = guard, places
 
     def load(self, report: Report) -> RuleContents:
-        """Load everything. Raises Unloadable for the engine; a plugin that fails is reported and left out.
+        """Load everything. Raises RulesNotLoadable for the engine; a plugin that fails is reported and left out.
 
-        So is one that has a name in common with the engine, or with a plugin before it.
+        So is a plugin that has a name in common with the engine, or with an earlier plugin.
         """
         engine = self._engine()
         own: dict[str, Rule] = {}
@@ -57,7 +57,7 @@ class Loader:
         plugins = []
         for name, entry in self._plugins.items():
             try:
-                brought = self._guarded(partial(brought_by, entry))
+                brought = self._guarded(partial(load_plugin, entry))
                 more = dict(rules)
                 _add(more, brought.rules, f"plugin {name}", besides=own)
                 _join(projections, brought.projections, f"plugin {name}")
@@ -85,22 +85,24 @@ class Loader:
         try:
             return work()
         except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
-            words = "took too long to load" if isinstance(error, TimeBudgetExceeded) else spelled(error)
+            words = (
+                "took too long to load" if isinstance(error, TimeBudgetExceeded) else describe_error(error)
+            )
             self._guard.hold()
-            raise RulesNotLoadable(placed(words, self._places.of_error(error))) from None
+            raise RulesNotLoadable(with_place(words, self._places.of_error(error))) from None
         finally:
             self._guard.back(outer)
 
 
 class PluginContents(NamedTuple):
-    """What a plugin brings to the rule host."""
+    """What a plugin defines for the rule host."""
 
     rules: Sequence[Any]
     projections: Any = MappingProxyType({})
 
 
-def brought_by(entry: str) -> PluginContents:
-    """What an entry point names: a `Plugin`, whatever has RULES as it does, or one rule or several."""
+def load_plugin(entry: str) -> PluginContents:
+    """Load what an entry point names: a `Plugin`, anything with a RULES attribute, a rule, or several rules."""
     module, _, path = entry.partition(":")
     thing: Any = import_module(module)
     for part in filter(None, path.split(".")):

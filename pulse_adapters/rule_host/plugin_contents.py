@@ -1,4 +1,4 @@
-"""What a plugin brings, asked in a process of its own: the command line runs none of a plugin's code."""
+"""Lists what plugins define, in a process of its own: the command line runs no plugin's code."""
 
 import json
 import os
@@ -18,12 +18,12 @@ Told = Mapping[str, Any]
 
 
 def installed_plugins() -> Sequence[Told]:
-    """Every installed plugin: its name, its package with the version, what it brings, and what is wrong with it."""
-    return [{**entry._asdict(), **brought(entry)} for entry in entries()]
+    """Every installed plugin: its name, its package with the version, what it defines, and any error."""
+    return [{**entry._asdict(), **contents_in_child(entry)} for entry in entries()]
 
 
-def brought(entry: Entry) -> Told:
-    """By part the names of what it brings; `error`: why nobody could tell, or None."""
+def contents_in_child(entry: Entry) -> Told:
+    """The names that a plugin defines, by part, found by a child process; `error`: why that failed, or None."""
     argv = (sys.executable, "-P", "-m", "pulse_adapters.rule_host.plugin_contents", entry.value)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     nothing: dict[str, Any] = {part: [] for part in PARTS}
@@ -39,21 +39,21 @@ def brought(entry: Entry) -> Told:
 
 
 def contents(value: str) -> Told:
-    """The names of what an entry point's value holds; it is imported here and now."""
-    from pulse_adapters.rule_host.loader import brought_by
+    """The names that an entry point's value defines; it is imported in this process."""
+    from pulse_adapters.rule_host.loader import load_plugin
     from pulse_core.rules.onion import rule_name
 
-    thing = named(value)
+    thing = load_entry_point(value)
     return {
-        "rules": [rule_name(rule) for rule in brought_by(value).rules],
+        "rules": [rule_name(rule) for rule in load_plugin(value).rules],
         "projections": list(getattr(thing, "projections", ())),
         "watchers": _called("name", getattr(thing, "watchers", ())),
         "executors": _called("action", getattr(thing, "executors", ())),
     }
 
 
-def named(value: str) -> Any:
-    """What `module:attribute` names."""
+def load_entry_point(value: str) -> Any:
+    """Import what `module:attribute` names."""
     module, _, path = value.partition(":")
     return reduce(getattr, filter(None, path.split(".")), import_module(module))
 

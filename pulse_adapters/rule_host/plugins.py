@@ -1,4 +1,4 @@
-"""Packages that bring rules: found by what is written beside them, without importing anything of theirs."""
+"""Finds packages with plugins by their metadata, without importing anything of theirs."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ _FILE = "entry_points.txt"
 
 
 class Entry(NamedTuple):
-    """An entry point of ours: its name, `module:attribute`, and the package with its version."""
+    """An entry point of Pulse's group: its name, `module:attribute`, and the package with its version."""
 
     name: str
     value: str
@@ -19,13 +19,13 @@ class Entry(NamedTuple):
     version: str
 
 
-def found_plugins() -> Mapping[str, str]:
-    """`module:attribute` by name, as rule hosts want them; of two with one name, the first on the path counts."""
+def plugin_entries() -> Mapping[str, str]:
+    """`module:attribute` by name, as hosts take them; of two with one name, the first on the path counts."""
     return {entry.name: entry.value for entry in reversed(entries())}
 
 
 def entries(folders: Sequence[str] | None = None) -> Sequence[Entry]:
-    """All entry points of ours in these folders (those where Python looks, if none are named), by name.
+    """All entry points of Pulse's group in these folders (by default those of `sys.path`), by name.
 
     `importlib.metadata` finds the same, but stays in memory for as long as the daemon lives.
     """
@@ -54,7 +54,7 @@ def _written(path: str) -> Iterable[tuple[str, str]]:
 
 
 def _of_group(text: str) -> Iterator[tuple[str, str]]:
-    """The lines of our group in a file that may hold several."""
+    """The lines of Pulse's group in a file that may hold several groups."""
     group = ""
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):

@@ -1,4 +1,4 @@
-"""Reports, while rules run, what they call that would make a replay differ. For staging: it makes everything slower."""
+"""Reports non-deterministic calls while rules run, which would make a replay differ. For staging: it is slow."""
 
 import sys
 from collections.abc import Callable
@@ -24,18 +24,18 @@ _OF_TYPES = {"datetime": {"now", "utcnow", "today"}, "date": {"today"}}
 
 
 class Profile:
-    """A profile function for `sys.setprofile`; report is called once a place, with words that name it."""
+    """A profile function for `sys.setprofile`; report is called once for each source place, with a message."""
 
     def __init__(self, places: Places, report: Callable[[str], None]) -> None:
         self._places, self._report = places, report
         self._told: set[str] = set()
 
     def on(self) -> None:
-        """Watch from now on."""
+        """Start profiling."""
         sys.setprofile(self._called)
 
     def off(self) -> None:
-        """Watch no more."""
+        """Stop profiling."""
         sys.setprofile(None)
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> None:
@@ -48,7 +48,7 @@ class Profile:
             self._report(words)
 
     def _place(self, frame: FrameType | None) -> str:
-        """The nearest place in the authors' code; nothing if the host stands between."""
+        """The nearest place in the authors' code; empty if a frame of the host lies between."""
         while frame and not _is_host(frame.f_code.co_filename):
             if place := self._places.named(frame.f_code.co_filename, frame.f_lineno):
                 return place
@@ -61,7 +61,7 @@ def _is_host(path: str) -> bool:
 
 
 def _stray(called: Any) -> str:
-    """What such a call is, in words; nothing for any other."""
+    """The description of a non-deterministic call; empty for any other call."""
     name, owner = getattr(called, "__name__", ""), getattr(called, "__self__", None)
     if isinstance(owner, type):
         return f"{owner.__name__}.{name}" if name in _OF_TYPES.get(owner.__name__, ()) else ""

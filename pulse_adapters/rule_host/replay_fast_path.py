@@ -1,4 +1,4 @@
-"""Recorded ticks folded with less ceremony: nearly all come to nothing, and the others are folded again with all of it."""
+"""Folds recorded ticks without full checks: most have no result, and the others are folded again with all checks."""
 
 import sys
 from collections.abc import Callable, Collection, Coroutine, Mapping
@@ -19,10 +19,10 @@ _NOTHING = Verdict()
 
 
 class FastPath:
-    """Says of a tick whether every rule passed it on; of one that is doubtful it says no, whatever was the matter.
+    """Tells whether no rule does anything at a tick; in doubt, for any reason, the answer is no.
 
-    The time of all rules is watched together, and nothing is reported: that is for those who fold the tick again.
-    Where they take too long again and again, that is not tried any more.
+    All rules share one time budget, and nothing is reported: folding the tick again does that. If the rules take too
+    long repeatedly, the fast path is not tried any more.
     """
 
     def __init__(self, rules: Mapping[str, Rule], skipped: Collection[str], guard: TimeBudget) -> None:
@@ -36,7 +36,7 @@ class FastPath:
         self._onion = inner
 
     def passes(self, prev: Snapshot, curr: Snapshot, seconds: float) -> bool:
-        """Whether nobody wished for anything, dropped anything or failed; seconds: the time of a tick."""
+        """Whether no rule requested an effect, dropped one or failed; seconds: the time of a tick."""
         if self._late >= _LATE or not self.names:
             return False
         tally = self._tally
@@ -55,21 +55,21 @@ class FastPath:
 
 
 class _Tally:
-    """What is counted of a tick."""
+    """Counts what happens in a tick."""
 
     def __init__(self, guard: TimeBudget) -> None:
-        self.shared, self.stand_by_it = guard.shared, guard.stand_by_it
+        self.shared, self.exit_if_pipe_is_closed = guard.shared, guard.exit_if_pipe_is_closed
         self.layers = self.hearts = 0
         self.is_doubtful = False
 
     async def heart(self, prev: Snapshot, curr: Snapshot) -> Verdict:
-        """Nothing is inside."""
+        """The innermost rule: requests nothing."""
         self.hearts += 1
         return _NOTHING
 
 
 class _Layer:
-    """One rule. Whatever it raises stays here, and so nothing is to be made of the tick."""
+    """One rule as a layer. An exception ends here, and makes the tick doubtful."""
 
     __slots__ = ("_inner", "_mark", "_rule", "_tally")
 
@@ -98,12 +98,12 @@ class _Layer:
             tally.is_doubtful = True
             return _NOTHING
         finally:
-            tally.stand_by_it()
+            tally.exit_if_pipe_is_closed()
             tally.shared[:MARK] = outer
 
 
 def _is_nothing(verdict: Verdict) -> bool:
-    """Whether it would leave a layer as it is, with no effects in it."""
+    """Whether a verdict has no effects and changes nothing."""
     notes = verdict.notes
     is_short = len(notes) <= MOST_NOTES and all(
         type(note) is str and len(note) <= MOST_NOTE for note in notes
@@ -113,13 +113,13 @@ def _is_nothing(verdict: Verdict) -> bool:
 
 
 def _forget_after(count: int) -> None:
-    """Forget what was imported last: of what was stopped in the middle, the halves fit nothing any more."""
+    """Remove the modules imported last: an import stopped in its middle leaves modules half initialized."""
     for name in list(sys.modules)[count:]:
         del sys.modules[name]
 
 
 def _ended(onion: Callable[[Snapshot, Snapshot], Any], prev: Snapshot, curr: Snapshot) -> bool:
-    """Whether the onion answered at once."""
+    """Run the onion's coroutine; whether it ended without waiting."""
     coroutine: Coroutine[Any, Any, Verdict] = onion(prev, curr)
     try:
         coroutine.send(None)

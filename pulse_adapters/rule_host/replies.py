@@ -1,11 +1,11 @@
-"""What a child's replies say, believed only after it was checked. Raises ValueError for what no honest child sends."""
+"""Validates a child's replies. Raises ValueError for what a correct child never sends."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
-from pulse_adapters.workers.source_locations import placed
+from pulse_adapters.workers.source_locations import with_place
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import describe
 from pulse_core.model.tick import LayerOutcome
@@ -18,7 +18,7 @@ Reply = Mapping[str, Any]
 
 
 def fold_result_of(reply: Reply, tick: int, defined: Mapping[str, str]) -> FoldResult:
-    """What came of a fold in this tick; an effect that makes no sense is its rule's fault. defined: where each rule is."""
+    """The result of folding this tick; an invalid effect is a fault of its rule. defined: the place of each rule."""
     effects, faults = [], [*faults_of(reply)]
     for one in _list(reply, "effects", MOST_EFFECTS):
         try:
@@ -26,7 +26,7 @@ def fold_result_of(reply: Reply, tick: int, defined: Mapping[str, str]) -> FoldR
         except ValidationError as error:
             rule = str(one.get("rule", ""))[:_WORDS]
             words = f"ValidationError: {describe(error)}"[:_WORDS]
-            faults.append(EngineFault(f"rule:{rule}", placed(words, defined.get(rule, ""))))
+            faults.append(EngineFault(f"rule:{rule}", with_place(words, defined.get(rule, ""))))
     verdict = Verdict(
         tuple(effects),
         max(1, min(_number(reply.get("tick_ms")), NEVER_MS)),
@@ -36,8 +36,8 @@ def fold_result_of(reply: Reply, tick: int, defined: Mapping[str, str]) -> FoldR
     return FoldResult(verdict, layers, tuple(faults))
 
 
-def replayed_of(reply: Reply, most: int, defined: Mapping[str, str]) -> ReplayBatch:
-    """What came of some of these ticks, of one at least."""
+def replay_results_of(reply: Reply, most: int, defined: Mapping[str, str]) -> ReplayBatch:
+    """The results of the first of these ticks, one at least."""
     done = _number(reply.get("done"))
     if not 0 < done <= most:
         raise ValueError("another number of ticks than were asked for")
@@ -51,12 +51,12 @@ def replayed_of(reply: Reply, most: int, defined: Mapping[str, str]) -> ReplayBa
 
 
 def faults_of(reply: Reply) -> tuple[EngineFault, ...]:
-    """The faults that go with it."""
+    """The faults in the reply."""
     return tuple(EngineFault(*map(_text, _row(one, 2))) for one in _list(reply, "faults"))
 
 
 def loaded_of(reply: Reply) -> LoadedRevision:
-    """What it has loaded."""
+    """What the child has loaded."""
     versions = {_text(name): _text(_row(one, 2)[0]) for name, one in _table(reply, "projections").items()}
     return LoadedRevision(
         rules=_texts(reply, "rules"),
@@ -69,14 +69,14 @@ def loaded_of(reply: Reply) -> LoadedRevision:
 
 
 def units_of(reply: Reply) -> Sequence[EngineFault]:
-    """Whose each unit under way is, and where it is defined."""
+    """The name of each unit, and where it is defined."""
     whose = [f"rule:{name}" for name in _texts(reply, "rules")]
     whose += [f"projection:{name}" for name in _table(reply, "projections")]
     return [EngineFault(*both) for both in zip(whose, _texts(reply, "defined"), strict=True)]
 
 
 def kinds_of(reply: Reply) -> Mapping[str, frozenset[str] | None]:
-    """The kinds of events that each own projection wants, None for all."""
+    """The kinds of events that each author's projection folds, None for all."""
     kinds = {name: _row(one, 2)[1] for name, one in _table(reply, "projections").items()}
     return {name: None if wanted is None else _kinds(wanted) for name, wanted in kinds.items()}
 
@@ -88,12 +88,12 @@ def _kinds(wanted: Any) -> frozenset[str]:
 
 
 def roots_of(reply: Reply) -> Mapping[str, str]:
-    """Where the authors' code is, by path."""
+    """The folders of the authors' code: their display names by path."""
     return {_text(path): _text(words) for path, words in _table(reply, "roots").items()}
 
 
-def kept_of(reply: Reply) -> UserProjectionState | None:
-    """An own projection as it stands."""
+def kept_value_of(reply: Reply) -> UserProjectionState | None:
+    """The state of an author's projection."""
     if reply.get("kept") is None:
         return None
     version, seq, state = _row(reply["kept"], 3)

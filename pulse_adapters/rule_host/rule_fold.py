@@ -8,7 +8,7 @@ from pulse_adapters.rule_host.guarded_rule import GuardedRule, Report
 from pulse_adapters.rule_host.profiling import Profile
 from pulse_adapters.rule_host.replay_fast_path import FastPath
 from pulse_adapters.rule_host.time_budget import TimeBudget
-from pulse_adapters.workers.source_locations import Places, placed, spelled
+from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Rule, Trace, compose, run_synchronously
@@ -18,7 +18,7 @@ MOST_LAYERS = 1_000
 
 
 class RuleFold:
-    """Folds snapshots through the rules, less those that are skipped."""
+    """Folds snapshots through the rules that are not skipped."""
 
     def __init__(
         self,
@@ -38,19 +38,19 @@ class RuleFold:
         self.skip(())
 
     def skip(self, names: Collection[str]) -> None:
-        """Pass over these rules from now on, and over no others."""
+        """Skip these rules from now on, and no others."""
         kept = [rule for rule in self._rules if rule.__name__ not in names]
         self._onion = compose(kept, trace=self._trace, clock=_microseconds)
         self.quick = FastPath(self._all, names, self._guard)
 
     def fold(self, prev: Snapshot, curr: Snapshot) -> dict[str, Any]:
-        """What the rules say, as the parts of a reply. Whatever they raise stays here."""
+        """The rules' verdict, as the parts of a reply. Exceptions of rules end here."""
         self._trace.clear()
         verdict = Verdict()
         try:
             verdict = self._folded(prev, curr)
         except BaseException as error:  # noqa: BLE001 - a rule may have broken the onion itself
-            self._report("engine", placed(spelled(error), self._places.of_error(error)))
+            self._report("engine", with_place(describe_error(error), self._places.of_error(error)))
         layers = [(one.rule, one.outcome, one.notes, one.took_us) for one in self._trace[-MOST_LAYERS:]]
         return {
             "effects": verdict.effects,

@@ -1,4 +1,4 @@
-"""What of a snapshot the child does not know yet: only that crosses the pipe."""
+"""Encodes of a snapshot only what the child does not have yet."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,8 +13,8 @@ _NOTHING = Window()
 Message = dict[str, Any]
 
 
-def whole(snapshot: Snapshot) -> Message:
-    """A snapshot with all that is in it."""
+def full_snapshot(snapshot: Snapshot) -> Message:
+    """A whole snapshot as a message."""
     return {
         **_tick(snapshot),
         "projections": FOLD.dump(snapshot.state),
@@ -24,7 +24,7 @@ def whole(snapshot: Snapshot) -> Message:
 
 
 class SnapshotDelta:
-    """Remembers what was sent. Events are held until a snapshot knows of them."""
+    """Remembers what was sent. Events are held until a snapshot contains them."""
 
     def __init__(self, sent: Snapshot) -> None:
         self._windows, self._digest = sent.windows, sent.settings.digest
@@ -32,17 +32,17 @@ class SnapshotDelta:
         self._events: list[Event] = []
 
     def hear(self, events: Sequence[Event]) -> int:
-        """Hold these events; how many are held now."""
+        """Hold these events; returns how many are held now."""
         self._events += events
         return len(self._events)
 
     def events(self) -> Message:
-        """What is held, to be sent ahead of the next snapshot."""
+        """Take the held events, which are sent before the next snapshot."""
         events, self._events = self._events, []
         return {"do": "feed", "events": events}
 
     def is_behind(self, snapshot: Snapshot) -> bool:
-        """Whether what was sent last is older than this."""
+        """Whether the snapshot sent last is older than this one."""
         (tick, row), (sent, known) = _place(snapshot), self._sent
         return tick > sent and row >= known
 
@@ -75,7 +75,7 @@ def _settings(settings: Settings) -> Message:
 
 
 def _windows(before: Mapping[str, Window], windows: Mapping[str, Window]) -> Message:
-    """By key how many samples there are, and those that are new; 0 for a key that is gone."""
+    """The number of samples and the new ones, by key; 0 for a key that is gone."""
     news: Message = dict.fromkeys(before.keys() - windows.keys(), (0, ()))
     for key, window in windows.items():
         if window is not (old := before.get(key, _NOTHING)):

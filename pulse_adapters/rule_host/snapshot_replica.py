@@ -1,4 +1,4 @@
-"""The child's own picture of the log and the senses: fed with what is new, it is what the daemon sees."""
+"""The child's replica of the log's state and the samples, updated with what is new."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -31,11 +31,11 @@ class SnapshotReplica:
 
     @property
     def row(self) -> int:
-        """How far the picture goes, with what is provisional."""
+        """The last row in the replica, provisional ones included."""
         return self._state.seq + self._state.provisional
 
     def take(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Take events; they become part of the picture at the tick that knows of them."""
+        """Queue events; they are applied at the tick whose row covers them."""
         self._waiting += [Event(*row) for row in rows]
 
     def due(self, upto: int) -> list[Event]:
@@ -60,7 +60,7 @@ class SnapshotReplica:
         return Snapshot(tick["tick"], now, self._settings, self._windows, self._state, own)
 
     def _sense(self, windows: Mapping[str, Any]) -> None:
-        """Each key's new samples, and how many there are now; none means that the key is gone."""
+        """Apply each key's new samples and its number of samples; 0 means that the key is gone."""
         if not windows:
             return
         held = dict(self._windows)
@@ -74,7 +74,7 @@ class SnapshotReplica:
 
 
 def _settings(told: Told) -> Settings:
-    """The settings, whose secrets stay with the daemon; their digest is that of the real ones."""
+    """The settings without secrets, which stay with the daemon; the digest is that of the real ones."""
     text = to_json(told["values"]).decode().replace(_HIDDEN, _STANDS_FOR)
     settings = Settings.model_validate_json(text, context={PATTERN_CHECK: None})
     settings.__dict__["digest"] = told["digest"]

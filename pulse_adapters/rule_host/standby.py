@@ -1,4 +1,4 @@
-"""Hosts that begin at once: a child that has imported all but the author's code stands by for the next save."""
+"""Starts rule hosts without delay: a child that has imported all but the author's code waits for the next save."""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from pulse_core.projections import Snapshot
 
 
 class StandbyHosts:
-    """`Hosts` that have the next child ready; `warm` makes it ready, `close` ends one that nobody took."""
+    """`Hosts` with a child started in advance: `warm` starts it, `close` ends one that was not used."""
 
     def __init__(self, hosts: ChildHosts) -> None:
         self._hosts = hosts
@@ -20,21 +20,21 @@ class StandbyHosts:
 
     @property
     def spare(self) -> int | None:
-        """The process that stands by."""
+        """The waiting process."""
         return self._spare.process.pid if self._spare else None
 
     async def warm(self) -> None:
-        """Begin a child that waits for what it is to load; without one, the next start takes longer."""
+        """Start a child that waits for a revision to load; without one, the next start takes longer."""
         if self._spare is None or not self._spare.alive:
             with suppress(CannotLoad):
                 self._spare = await self._hosts.child()
 
     def warm_soon(self) -> None:
-        """The same, beside what goes on."""
+        """Start it in the background."""
         self._warming = asyncio.create_task(self.warm(), name="a child that stands by")
 
     async def close(self) -> None:
-        """End the one that stands by."""
+        """End the waiting child."""
         if self._warming:
             await self._warming
         spare, self._spare = self._spare, None
@@ -44,7 +44,7 @@ class StandbyHosts:
     async def start(
         self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, UserProjectionState]
     ) -> ChildRuleHost:
-        """A host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
+        """Start a host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
         return await self._hosts.entrusted(await self._taken(), revision, prev, history, kept)
 
     async def _taken(self) -> RuleChild:

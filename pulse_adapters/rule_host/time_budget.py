@@ -1,4 +1,4 @@
-"""How long each piece of the authors' code may take, and which one is under way."""
+"""Limits the time of each unit of the authors' code, and records which unit runs."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ DEAF = 4
 
 
 class TimeBudgetExceeded(BaseException):
-    """Raised in code that takes too long; no `except Exception` holds it up."""
+    """Raised in code that takes too long; `except Exception` does not catch it."""
 
 
 Turn = tuple[int | None, float, float]
@@ -35,13 +35,13 @@ NOBODY: Turn = (None, 0.0, 0.0)
 
 
 @cache
-def mark_of(unit: int) -> bytes:
-    """What says that a unit is under way."""
+def unit_mark(unit: int) -> bytes:
+    """The bytes in shared memory that name the running unit."""
     return (unit + 1).to_bytes(MARK, "little")
 
 
 class TimeBudget:
-    """Says in shared memory what is under way, by its place + 1, and stops it when its share of the time is used up."""
+    """Writes the running unit (its index + 1) to shared memory, and stops it when its share of the time is used up."""
 
     def __init__(self, shared: mmap) -> None:
         self.shared = shared
@@ -53,7 +53,7 @@ class TimeBudget:
         self._is_held = False
 
     def begin(self, until: float) -> None:
-        """There is time until then (CLOCK_MONOTONIC). A rule may have changed the handler of the signal."""
+        """Set the deadline (CLOCK_MONOTONIC), and the signal handler again, since a rule may have changed it."""
         signal.signal(signal.SIGALRM, self._stop)
         left = until - self._now()
         self._until, self._last, self._fair = until, until - left * 0.04, left * FAIR
@@ -61,7 +61,7 @@ class TimeBudget:
         self._is_held = False
 
     def enter_together(self, seconds: float) -> Turn:
-        """Several units begin, which have this time together; each says itself that it is under way."""
+        """Start several units that share this time; each marks itself as running."""
         outer, self._turn = self._turn, (0, self._now() + seconds, seconds)
         self._is_held = False
         self._timer(signal.ITIMER_REAL, max(_LEAST, seconds), _AGAIN)
@@ -69,28 +69,28 @@ class TimeBudget:
 
     @property
     def is_late(self) -> bool:
-        """Whether the time of what is under way is over."""
+        """Whether the running unit's time is over."""
         return self._now() > self._turn[1]
 
     @property
     def is_fair(self) -> bool:
-        """Whether the unit under way was given time worth the name; if not, others have used it up."""
+        """Whether the running unit was given enough time; if not, others have used it up."""
         return self._turn[2] >= self._fair
 
     def enter(self, unit: int) -> Turn:
-        """A unit begins, perhaps inside another one, which is returned for `back`."""
+        """Start a unit, maybe inside another one, which is returned for `back`."""
         outer = self._turn
         self._arm(unit, 0.0)
         return outer
 
     def hold(self) -> None:
-        """The unit's own code is done with: what follows is ours, and is not stopped."""
+        """Mark the end of the unit's own code: the host's code that follows is not stopped."""
         self._is_held = True
 
     def back(self, outer: Turn) -> None:
-        """The unit has ended; the one around it goes on, and has its share of what is left."""
+        """End the unit; the one around it goes on with its share of the time left."""
         self._is_held = True
-        self.stand_by_it()
+        self.exit_if_pipe_is_closed()
         unit, due, _ = outer
         if unit is None:
             self._turn = NOBODY
@@ -99,8 +99,8 @@ class TimeBudget:
         else:
             self._arm(unit, due)
 
-    def stand_by_it(self) -> None:
-        """End right here if nobody can hear us any more, while it is still known who has done that."""
+    def exit_if_pipe_is_closed(self) -> None:
+        """Exit at once if the unit has closed the reply pipe, while shared memory still names the unit that did it."""
         try:
             self._status(REPLIES)
         except OSError:
@@ -109,13 +109,13 @@ class TimeBudget:
     def _arm(self, unit: int, due: float) -> None:
         now = self._now()
         due = min(max(due, now + (self._until - now) * SHARE), self._last)
-        self.shared[:MARK] = mark_of(unit)
+        self.shared[:MARK] = unit_mark(unit)
         self._turn = (unit, due, due - now)
         self._is_held = False
         self._timer(signal.ITIMER_REAL, max(_LEAST, due - now), _AGAIN)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Stop what is under way, but never the host's own code, which is soon done."""
+        """Stop the running unit, but never the host's own code, which ends soon."""
         if self._turn[0] is None or self._is_held or frame is None:
             return
         if not frame.f_code.co_filename.startswith(OURS):

@@ -1,4 +1,4 @@
-"""The authors' own projections: folded here, as text between two batches, so that nothing else can hold on to them."""
+"""Folds the authors' projections; between batches each value is kept as JSON text, so that rules can't change it."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
-from pulse_adapters.workers.source_locations import Places, placed, spelled
+from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 from pulse_core.engine.plugin import Projection
 from pulse_core.model.event import Event
 
@@ -19,7 +19,7 @@ Report = Callable[[str, str], None]
 
 
 class UserProjection:
-    """One projection as it stands. One that takes too long, or gets a value that is no JSON, stands still from then on."""
+    """The state of one projection. It is stopped for good when it takes too long or returns a value that is no JSON."""
 
     def __init__(
         self, name: str, projection: Projection, unit: int, guard: TimeBudget, places: Places
@@ -32,7 +32,7 @@ class UserProjection:
         self._unit, self._guard, self._places = unit, guard, places
 
     def resume(self, seq: int, text: str) -> None:
-        """Go on from what was kept."""
+        """Resume from a kept value."""
         self.seq, self.text = seq, text.encode()
         self.value = from_json(self.text)
 
@@ -49,31 +49,31 @@ class UserProjection:
             self.text, self.value = text, from_json(text)
         except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
             self.broken = True
-            words = "took too long" if isinstance(error, TimeBudgetExceeded) else spelled(error)
+            words = "took too long" if isinstance(error, TimeBudgetExceeded) else describe_error(error)
             self._guard.hold()
             self._tell(report, error, f"{words}; it stands still from here on")
         finally:
             self._guard.back(outer)
 
     def _stepped(self, events: Iterable[Event], report: Report) -> Any:
-        """The value after each event; one at which it fails is passed over, the same at every replay."""
+        """The value after each event; an event at which the step fails is skipped, at every replay alike."""
         step, value, failed = self.projection.step, from_json(self.text), False
         for event in events:
             try:
                 value = step(value, event)
             except Exception as error:  # noqa: BLE001 - as above
                 if not failed:
-                    self._tell(report, error, f"{spelled(error)}, at event {event.id} ({event.kind})")
+                    self._tell(report, error, f"{describe_error(error)}, at event {event.id} ({event.kind})")
                 failed = True
         return value
 
     def _tell(self, report: Report, error: BaseException, words: str) -> None:
         place = self._places.of_error(error) or self._places.of_code(self.projection.step)
-        report(f"projection:{self.name}", placed(words, place))
+        report(f"projection:{self.name}", with_place(words, place))
 
 
 class UserProjections:
-    """All of them."""
+    """All projections of the authors."""
 
     def __init__(self, owns: Iterable[UserProjection], report: Report) -> None:
         self._owns = {own.name: own for own in owns}
@@ -83,16 +83,16 @@ class UserProjections:
         return self._owns[name]
 
     def take(self, events: Sequence[Event], upto: int) -> None:
-        """Fold these events into each."""
+        """Fold these events into each projection."""
         for own in self._owns.values():
             own.take(events, upto, self._report)
 
     def values(self) -> Mapping[str, Any]:
-        """The values by name, as rules see them."""
+        """The values by name, as rules get them."""
         return {name: own.value for name, own in self._owns.items()}
 
     def versions(self) -> Mapping[str, Any]:
-        """By name the version, and the kinds that it wants, or None for all."""
+        """The version and the kinds that it folds (None for all), by name."""
         return {
             name: (own.version, None if own.projection.kinds is None else sorted(own.projection.kinds))
             for name, own in self._owns.items()
@@ -106,7 +106,7 @@ def _checked(text: bytes) -> bytes:
 
 
 def version(projection: Projection) -> str:
-    """What changes whenever the same events might give another value: the author's number, and a hash of the code."""
+    """A version that changes whenever the same events may give another value: author's number and hash of the code."""
     digest = hashlib.sha256(to_json(projection.start))
     digest.update(repr(sorted(projection.kinds) if projection.kinds is not None else None).encode())
     if code := getattr(projection.step, "__code__", None):
@@ -115,7 +115,7 @@ def version(projection: Projection) -> str:
 
 
 def _meaning(code: CodeType) -> tuple[Any, ...]:
-    """What code does, without where it stands: a comment more changes nothing."""
+    """The meaning of code without line numbers: an added comment changes nothing."""
     constants = tuple(_meaning(one) if isinstance(one, CodeType) else _steady(one) for one in code.co_consts)
     return code.co_code, code.co_names, code.co_varnames, constants
 

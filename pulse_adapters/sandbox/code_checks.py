@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pulse_adapters.sandbox.gate_overrides import gate_overrides
-from pulse_adapters.sandbox.tool_sandbox import Broke, Job, ToolResult, run
+from pulse_adapters.sandbox.tool_sandbox import ToolFailed, ToolJob, ToolResult, run
 from pulse_core.ports.code_checks import GateFailed, GateSkipped
 
 SHOWN = 40
@@ -49,7 +49,7 @@ class SandboxedChecks:
             raise GateFailed("\n".join(overrides))
         config, work = str(self.config), self.work()
         words = ("--config-file", config, "--cache-dir", str(work / "mypy"), "--no-error-summary", ".")
-        result = _run(path, Job("mypy", words, [config], [str(work)], self.user))
+        result = _run(path, ToolJob("mypy", words, [config], [str(work)], self.user))
         return _sentence(result, *result.text.splitlines()[-1:])
 
     def tests(self, path: str) -> str:
@@ -58,7 +58,7 @@ class SandboxedChecks:
         if not any(Path(path).glob("tests/**/test_*.py")):
             raise GateSkipped("it has no tests; upulse new makes one with each rule")
         words = ("-q", "-p", "no:cacheprovider", "--rootdir", ".", "tests")
-        result = _run(path, Job("pytest", words, user=self.user), NO_TESTS)
+        result = _run(path, ToolJob("pytest", words, user=self.user), NO_TESTS)
         ends = result.told.get("tests")
         if not isinstance(ends, dict):
             raise GateFailed(f"pytest ended before it could tell how the tests did\n{_tail(result)}".strip())
@@ -76,14 +76,14 @@ def _demand(program: str) -> None:
         raise GateSkipped(f"{program} is not installed: pip install {program}")
 
 
-def _run(path: str, job: Job, *fine: int) -> ToolResult:
+def _run(path: str, job: ToolJob, *fine: int) -> ToolResult:
     """What a tool says of the files. Raises GateFailed, with the end of it, if it fails or does not end well.
 
     fine: exit codes that are no failure besides 0.
     """
     try:
         result = run(Path(path), job)
-    except Broke as broke:
+    except ToolFailed as broke:
         raise GateFailed(str(broke)) from broke
     if result.exit not in (0, *fine):
         raise GateFailed(_tail(result) or f"{job.tool} ended with {result.exit}")

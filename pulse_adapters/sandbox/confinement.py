@@ -1,4 +1,4 @@
-"""The cage that the child locks itself into before it loads a line of the authors' code."""
+"""Confines a child process before it loads any of the authors' code."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from pulse_adapters.sandbox import landlock, seccomp
-from pulse_adapters.workers.drop_privileges import become
+from pulse_adapters.workers.drop_privileges import become_user
 from pulse_adapters.workers.syscall_numbers import NUMBERS
 from pulse_adapters.workers.syscalls import Memory, prctl, syscall
 
@@ -24,8 +24,8 @@ _SYSTEM = (
 )  # fmt: skip
 
 
-class Terms(NamedTuple):
-    """How a cage is, if not as for rules. roomy: threads are allowed, and sockets in pairs; files: open at a time.
+class ConfinementTerms(NamedTuple):
+    """What is allowed, if other than for rules. roomy: threads and socket pairs are allowed; files: open at a time.
 
     writable: where it may write besides; listable: where it may learn names, and no more.
     """
@@ -37,11 +37,15 @@ class Terms(NamedTuple):
     listable: Sequence[str] = ()
 
 
-RULES = Terms()
+RULES = ConfinementTerms()
 
 
-def lock(
-    readable: Iterable[str], scratch: str, memory: int, user: Sequence[int] | None, terms: Terms = RULES
+def confine_process(
+    readable: Iterable[str],
+    scratch: str,
+    memory: int,
+    user: Sequence[int] | None,
+    terms: ConfinementTerms = RULES,
 ) -> Mapping[str, Any]:
     """Lock this process in, for ever; which parts hold. memory: bytes beyond what it has; user: uid and gid.
 
@@ -50,7 +54,7 @@ def lock(
     allowed = [*readable, *_python(), *_SYSTEM]
     held = {"rlimits": _tried(lambda: _limit(memory, terms)), "user": user is not None}
     if user:
-        become(*user)
+        become_user(*user)
     _tried(_without_capabilities)
     prctl(_DEATH_SIGNAL, signal.SIGKILL)  # after the change of user, which takes it back
     prctl(_NO_NEW_PRIVS, 1)
@@ -71,7 +75,7 @@ def _tried(work: Callable[[], None]) -> bool:
     return True
 
 
-def _limit(memory: int, terms: Terms) -> None:
+def _limit(memory: int, terms: ConfinementTerms) -> None:
     with open("/proc/self/statm") as told:
         pages = int(told.read().split()[0])
     size = pages * resource.getpagesize() + memory

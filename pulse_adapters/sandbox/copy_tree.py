@@ -1,4 +1,4 @@
-"""Copies a tree of files for somebody else to read; what lies in it is believed nothing.
+"""Copies an untrusted tree of files for another user to read.
 
 Whoever wrote the tree may change it meanwhile, so nothing is opened by a path of more than one name, no link is
 followed, and a file that was only linked into it is not given away.

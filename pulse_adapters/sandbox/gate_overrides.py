@@ -1,4 +1,4 @@
-"""Where files would have a say in how strictly they are checked: it is the gate that decides that."""
+"""Finds settings in files that would weaken their own checks: only the gate decides how strict those are."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _DECIDING = re.compile(rb"# mypy: |\s*#\s*type:\s*ignore")
 
 
 def gate_overrides(root: Path) -> Iterator[str]:
-    """Where a file would decide how strictly it is checked, or hide another one."""
+    """The places where a file would decide how strictly it is checked, or hide another one."""
     for file in root.rglob("*.py*"):
         name = file.relative_to(root)
         if file.suffix == ".pyi" and file.with_suffix(".py").exists():

@@ -1,4 +1,4 @@
-"""The program in which a gate's tool looks at an author's files: it locks itself in, then it becomes the tool.
+"""The program that runs a gate's tool on an author's files: it confines itself, then runs the tool.
 
 It forks nothing: mypy and pytest need no other process, and one that none can be begun in has nothing to leave behind.
 """
@@ -13,7 +13,7 @@ from contextlib import suppress
 from runpy import run_module
 from typing import Any
 
-from pulse_adapters.sandbox.confinement import MIB, Terms, lock
+from pulse_adapters.sandbox.confinement import MIB, ConfinementTerms, confine_process
 
 MEMORY = 3072 * MIB
 """Address space; mypy takes some 300 MiB of memory, and its threads reserve far more than they use."""
@@ -27,7 +27,7 @@ _MACHINE = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system
 Order = Mapping[str, Any]
 
 
-class Counts:
+class OutcomeCounter:
     """A plugin of pytest that knows how the tests ended, whatever is printed."""
 
     def __init__(self) -> None:
@@ -48,17 +48,17 @@ class Counts:
 
 
 def main(order: Order) -> None:
-    """Lock in, say what of the cage holds, and be the tool."""
+    """Confine this process, report which parts hold, and run the tool."""
     os.chdir(order["root"])
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as first:
         first.write("1000")  # rather than anything that is guarded
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
-    terms = Terms(FILES, FILE_BYTES, True, order["writable"], order["listable"])
+    terms = ConfinementTerms(FILES, FILE_BYTES, True, order["writable"], order["listable"])
     readable = [order["root"], *order["readable"], *_MACHINE]
-    held = lock(readable, order["scratch"], MEMORY, order["user"], terms)
+    held = confine_process(readable, order["scratch"], MEMORY, order["user"], terms)
     if os.getppid() != order["parent"]:  # it died before the kernel was told to end us with it
         os._exit(1)
-    tell(order["tell"], {"cage": held})
+    send_line(order["tell"], {"cage": held})
     TOOLS[order["tool"]](order)
 
 
@@ -73,9 +73,9 @@ def tests(order: Order) -> None:
     import pytest
 
     sys.path.insert(0, order["root"])
-    counts = Counts()
+    counts = OutcomeCounter()
     code = pytest.main([*order["words"]], plugins=[counts])
-    tell(order["tell"], {"tests": counts.ends})
+    send_line(order["tell"], {"tests": counts.ends})
     sys.stdout.flush()
     os._exit(int(code))
 
@@ -83,8 +83,8 @@ def tests(order: Order) -> None:
 TOOLS = {"mypy": mypy, "pytest": tests}
 
 
-def tell(pipe: int, what: Mapping[str, Any]) -> None:
-    """Say it to whoever has asked, a line each."""
+def send_line(pipe: int, what: Mapping[str, Any]) -> None:
+    """Send a line of JSON to the parent."""
     os.write(pipe, json.dumps(what).encode()[: _TOLD - 1] + b"\n")
 
 

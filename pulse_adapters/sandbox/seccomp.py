@@ -20,10 +20,10 @@ supported = seccomp_filter.supported
 
 def install(pid: int, roomy: bool = False) -> None:
     """Filter this thread's system calls for ever. Raises OSError."""
-    seccomp_filter.put(assembled(platform.machine(), pid, roomy))
+    seccomp_filter.install_filter(build_filter(platform.machine(), pid, roomy))
 
 
-def assembled(machine: str, pid: int, roomy: bool = False) -> list[Instruction]:
+def build_filter(machine: str, pid: int, roomy: bool = False) -> list[Instruction]:
     """The filter; `pid`: the process that may signal itself and ask for its own limits.
 
     roomy: threads are allowed, and sockets in pairs that can be tied to nothing else.

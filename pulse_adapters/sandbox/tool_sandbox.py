@@ -1,4 +1,4 @@
-"""Runs a gate's tool on a copy of the author's files, in a cage: what the files do to it, they do to nothing else."""
+"""Runs a gate's tool, confined, on a copy of the author's files."""
 
 import asyncio
 import hashlib
@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple
 from pulse_adapters.sandbox.copy_tree import copy_tree, remove_tree
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers import process_tree
-from pulse_adapters.workers.environment import only
+from pulse_adapters.workers.environment import selected_variables
 from pulse_core.model.errors import PulseError
 
 PATIENCE = 120.0
@@ -32,12 +32,12 @@ _LOOK, _PRINTED, _TOLD = 0.25, 64 * 1024, 64 * 1024
 _KERNEL = ("landlock", "seccomp", "rlimits")
 
 
-class Broke(PulseError):
-    """A tool that did not come to its end."""
+class ToolFailed(PulseError):
+    """A tool that could not be run or did not end."""
 
 
 @dataclass(frozen=True)
-class Job:
+class ToolJob:
     """A tool and its words. readable: files of ours that it needs; writable: a folder whose content it finds again.
 
     user: uid and gid that it takes on.
@@ -80,9 +80,9 @@ class _Run:
         try:
             while not select.select([handle], [], [], _LOOK)[0]:
                 if time.monotonic() > self.until:
-                    raise Broke(f"{tool} did not end within {PATIENCE:g} s")
+                    raise ToolFailed(f"{tool} did not end within {PATIENCE:g} s")
                 if self.scratch.is_over():
-                    raise Broke(
+                    raise ToolFailed(
                         f"{tool} has written more than {SCRATCH_BYTES:,} bytes or {SCRATCH_FILES:,} files"
                     )
         finally:
@@ -96,16 +96,16 @@ class _Run:
         return ToolResult(self.child.wait(), text, _told(self.told))
 
 
-def run(source: Path, job: Job) -> ToolResult:
-    """What a tool says of a copy of these files. Raises Broke."""
+def run(source: Path, job: ToolJob) -> ToolResult:
+    """Run a tool on a copy of these files. Raises ToolFailed."""
     try:
         with _laid_out(source, job.user) as root, _scratch(job.user) as scratch:
             return _run(job, root, scratch)
     except OSError as error:
-        raise Broke(f"{job.tool} could not be run: {error}") from error
+        raise ToolFailed(f"{job.tool} could not be run: {error}") from error
 
 
-def _run(job: Job, root: Path, scratch: Scratch) -> ToolResult:
+def _run(job: ToolJob, root: Path, scratch: Scratch) -> ToolResult:
     told, telling = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         with tempfile.TemporaryFile() as printed:
@@ -125,7 +125,7 @@ def _run(job: Job, root: Path, scratch: Scratch) -> ToolResult:
         os.close(telling)
 
 
-def _argv(job: Job, root: Path, scratch: Scratch, telling: int) -> Sequence[str]:
+def _argv(job: ToolJob, root: Path, scratch: Scratch, telling: int) -> Sequence[str]:
     order = {
         "tool": job.tool, "words": job.words, "root": str(root), "scratch": scratch.path, "user": job.user,
         "readable": job.readable, "writable": job.writable, "listable": _needed(job.tool), "tell": telling,
@@ -138,7 +138,7 @@ def _environment(tool: str, scratch: str) -> Mapping[str, str]:
     """An environment without secrets."""
     needed = [path for path in _needed(tool) if path not in site.getsitepackages()]
     return {
-        **only("PATH", "LANG"),
+        **selected_variables("PATH", "LANG"),
         **({"PYTHONPATH": os.pathsep.join(needed)} if needed else {}),
         "HOME": scratch,
         "TMPDIR": scratch,
@@ -157,12 +157,14 @@ def _needed(tool: str) -> Sequence[str]:
 
 
 def _end(child: "subprocess.Popen[bytes]", user: tuple[int, int] | None) -> None:
-    """Leave nothing of it running, nor of what the engine's user began and nobody answers for."""
+    """Kill what is left of the tool's tree, and orphans of the engine's user."""
     if child.poll() is None:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
     if user:
-        process_tree.end(process_tree.both(process_tree.in_session(child.pid), process_tree.strays(user[0])))
+        process_tree.kill_processes(
+            process_tree.either_of(process_tree.in_session(child.pid), process_tree.orphans_of_user(user[0]))
+        )
 
 
 def _told(pipe: int) -> Mapping[str, Any]:

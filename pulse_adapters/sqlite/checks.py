@@ -14,14 +14,14 @@ from pulse_adapters.sqlite.backup.known_rows import (
     NEW_BEGINNINGS,
     LastBackup,
     LogComparison,
-    compared,
+    compare_with_log,
     last_backup,
     last_checkpoint_row,
 )
 from pulse_adapters.sqlite.backup.restore import finish_decided
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, is_open_elsewhere, refuse_damage
-from pulse_adapters.sqlite.errors import translated
+from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.opening import TAIL, check_tail
 from pulse_adapters.sqlite.payloads import lost_payloads
@@ -163,7 +163,7 @@ class StoreChecks:
             payloads = lost_payloads(self.home.events, self.home.objects)
             lost = [f"the payload of row {seq} ({kind}): {why}" for seq, kind, why in payloads]
         except sqlite3.Error as error:
-            raise translated(error, self.home.events) from error
+            raise translate_error(error, self.home.events) from error
         if lost:
             yield Finding("objects", FAIL, f"{len(lost)} large payloads are lost; {lost[0]}", DAMAGE_REMEDY)
         else:
@@ -206,7 +206,7 @@ class StoreChecks:
             return
         head = max(checkpoint.head for checkpoint in found.values())
         good = f"checkpoints stand at row {head.seq} of this log"
-        yield _known(compared(home, head, "state.db"), "state", good)
+        yield _known(compare_with_log(home, head, "state.db"), "state", good)
 
     def _forget_checkpoints(self) -> str:
         with self.lock(0.0):
@@ -224,7 +224,7 @@ class StoreChecks:
             return
         when = self.spell(last.made_at, True)
         good = f"the last one was made {when}: {last.path}"
-        comparison = compared(self.home, last.row, f"the backup in {last.path}", last.made_at)
+        comparison = compare_with_log(self.home, last.row, f"the backup in {last.path}", last.made_at)
         finding = _known(comparison, "backup", good)
         yield _aged(finding, last, when)
 

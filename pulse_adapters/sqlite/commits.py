@@ -10,7 +10,7 @@ from typing import Any
 import aiosqlite
 
 from pulse_adapters.sqlite.chain import link
-from pulse_adapters.sqlite.errors import code, translated
+from pulse_adapters.sqlite.errors import code, translate_error
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.rows import Row, content
 from pulse_core.model.errors import Conflict, LogUnavailable
@@ -99,7 +99,7 @@ class Commits:
         try:
             await self._write(group)
         except sqlite3.Error as error:
-            _fail(group, translated(error, self._path))
+            _fail(group, translate_error(error, self._path))
         except Exception as error:  # noqa: BLE001  the callers get it, and the next group its turn
             _fail(group, error)
         except BaseException:

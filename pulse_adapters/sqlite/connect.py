@@ -31,7 +31,7 @@ class ReadMode(Enum):
 
 def connect_readonly(path: Path) -> sqlite3.Connection:
     """A read-only connection; the file must exist. It may lie where this user can't write, or nobody can."""
-    way = way_to(path)
+    way = read_mode_for(path)
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode=ro{way.value}", uri=True, isolation_level=None
     )
@@ -41,7 +41,7 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def way_to(path: Path) -> ReadMode:
+def read_mode_for(path: Path) -> ReadMode:
     """How this user can read the database. Where a -shm can be neither used nor made, nobody has it open."""
     shm, wal = path.with_name(f"{path.name}-shm"), path.with_name(f"{path.name}-wal")
     if os.access(path.parent, os.W_OK) or is_open_elsewhere(shm):

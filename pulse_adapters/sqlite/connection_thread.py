@@ -8,7 +8,7 @@ import aiosqlite
 
 
 @asynccontextmanager
-async def connected(connect: Callable[[], sqlite3.Connection]) -> AsyncIterator[aiosqlite.Connection]:
+async def connect_in_thread(connect: Callable[[], sqlite3.Connection]) -> AsyncIterator[aiosqlite.Connection]:
     """Run `connect` in the connection's thread; its error is raised here, once the thread has ended.
 
     aiosqlite itself does not wait for the thread of a connection that could not be made, and that thread

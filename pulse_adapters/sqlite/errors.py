@@ -13,19 +13,19 @@ def code(error: sqlite3.Error) -> int:
     return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
-def no_space(error: sqlite3.Error) -> bool:
+def is_disk_full(error: sqlite3.Error) -> bool:
     """Whether freeing space may help: at a commit SQLite says FULL; a missing -shm is CANTOPEN or IOERR."""
     return code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
 
 
-def corrupt(error: sqlite3.Error) -> bool:
+def is_corrupt(error: sqlite3.Error) -> bool:
     """Whether the file itself is broken; a text that is no UTF-8 carries no code."""
     return code(error) in _CORRUPT or "decode" in str(error)
 
 
-def translated(error: sqlite3.Error, path: Path) -> PulseError:
+def translate_error(error: sqlite3.Error, path: Path) -> PulseError:
     """The error as one a person can act on."""
-    if corrupt(error):
+    if is_corrupt(error):
         return Damaged(
             f"{path} is damaged ({error}); `upulse verify` names the first bad row,"
             " a copy beside it (events.db.before-N) or a backup can take its place"

@@ -9,7 +9,7 @@ from typing import Any
 
 from pulse_adapters.sqlite.chain import COLUMNS, START
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
-from pulse_adapters.sqlite.errors import corrupt, translated
+from pulse_adapters.sqlite.errors import is_corrupt, translate_error
 from pulse_adapters.sqlite.payloads import LostPayload, payload_in
 from pulse_adapters.sqlite.references import is_reference
 from pulse_core.model.errors import Ambiguous, LogUnavailable, NoHome, PulseError, UnknownName
@@ -24,7 +24,7 @@ _ALTERED = (
 )
 
 
-def condition(query: EventQuery) -> tuple[str, list[Any]]:
+def where_clause(query: EventQuery) -> tuple[str, list[Any]]:
     """The query as SQL; kinds never choose an index, which would be slower than the scan."""
     parts: list[str] = []
     values: list[Any] = []
@@ -52,7 +52,7 @@ class SqliteEventReader:
             refuse_damage(self._path)
             self._connection = connect_readonly(self._path)
         except sqlite3.Error as error:
-            raise unreadable(error, self._path) from error
+            raise translate_read_error(error, self._path) from error
 
     def __enter__(self) -> "SqliteEventReader":
         return self
@@ -78,7 +78,7 @@ class SqliteEventReader:
         self, query: EventQuery = ALL_EVENTS, *, limit: int | None = None, newest_first: bool = False
     ) -> Iterator[Event]:
         """Reads in batches that hold no snapshot of the file between them."""
-        where, values = condition(query)
+        where, values = where_clause(query)
         order = "DESC" if newest_first else "ASC"
         low, high = query.since_seq, (1 << 63) - 1
         sql = f"SELECT {_ROW} FROM event WHERE seq > ? AND seq < ?{where} ORDER BY seq {order} LIMIT ?"
@@ -121,7 +121,7 @@ class SqliteEventReader:
             if _no_text(error) and self._connection.text_factory is str:
                 self._connection.text_factory = _legible  # slower, so only once it is needed
                 return self._rows(sql, values)
-            raise unreadable(error, self._path) from error
+            raise translate_read_error(error, self._path) from error
 
     def _whole(self, row: tuple[Any, ...]) -> Event:
         event = Event._make(row[:11])
@@ -159,10 +159,10 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def unreadable(error: sqlite3.Error, path: Path) -> PulseError:
+def translate_read_error(error: sqlite3.Error, path: Path) -> PulseError:
     """What SQLite said to a reader, as an error that a person can act on."""
-    if corrupt(error):
-        return translated(error, path)
+    if is_corrupt(error):
+        return translate_error(error, path)
     return LogUnavailable(
         f"{path} can't be read ({error}); look at its permissions, its directory and the disk"
     )

@@ -13,13 +13,13 @@ import uuid_utils
 from pulse_adapters.sqlite.chain import COLUMNS
 from pulse_adapters.sqlite.commits import Commits
 from pulse_adapters.sqlite.connect import connect_readonly
-from pulse_adapters.sqlite.connection_thread import connected
-from pulse_adapters.sqlite.errors import translated
+from pulse_adapters.sqlite.connection_thread import connect_in_thread
+from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.large_payloads import LargePayloads
 from pulse_adapters.sqlite.opening import Opening, Start, open_writer
 from pulse_adapters.sqlite.references import all_plain, is_reference
 from pulse_adapters.sqlite.reserve import Reserve
-from pulse_adapters.sqlite.rows import is_large, moved_out, prepare
+from pulse_adapters.sqlite.rows import is_large, move_to_objects, prepare
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports import Clock, Listener, Objects
@@ -84,8 +84,8 @@ class SqliteEventLog:
             return connection
 
         async with (
-            connected(connect) as writer,
-            connected(lambda: connect_readonly(path)) as reader,
+            connect_in_thread(connect) as writer,
+            connect_in_thread(lambda: connect_readonly(path)) as reader,
         ):
             start = starts[0]
             commits = Commits(writer, path, Head(start.seq, start.chain), blocks)
@@ -114,7 +114,7 @@ class SqliteEventLog:
         now = self._clock.now()
         rows = [prepare(draft, now, self._host, self._new_id) for draft in drafts]
         if any(map(is_large, rows)):
-            rows = [await moved_out(row, self._objects) if is_large(row) else row for row in rows]
+            rows = [await move_to_objects(row, self._objects) if is_large(row) else row for row in rows]
         return await self._commits.record(rows)
 
     def listen(self, listener: Listener) -> None:
@@ -146,7 +146,7 @@ class SqliteEventLog:
         try:
             return list(await self._reader.execute_fetchall(sql, values))
         except sqlite3.Error as error:
-            raise translated(error, self._path) from error
+            raise translate_error(error, self._path) from error
 
     async def _events(self, rows: list[Any]) -> Sequence[Event]:
         events = list(map(_MAKE, rows))

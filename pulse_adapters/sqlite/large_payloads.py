@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from pulse_adapters.sqlite.payloads import LostPayload
-from pulse_adapters.sqlite.references import object_path, referred
+from pulse_adapters.sqlite.references import object_path, referenced_object
 from pulse_core.model.errors import Damaged
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports import Objects
@@ -34,13 +34,13 @@ class LargePayloads:
             if self._upto is None:
                 self._upto = await self._accepted()
             if seq > self._upto:
-                raise Damaged(f"{self._path}: {refusal(seq, kind, str(lost))}") from lost
+                raise Damaged(f"{self._path}: {lost_payload_message(seq, kind, str(lost))}") from lost
             LOG.warning("the payload of row %d (%s) is lost, as was accepted: %s", seq, kind, lost)
             return REDACTED
 
     async def _found(self, data: str) -> str:
         try:
-            name = referred(data)
+            name = referenced_object(data)
             blob = await self._objects.get(name)
         except (ValueError, LookupError, TypeError):
             raise LostPayload("its reference to an object can't be read") from None
@@ -51,7 +51,7 @@ class LargePayloads:
         return blob.decode()
 
 
-def refusal(seq: int, kind: str, why: str) -> str:
+def lost_payload_message(seq: int, kind: str, why: str) -> str:
     """What is said of a row whose payload is lost, and what can be done. why: which object, and its fate."""
     return (
         f"the payload of row {seq} ({kind}) is lost: {why}; restore it from a backup, or go on without it:"

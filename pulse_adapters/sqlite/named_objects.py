@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.sqlite.connect import connect_readonly
-from pulse_adapters.sqlite.errors import translated
-from pulse_adapters.sqlite.references import MARK, referred
-from pulse_adapters.sqlite.rollups import MINUTE_US, OLD_TICKS, UNNAMED, begun
+from pulse_adapters.sqlite.errors import translate_error
+from pulse_adapters.sqlite.references import MARK, referenced_object
+from pulse_adapters.sqlite.rollups import MINUTE_US, OLD_TICKS, UNNAMED, minute_start
 from pulse_core.model.errors import Damaged, LogUnavailable
 
 BATCH = 50_000
@@ -39,7 +39,7 @@ class NamedObjects:
                 while self._seq < head:
                     self._read(connection, min(self._seq + BATCH, head))
         except sqlite3.Error as error:
-            raise translated(error, self._path) from error
+            raise translate_error(error, self._path) from error
 
     def _read(self, connection: sqlite3.Connection, upto: int) -> None:
         sql = f"SELECT seq, data, data_sha256 FROM event WHERE seq > ? AND seq <= ? AND data GLOB '{MARK}*'"
@@ -51,7 +51,7 @@ class NamedObjects:
 def _name(path: Path, seq: int, data: str, digest: bytes) -> bytes:
     try:
         if sha256(data.encode()).digest() == digest:
-            return bytes.fromhex(referred(data))
+            return bytes.fromhex(referenced_object(data))
     except (ValueError, LookupError, TypeError):
         pass
     raise Damaged(f"{path}: the data of row {seq} was altered, so nobody can tell which object it names")
@@ -73,7 +73,7 @@ def old_vitals(path: Path, before: int, minutes_before: int) -> tuple[int, int, 
     if not path.exists():
         return 0, 0, 0
     counts: tuple[tuple[str, tuple[int, ...]], ...] = (
-        ("sample WHERE at < ?", (begun(before),)),
+        ("sample WHERE at < ?", (minute_start(before),)),
         (OLD_TICKS, (before, minutes_before)),
         ("minute WHERE minute < ?", (minutes_before // MINUTE_US,)),
     )

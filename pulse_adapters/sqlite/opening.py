@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
-from pulse_adapters.sqlite.errors import no_space, translated
+from pulse_adapters.sqlite.errors import is_disk_full, translate_error
 from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.unfinished_restore import refuse_unfinished
@@ -53,8 +53,8 @@ def open_writer(path: Path, how: Opening, reserve: Reserve | None = None) -> tup
     try:
         opened = _open(path, how, torn)
     except sqlite3.Error as error:
-        if not no_space(error) or not reserve or not reserve.free():
-            raise translated(error, path) from error
+        if not is_disk_full(error) or not reserve or not reserve.free():
+            raise translate_error(error, path) from error
         opened = _again(path, how, torn)
     if reserve:
         reserve.make()
@@ -65,7 +65,7 @@ def _again(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Sta
     try:
         return _open(path, how, torn)
     except sqlite3.Error as error:
-        raise translated(error, path) from error
+        raise translate_error(error, path) from error
 
 
 def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Start]:

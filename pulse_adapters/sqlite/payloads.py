@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from pulse_adapters.sqlite.connect import connect_readonly
-from pulse_adapters.sqlite.errors import translated
-from pulse_adapters.sqlite.references import MARK, object_path, referred
+from pulse_adapters.sqlite.errors import translate_error
+from pulse_adapters.sqlite.references import MARK, object_path, referenced_object
 
 
 class LostPayload(Exception):
@@ -18,7 +18,7 @@ class LostPayload(Exception):
 def payload_in(objects: Path, data: str) -> str:
     """The payload that a row's reference means; raises Lost."""
     try:
-        name = referred(data)
+        name = referenced_object(data)
     except (ValueError, LookupError, TypeError):
         raise LostPayload("its reference to an object can't be read") from None
     path = object_path(objects, name)
@@ -44,4 +44,4 @@ def lost_payloads(path: Path, objects: Path) -> Iterator[tuple[int, str, str]]:
                 except LostPayload as lost:
                     yield seq, kind, str(lost)
     except sqlite3.Error as error:
-        raise translated(error, path) from error
+        raise translate_error(error, path) from error

@@ -28,7 +28,7 @@ def all_plain(texts: list[str | None]) -> bool:
         return False
 
 
-def referred(data: str) -> str:
+def referenced_object(data: str) -> str:
     """The name of the object that a reference means."""
     return str(json.loads(data)["$object"])
 

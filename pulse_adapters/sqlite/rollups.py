@@ -71,6 +71,6 @@ UNNAMED = """
 """Those of the given names that no record of a tick since that time names as its snapshot."""
 
 
-def begun(at: int) -> int:
+def minute_start(at: int) -> int:
     """The beginning of the minute in which this moment lies, UTC microseconds."""
     return at // MINUTE_US * MINUTE_US

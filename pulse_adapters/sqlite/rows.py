@@ -60,7 +60,7 @@ def is_large(row: Row) -> bool:
     return len(row.data) > LARGE // 4 and len(row.data.encode()) > LARGE
 
 
-async def moved_out(row: Row, objects: Objects) -> Row:
+async def move_to_objects(row: Row, objects: Objects) -> Row:
     """The row with its payload in the objects and a reference in its place."""
     raw = row.data.encode()
     stored = reference(await objects.put(raw), len(raw))

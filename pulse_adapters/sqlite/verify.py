@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
-from pulse_adapters.sqlite.errors import corrupt, translated
+from pulse_adapters.sqlite.errors import is_corrupt, translate_error
 from pulse_adapters.sqlite.migrate import format_of, steps
-from pulse_adapters.sqlite.references import is_reference, object_path, referred
+from pulse_adapters.sqlite.references import is_reference, object_path, referenced_object
 from pulse_core.model.errors import Damaged, NoHome
 
 _BATCH = 1_000
@@ -45,8 +45,8 @@ def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None
     try:
         rows, fault = _verify(path, objects, expect)
     except sqlite3.Error as error:
-        if not corrupt(error):
-            raise translated(error, path) from error
+        if not is_corrupt(error):
+            raise translate_error(error, path) from error
         rows, fault = 0, f"the database cannot be read: {error}"
     return VerifyResult(rows, fault, round((time.monotonic() - started) * 1000))
 
@@ -83,7 +83,7 @@ class Walk:
         except ObjectFault as error:
             return str(error)
         except sqlite3.DatabaseError as error:
-            if not corrupt(error):
+            if not is_corrupt(error):
                 raise
             return f"row {self.good + 1} or one soon after it cannot be read: {error}"
         return ""
@@ -105,7 +105,7 @@ class Walk:
         for row in batch:
             yield row
             # Asked for the next row, the walk has found this one good, so its reference can be believed.
-            if is_reference(row[10]) and (fault := _object_fault(self._objects, referred(row[10]))):
+            if is_reference(row[10]) and (fault := _object_fault(self._objects, referenced_object(row[10]))):
                 self.good = row[0] - 1
                 raise ObjectFault(f"the payload of row {row[0]} {fault}")
 

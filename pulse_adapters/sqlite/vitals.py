@@ -11,7 +11,7 @@ from typing import Any
 
 import aiosqlite
 
-from pulse_adapters.sqlite.connection_thread import connected
+from pulse_adapters.sqlite.connection_thread import connect_in_thread
 from pulse_adapters.sqlite.rollups import (
     MINUTE_US,
     MINUTES,
@@ -21,7 +21,7 @@ from pulse_adapters.sqlite.rollups import (
     TRIM_SERIES,
     TRIM_TICKS,
     UNNAMED,
-    begun,
+    minute_start,
 )
 from pulse_adapters.sqlite.vitals_file import SAMPLE_COLUMNS, TICK_COLUMNS, open_vitals
 from pulse_adapters.sqlite.vitals_rows import sample_of, sample_row, tick_of, tick_row
@@ -61,7 +61,7 @@ class SqliteVitals:
             last.append(last_id)
             return connection
 
-        async with connected(connect) as connection:
+        async with connect_in_thread(connect) as connection:
             vitals = cls(connection, last[0])
             try:
                 yield vitals
@@ -113,7 +113,7 @@ class SqliteVitals:
     async def trim(self, before_at: int, minutes_before: int = 0) -> Trimmed:
         """In small steps, each whole or not at all, between which others get their turn."""
         await self.flush()
-        samples = await self._roll_up(begun(before_at))
+        samples = await self._roll_up(minute_start(before_at))
         ticks = await self._delete(TRIM_TICKS, before_at, minutes_before)
         minutes = await self._delete(TRIM_MINUTES, minutes_before // MINUTE_US)
         await self._quietly(TRIM_SERIES, ())
@@ -134,7 +134,7 @@ class SqliteVitals:
         """Roll up and forget the samples before a minute's beginning; how many there were."""
         gone = 0
         while (found := await self._quietly(OLDEST, (before,))) and found[0][0] is not None:
-            upto = min(begun(found[0][0]) + MINUTE_US, before)
+            upto = min(minute_start(found[0][0]) + MINUTE_US, before)
             step = await self._together(ROLL_UP, upto) or await self._together(ROLL_UP[-1:], upto)
             if not step:
                 break

@@ -1,4 +1,4 @@
-"""Child processes of Pulse: how they are started, spoken with, held to bounds and time, and ended with all they began.
+"""Child processes of Pulse: starts them, exchanges messages, applies limits and deadlines, and ends their trees.
 
 Everything that Pulse has done by a process of its own goes through here: nothing else in the tree starts one for the
 daemon, and nothing else reads what one says. What a worker does is not known here.

@@ -27,30 +27,30 @@ def begin(nice: int = 0) -> None:
 
 
 def requests(frames: Frames | None = None) -> Iterator[Message]:
-    """What is asked, until the daemon hangs up."""
+    """The requests, until the daemon closes the pipe."""
     frames = frames or Frames(LARGEST_REQUEST)
-    while raw := heard():
+    while raw := receive_bytes():
         yield from map(json.loads, frames.take(raw))
 
 
-def heard() -> bytes:
+def receive_bytes() -> bytes:
     """The next bytes of requests; none when the daemon has hung up."""
     return os.read(REQUESTS, _CHUNK)
 
 
 def send(message: Mapping[str, Any]) -> None:
-    """Say it, whole; what takes no more than 4 KiB may be said by several threads at a time."""
+    """Send a whole message; several threads may send at a time if theirs take no more than 4 KiB."""
     write(encode(message))
 
 
 def write(frame: bytes) -> None:
-    """Say what is encoded already."""
+    """Send a message that is already encoded."""
     while frame:
         frame = frame[os.write(REPLIES, frame) :]
 
 
 def answer_once(work: Callable[[Message], Mapping[str, Any]], nice: int = 0) -> NoReturn:
-    """Do what the one request says, answer with what comes of it, or with the words of a PulseError, and end."""
+    """Handle the one request, answer with its result or with the message of a PulseError, and exit."""
     begin(nice)
     for request in requests():
         try:
@@ -60,11 +60,11 @@ def answer_once(work: Callable[[Message], Mapping[str, Any]], nice: int = 0) -> 
         with suppress(BrokenPipeError):  # nobody waits for it any more
             send(reply)
         break
-    leave(0)
+    exit_at_once(0)
 
 
-def leave(status: int) -> NoReturn:
-    """End here: nothing that was registered for the exit is run, and no thread is waited for."""
+def exit_at_once(status: int) -> NoReturn:
+    """Exit at once, without exit handlers, and without waiting for threads."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Asking a worker and waiting for what it says: once, or as long as there is something to say."""
+"""Sends requests to a worker and waits for its messages: one, or a whole conversation."""
 
 import asyncio
 from collections import deque
@@ -28,7 +28,7 @@ class Reply(NamedTuple):
 
 
 class Conversation(Generic[T]):
-    """A worker that is asked and heard in turns, made by `conversation`; each of its messages is a `kind`."""
+    """A worker with which messages are exchanged in turns, made by `conversation`; each of its messages is a `kind`."""
 
     def __init__(self, program: Program, kind: type[T]) -> None:
         decoder(kind)  # a type that cannot be decoded is no fault of the worker
@@ -49,11 +49,11 @@ class Conversation(Generic[T]):
         self._news.set()
 
     def tell(self, message: Mapping[str, object]) -> None:
-        """Send it a message."""
+        """Send a message."""
         self.worker.send(message)
 
     async def next(self) -> T | None:
-        """Its next message; None when there will be no more."""
+        """The next message; None when there will be no more."""
         while not self._waiting and not self._is_over:
             self._news.clear()
             await self._news.wait()
@@ -86,7 +86,7 @@ class Conversation(Generic[T]):
 async def conversation(
     program: Program, kind: type[T], *, farewell: float = 0.0, gentle: float = 0.0
 ) -> AsyncIterator[Conversation[T]]:
-    """A worker for as long as one is inside. Raises OSError.
+    """Run a worker while inside. Raises OSError.
 
     Then it is ended. farewell: seconds that it has for that by itself when nothing more is sent; gentle: after SIGTERM.
     """

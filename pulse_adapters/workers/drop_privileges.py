@@ -1,10 +1,10 @@
-"""How a child that root started takes on another user, with no way back."""
+"""Switches a child that root started to another user, irrevocably."""
 
 import os
 
 
-def become(uid: int, gid: int) -> None:
-    """Be this user and nobody else, in no group but this one. Raises OSError: then it must do nothing more."""
+def become_user(uid: int, gid: int) -> None:
+    """Switch to this user and only this group. Raises OSError: then the process must exit."""
     os.setgroups([])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)

@@ -1,4 +1,4 @@
-"""What workers are told of this process's environment."""
+"""The part of this process's environment that workers get."""
 
 import os
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ ROOT = str(Path(__file__).parents[2])
 """The folder in which Pulse's packages lie."""
 
 
-def passed_on(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+def inherited_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment (this process's) without what is never passed on."""
     return {
         name: value
@@ -31,6 +31,6 @@ def passed_on(environment: Mapping[str, str] | None = None) -> dict[str, str]:
     }
 
 
-def only(*names: str) -> dict[str, str]:
+def selected_variables(*names: str) -> dict[str, str]:
     """These variables of this process's environment, as far as they are set, and no others."""
     return {name: os.environ[name] for name in names if name in os.environ}

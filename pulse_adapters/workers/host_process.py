@@ -1,4 +1,4 @@
-"""A worker that runs code of authors: it may hang, so it can be asked where it is, and says what is under way."""
+"""A worker that runs authors' code, which may hang: it can dump its stack, and shows which unit runs."""
 
 import fcntl
 import os
@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 
 from pulse_adapters.workers.descriptors import MARK, SHARED, WHERE
 from pulse_adapters.workers.host_messages import encode
-from pulse_adapters.workers.worker import Worker, own, pipe
+from pulse_adapters.workers.worker import Worker, duplicate_descriptor, pipe
 
 _CHUNK = 256 * 1024
 _PAGE = 4096
@@ -22,7 +22,9 @@ class HostProcess(Worker):
 
     def _given(self, theirs: ExitStack) -> Mapping[int, int]:
         self._where, where = pipe(self._ours, theirs)
-        self._shared = own(os.memfd_create("mark", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), self._ours)
+        self._shared = duplicate_descriptor(
+            os.memfd_create("mark", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), self._ours
+        )
         os.truncate(self._shared, _PAGE)
         fcntl.fcntl(self._shared, fcntl.F_ADD_SEALS, _SEALS)
         for end in (self._where, where):
@@ -37,17 +39,17 @@ class HostProcess(Worker):
         self.write(encode(message))
 
     def ask_where(self) -> None:
-        """Have it say where it is, even if it does not listen."""
+        """Request a stack dump, which works even if the host hangs."""
         if not self.has_ended:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, signal.SIGUSR1)
 
     def where(self) -> str:
-        """What it said about where it was."""
+        """The stack dump."""
         with suppress(BlockingIOError):
             return os.read(self._where, _CHUNK).decode("utf-8", "replace")
         return ""
 
     def mark(self) -> int:
-        """What is under way, 0 for nothing; the host may have written anything there."""
+        """The number of the running unit, 0 for none; untrusted, since the host can write anything there."""
         return int.from_bytes(os.pread(self._shared, MARK, 0), "little")

@@ -1,4 +1,4 @@
-"""The end of the pipes of a worker that runs code of authors, which may hang: it can be asked where it is."""
+"""The worker's side for hosts of authors' code, which may hang: a stack dump can be requested."""
 
 import faulthandler
 import mmap
@@ -11,12 +11,22 @@ from typing import NoReturn
 from pydantic_core import from_json
 
 from pulse_adapters.workers import child_side
-from pulse_adapters.workers.child_side import heard, write
+from pulse_adapters.workers.child_side import receive_bytes, write
 from pulse_adapters.workers.descriptors import REQUESTS, SHARED, WHERE
 from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
 from pulse_adapters.workers.host_messages import encode
 
-__all__ = ["REQUESTS", "Requests", "begin", "heard", "leave", "requests", "send", "shared", "write"]
+__all__ = [
+    "REQUESTS",
+    "Requests",
+    "begin",
+    "exit_at_once",
+    "receive_bytes",
+    "requests",
+    "send",
+    "shared",
+    "write",
+]
 
 
 def begin(all_threads: bool) -> None:
@@ -31,7 +41,7 @@ def begin(all_threads: bool) -> None:
 
 
 def shared() -> mmap.mmap:
-    """The memory in which the daemon reads what is under way, even of a child that hangs."""
+    """The shared memory in which the daemon reads what runs, even if the child hangs."""
     memory = mmap.mmap(SHARED, mmap.PAGESIZE)
     os.close(SHARED)
     return memory
@@ -49,17 +59,17 @@ class Requests:
 
 
 def requests(taken: Requests | None = None) -> Iterator[Message]:
-    """What is asked, until the daemon hangs up."""
+    """The requests, until the daemon closes the pipe."""
     taken = taken or Requests()
-    while raw := heard():
+    while raw := receive_bytes():
         yield from taken.take(raw)
 
 
 def send(message: Message) -> None:
-    """Say it, whole."""
+    """Send a whole message."""
     write(encode(message))
 
 
-def leave(status: int) -> NoReturn:
+def exit_at_once(status: int) -> NoReturn:
     """End here: whatever the authors' code has registered for the exit is not run, and no thread is waited for."""
     os._exit(status)

@@ -1,4 +1,4 @@
-"""What a child prints: always taken, never for long, and only the last of it kept."""
+"""Reads what a child prints without blocking, and keeps only the end of it."""
 
 import asyncio
 import os

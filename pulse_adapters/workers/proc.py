@@ -33,7 +33,7 @@ class ProcStat(NamedTuple):
         return ProcessId(self.pid, self.started)
 
 
-def content(path: str) -> bytes | None:
+def read_proc_file(path: str) -> bytes | None:
     """A whole /proc file, or None if it is gone or not ours to read."""
     try:
         file = os.open(path, os.O_RDONLY)
@@ -51,9 +51,9 @@ def content(path: str) -> bytes | None:
         os.close(file)
 
 
-def entry(pid: int) -> ProcStat | None:
+def read_stat(pid: int) -> ProcStat | None:
     """What the kernel says of one process, zombies included."""
-    raw = content(f"/proc/{pid}/stat")
+    raw = read_proc_file(f"/proc/{pid}/stat")
     if not raw:
         return None
     # The name in parentheses may hold anything, even ") R 1 ": the last parenthesis ends it.
@@ -63,31 +63,31 @@ def entry(pid: int) -> ProcStat | None:
     )
 
 
-def started(pid: int) -> int | None:
+def start_time_of(pid: int) -> int | None:
     """The start time of a live process in clock ticks after boot; None if it is dead or a zombie."""
-    seen = entry(pid)
+    seen = read_stat(pid)
     return seen.started if seen and seen.alive else None
 
 
 def is_alive(found: ProcessId) -> bool:
     """Whether this very process still runs, not another one that was given its pid."""
-    return started(found.pid) == found.started
+    return start_time_of(found.pid) == found.started
 
 
 def command_line(pid: int) -> list[str]:
     """The argv of a process; empty for kernel threads, zombies and what is gone."""
-    raw = content(f"/proc/{pid}/cmdline")
+    raw = read_proc_file(f"/proc/{pid}/cmdline")
     return os.fsdecode(raw.removesuffix(b"\0")).split("\0") if raw else []
 
 
-def carries(pid: int, marker: str, variable: str = EFFECT_MARK) -> bool:
+def has_marker(pid: int, marker: str, variable: str = EFFECT_MARK) -> bool:
     """Whether a process was started with this marker (by default a `PULSE_EFFECT`) in its environment."""
     return f"\0{variable}={marker}\0".encode() in environment(pid)
 
 
 def environment(pid: int) -> bytes:
     """What a process was started with: `NAME=VALUE` between NULs; nothing if it is gone or not ours to read."""
-    raw = content(f"/proc/{pid}/environ")
+    raw = read_proc_file(f"/proc/{pid}/environ")
     return b"\0" + raw + b"\0" if raw else b""
 
 
@@ -96,10 +96,10 @@ def pids() -> Iterator[int]:
     return (int(name) for name in os.listdir("/proc") if name.isdecimal())
 
 
-def living() -> list[ProcStat]:
+def live_processes() -> list[ProcStat]:
     """All live processes but this one."""
     own = os.getpid()
-    return [seen for pid in pids() if pid != own and (seen := entry(pid)) and seen.alive]
+    return [seen for pid in pids() if pid != own and (seen := read_stat(pid)) and seen.alive]
 
 
 def descendants(roots: Iterable[int], entries: Mapping[int, ProcStat]) -> set[int]:

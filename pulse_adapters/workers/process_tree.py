@@ -1,4 +1,4 @@
-"""Ends processes with all that came out of them. Blocks: the daemon calls it in a thread."""
+"""Ends processes with all their descendants. Blocks: the daemon calls it in a thread."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
 from pulse_adapters.workers.environment import HANDS_MARK
-from pulse_adapters.workers.proc import ProcStat, carries, descendants, entry, environment, pids, send
+from pulse_adapters.workers.proc import ProcStat, descendants, environment, has_marker, pids, read_stat, send
 from pulse_core.ports import ProcessId
 
 PATIENCE = 2.0
@@ -20,13 +20,13 @@ Table = Mapping[int, ProcStat]
 Chosen = Callable[[Table], Iterable[int]]
 
 
-def table() -> Table:
+def live_process_table() -> Table:
     """All processes that are alive."""
-    return {pid: one for pid in pids() if (one := entry(pid)) and one.alive}
+    return {pid: one for pid in pids() if (one := read_stat(pid)) and one.alive}
 
 
-def end(chosen: Chosen, patience: float = PATIENCE) -> bool:
-    """Kill what is chosen, its descendants, and what those begin meanwhile; whether nothing is left."""
+def kill_processes(chosen: Chosen, patience: float = PATIENCE) -> bool:
+    """Kill the chosen processes, their descendants, and those started meanwhile; whether nothing is left."""
     until = time.monotonic() + patience
     known: set[ProcessId] = set()
     quiet = 0
@@ -45,24 +45,24 @@ def end(chosen: Chosen, patience: float = PATIENCE) -> bool:
 
 
 def in_session(session: int) -> Chosen:
-    """Those in a session."""
+    """Choose the processes of a session."""
     return lambda now: [one.pid for one in now.values() if one.session == session]
 
 
 def marked(mark: str) -> Chosen:
-    """Those that carry a mark in their environment, `NAME=VALUE`."""
+    """Choose the processes with a mark, `NAME=VALUE`, in their environment."""
     name, _, value = mark.partition("=")
-    return lambda now: [pid for pid in now if carries(pid, value, name)]
+    return lambda now: [pid for pid in now if has_marker(pid, value, name)]
 
 
-def whole(session: int, mark: str) -> Chosen:
-    """Those in a session, and those with a mark, which may have left the session."""
+def session_or_marked(session: int, mark: str) -> Chosen:
+    """Choose the processes of a session, and those with a mark, which may have left the session."""
     staying, bearing = in_session(session), marked(mark)
     return lambda now: [*staying(now), *bearing(now)]
 
 
-def strays(uid: int) -> Chosen:
-    """Those of a user that nobody answers for: their parents are gone, and they have thrown their mark away.
+def orphans_of_user(uid: int) -> Chosen:
+    """Choose a user's orphans: processes whose parents are gone and that have removed their mark.
 
     What bears any mark may be a service of another revision, or of another home. Where the first process of the machine
     (a container's) is of our kind, orphans can't be told from its children, and go with it.
@@ -75,8 +75,8 @@ def strays(uid: int) -> Chosen:
     return chosen
 
 
-def both(one: Chosen, other: Chosen) -> Chosen:
-    """What either of them chooses."""
+def either_of(one: Chosen, other: Chosen) -> Chosen:
+    """Choose what either of two choices chooses."""
     return lambda now: [*one(now), *other(now)]
 
 
@@ -88,7 +88,7 @@ def _answers(pid: int, theirs: Collection[int], now: Table) -> int:
 
 
 def _left(chosen: Chosen, known: set[ProcessId]) -> set[ProcStat]:
-    now = table()
+    now = live_process_table()
     found = {pid for pid in chosen(now) if pid in now} | {
         one.pid for one in now.values() if one.found in known
     }

@@ -1,4 +1,4 @@
-"""Which user a child takes on, and where that user finds the code that the child is to load."""
+"""The user that a child takes on, and where that user finds the code that the child loads."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Filters of system calls: what they are written in, and how one is put upon this process."""
+"""Builds seccomp filters (BPF instructions) and installs them on this process."""
 
 import errno
 import platform
@@ -28,7 +28,7 @@ def supported() -> bool:
 
 
 def begin(machine: str) -> list[Instruction]:
-    """Refuse all calls of another machine's kind, as 32-bit programs make them; the call's number is at hand then."""
+    """Refuse calls of another architecture, as 32-bit programs make them; then load the call's number."""
     program: list[Instruction] = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, AUDIT[machine]), EPERM, (_LOAD, 0, 0, 0)]
     if machine == "x86_64":
         program += [(_AT_LEAST, 0, 1, _X32), EPERM]
@@ -36,23 +36,23 @@ def begin(machine: str) -> list[Instruction]:
 
 
 def when(number: int | None, then: list[Instruction]) -> list[Instruction]:
-    """Do this with one call; it must come to an end in it."""
+    """Handle one call by these instructions, which must end in a verdict."""
     assert number is not None
     return [(_EQUAL, 0, len(then), number), *then]
 
 
 def argument(place: int, high: bool = False) -> Instruction:
-    """Take half of an argument at hand, the lower one or the higher."""
+    """Load the lower or the higher half of an argument."""
     return (_LOAD, 0, 0, 16 + 8 * place + (4 if high else 0))
 
 
 def if_one_of(values: Iterable[int], then: Instruction) -> list[Instruction]:
-    """End like this if what is at hand is one of these, as 32 bits."""
+    """Return `then` if the loaded value is one of these, as 32 bits."""
     return [one for value in values for one in ((_EQUAL, 0, 1, value & 0xFFFFFFFF), then)]
 
 
 def if_bits(bits: int, then: Instruction) -> list[Instruction]:
-    """End like this if what is at hand has any of these bits."""
+    """Return `then` if the loaded value has any of these bits."""
     return [(_ANY_OF, 0, 1, bits), then]
 
 
@@ -70,7 +70,7 @@ def _small(place: int) -> list[Instruction]:
     return [argument(place, high=True), (_EQUAL, 1, 0, 0), EPERM]
 
 
-def put(program: Sequence[Instruction]) -> None:
+def install_filter(program: Sequence[Instruction]) -> None:
     """Filter this thread's system calls for ever, and those of all that comes out of it. Raises OSError."""
     code = Memory(b"".join(struct.pack("=HBBI", *one) for one in program))
     whole = Memory(struct.pack("@HP", len(program), code.address))

@@ -64,18 +64,18 @@ def roots_of_plugins(plugins: Mapping[str, str]) -> Mapping[str, str]:
     return found
 
 
-def placed(words: str, place: str) -> str:
+def with_place(words: str, place: str) -> str:
     """The words, and the place behind them if it is known."""
     return f"{words} ({place})" if place else words
 
 
-def spelled(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error in words, whatever its author made of it."""
-    name, text = type(error).__name__, " ".join(text_of(error).split())
+    name, text = type(error).__name__, " ".join(error_message(error).split())
     return f"{name}: {text[:1_000]}" if text else name
 
 
-def text_of(error: BaseException) -> str:
+def error_message(error: BaseException) -> str:
     """What an error says."""
     try:
         return str(error)

@@ -1,4 +1,4 @@
-"""One life of a worker, as the daemon sees it: requests go out, replies come back, and its end is seen.
+"""The daemon's side of one worker process: sends requests, receives replies, and observes its end.
 
 Everything happens on the event loop and nothing waits: a worker that does not read has its requests kept here, one that
 prints without end is cut off, one that does not die is left to the kernel.
@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from pulse_adapters.workers.descriptors import REPLIES, REQUESTS
-from pulse_adapters.workers.environment import passed_on
+from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.framing import Frames, Message, WorkerFault, encode
 from pulse_adapters.workers.messages import LIMITS, Limits, parse
 from pulse_adapters.workers.output import Output
@@ -39,14 +39,16 @@ class Program(NamedTuple):
     is_heard: bool = True
 
 
-def module(
+def module_program(
     name: str, *words: str, options: Sequence[str] = ("-P",), env: Mapping[str, str] | None = None
 ) -> Program:
     """A module of ours as a worker's program.
 
     options: of Python. `-P`: files where it is started must not pass for Python's own.
     """
-    return Program((sys.executable, *options, "-m", name, *words), passed_on() if env is None else env)
+    return Program(
+        (sys.executable, *options, "-m", name, *words), inherited_environment() if env is None else env
+    )
 
 
 class Worker:
@@ -105,11 +107,11 @@ class Worker:
         return ()
 
     def send(self, message: Mapping[str, object]) -> None:
-        """Send a request without waiting; what the worker does not take yet follows as soon as it does."""
+        """Send a request without waiting; what the worker does not read yet is buffered."""
         self.write(encode(message))
 
     def write(self, frame: bytes) -> None:
-        """Send what is encoded already."""
+        """Send a message that is already encoded."""
         if not self._is_open:
             return
         waits = bool(self._unsent)
@@ -133,7 +135,7 @@ class Worker:
             self._unsent.clear()  # it is dead, and its end will be seen
 
     def pause(self) -> None:
-        """Read no more: what it says stays in its pipe, and in the end it waits."""
+        """Stop reading: messages stay in the pipe, and in the end the worker blocks."""
         if self._is_open and self._is_read:
             self._is_read = False
             self._loop.remove_reader(self._replies)
@@ -162,21 +164,21 @@ class Worker:
             self.spoil(f"what nobody understands ({type(error).__name__}: {error})"[:_WORDS])
 
     def spoil(self, words: str) -> None:
-        """It has said what it must not: it is ended."""
+        """Kill the worker, since it sent something invalid."""
         self.fault = self.fault or words
         self.kill()
 
     def kill(self) -> None:
-        """End it at once, with what it began in its session's first group; it says nothing more."""
+        """Kill it with its process group; no more messages are delivered."""
         self._signal(signal.SIGKILL)
         self._shut()
 
     def terminate(self) -> None:
-        """Ask it, and what it began, to end."""
+        """Send SIGTERM to its process group."""
         self._signal(signal.SIGTERM)
 
     def hang_up(self) -> None:
-        """Send nothing more: it ends by itself when it has read what was sent."""
+        """Close the request pipe: the worker exits when it has read what was sent."""
         if self._is_open and not self._unsent:
             quiet = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
             os.dup2(quiet, self._requests, inheritable=False)
@@ -233,19 +235,19 @@ class Worker:
         return self.dead.done()
 
     def reap(self) -> None:
-        """Let somebody else have its number."""
+        """Reap it, so that its pid becomes free."""
         with suppress(ChildProcessError):
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG)
 
     def close(self) -> None:
-        """Let go of everything; of one that is not dead, too, which the kernel does not let go."""
+        """Release everything, even if the process can't be killed."""
         if not self._is_closed:
             self._is_closed = True
             self._loop.remove_reader(self._handle)
             self._ours.close()
 
     def dismiss(self) -> None:
-        """End it, and let go of everything when it is dead, without waiting for that."""
+        """Kill it, and release everything once it is dead, without waiting for that."""
         self.kill()
         if self.dead.done():
             self.close()
@@ -266,12 +268,12 @@ class Worker:
 def pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
     """A pipe whose ends are closed by their keepers."""
     read, write = os.pipe2(os.O_CLOEXEC)
-    return own(read, reader), own(write, writer)
+    return duplicate_descriptor(read, reader), duplicate_descriptor(write, writer)
 
 
-def own(descriptor: int, engine_controller: ExitStack) -> int:
-    """The same descriptor above those of a worker, closed by its keeper."""
+def duplicate_descriptor(descriptor: int, keepers: ExitStack) -> int:
+    """Duplicate a descriptor above the numbers that a worker uses; the exit stack closes it."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
     os.close(descriptor)
-    engine_controller.callback(os.close, moved)
+    keepers.callback(os.close, moved)
     return moved

@@ -1,4 +1,4 @@
-"""What can be done, as values: each action declares its params and its restrictions, and the core asks no other way.
+"""Declarations of actions: each declares its params and restrictions, and the core reads nothing else about them.
 
 Nothing acts here: an executor carries an action out, in an adapter, and takes its name and params from its declaration.
 """

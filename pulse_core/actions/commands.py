@@ -1,4 +1,4 @@
-"""Running programs."""
+"""Actions that run programs."""
 
 from typing import Annotated
 

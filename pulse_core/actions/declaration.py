@@ -1,4 +1,4 @@
-"""The declaration of an action: what holds for all of its effects, whoever wishes them and whoever carries them out."""
+"""The declaration of an action: what holds for all of its effects, whichever rule and executor."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from pulse_core.projections import Snapshot, State
 
 
 def no_objection(effect: Effect, state: State, now: Moment) -> str:
-    """Nothing speaks against beginning it."""
+    """No objection."""
     return ""
 
 
 def no_refusal(effect: Effect, curr: Snapshot) -> str:
-    """Any rule may wish it."""
+    """No refusal: any rule may request it."""
     return ""
 
 
 def never_too_soon(effect: Effect, curr: Snapshot) -> bool:
-    """It may be wished again at once."""
+    """Never too soon: it may be requested again at once."""
     return False
 
 
@@ -35,10 +35,10 @@ class ActionDeclaration:
 
     params: the model of its effects' params; summary: what it does, for people;
     exclusive_by: the param whose value only one open effect may have at a time, or nothing;
-    is_reserved: whether only survival rules may wish for effects whose key begins with its name;
-    objection: why an effect of survival's must not be begun now, though it was right when it was wished;
-    refusal: why a rule of the engine may never wish for such an effect;
-    is_too_soon: whether a rule of the engine may not wish for it yet. All three are pure.
+    is_reserved: whether only survival rules may request effects whose key begins with its name;
+    objection: why an effect of survival's must not begin now, though it was right when it was requested;
+    refusal: why a rule of the engine may never request such an effect;
+    is_too_soon: whether a rule of the engine may not request it yet. All three are pure.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ActionDeclaration:
 
     @property
     def is_outward(self) -> bool:
-        """Whether it tells people something, and changes nothing on this machine."""
+        """Whether it notifies people, and changes nothing on this machine."""
         return self.name in OUTWARD
 
 

@@ -1,4 +1,4 @@
-"""Taking back the engine's newest commit."""
+"""The action that rolls the engine back."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,7 +19,7 @@ class RollbackParams(BaseModel):
 
 
 def rollback_refusal(effect: Effect, curr: Snapshot) -> str:
-    """No rule may decide that."""
+    """Refuse it to every rule of the engine."""
     return "a rule may not take the engine back; wish for a notice, and let a person do it"
 
 

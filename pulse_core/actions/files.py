@@ -1,4 +1,4 @@
-"""Making room on disks."""
+"""Actions that free disk space."""
 
 from pydantic import BaseModel, ConfigDict, Field
 

@@ -1,4 +1,4 @@
-"""Telling people something."""
+"""The action that notifies people."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,7 +20,7 @@ class NoticeParams(BaseModel):
 
 
 def is_known(topic: str, curr: Snapshot, is_over: bool = False) -> bool:
-    """Whether there is nothing to tell: people know that it is, and no reminder is due; or that it is not, if so."""
+    """Whether no notice is needed: one was sent and no reminder is due; if `is_over`, whether no open notice exists."""
     told, remind = curr.notices[topic], curr.settings.notify.remind
     if told is None or told.over:
         return is_over
@@ -28,7 +28,7 @@ def is_known(topic: str, curr: Snapshot, is_over: bool = False) -> bool:
 
 
 def is_told_too_soon(effect: Effect, curr: Snapshot) -> bool:
-    """Whether people know already what it would tell them."""
+    """Whether a notice with the same content was sent already."""
     return is_known(effect.key.removeprefix(PREFIX), curr, bool(effect.params.get("over", False)))
 
 

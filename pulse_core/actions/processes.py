@@ -1,4 +1,4 @@
-"""Restarting and stopping processes."""
+"""Actions that restart and stop processes."""
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -65,13 +65,13 @@ class StopParams(BaseModel):
 
 
 def restart_objection(effect: Effect, state: State, now: Moment) -> str:
-    """Somebody wants the process down by now."""
+    """Object if the process was requested to be down by now."""
     stop = _stop(effect, state, now)
     return f"stopped by {stop.by} in the meantime" if stop else ""
 
 
 def stop_objection(effect: Effect, state: State, now: Moment) -> str:
-    """Nobody wants the guarded process down any more."""
+    """Object if the guarded process need not be down any more."""
     is_taken_back = bool(effect.params.get("process")) and _stop(effect, state, now) is None
     return "the stop was taken back in the meantime" if is_taken_back else ""
 
@@ -82,7 +82,7 @@ def _stop(effect: Effect, state: State, now: Moment) -> Intent | None:
 
 
 def stop_refusal(effect: Effect, curr: Snapshot) -> str:
-    """A guarded process would be started again at once."""
+    """Refuse to stop a guarded process, which would be restarted at once."""
     if guarded := _guarded(effect, curr):
         return (
             f"{guarded.name} is guarded: survival would start again what a rule stops; wish for"
@@ -92,9 +92,9 @@ def stop_refusal(effect: Effect, curr: Snapshot) -> str:
 
 
 def is_restarted_too_soon(effect: Effect, curr: Snapshot) -> bool:
-    """Until a process has been up for its `healthy_after` it is survival's business, whatever rules wish.
+    """Until a process has been up for its `healthy_after` only survival restarts it.
 
-    Else a rule could keep it down by starting it anew again and again.
+    Otherwise a rule could keep it down by restarting it repeatedly.
     """
     process = _guarded(effect, curr)
     if process is None:

@@ -1,11 +1,11 @@
-"""The keys that are survival's own: an effect of somebody else that held one open would keep survival from acting."""
+"""Keys reserved for survival: an open effect of another rule with such a key would block survival."""
 
 from pulse_core.projections.notices import PREFIX
 
 TOPICS = frozenset({"blast-radius", "engine", "flapping", "log", "network", "resource", "stop"})
-"""Of what the core's survival rules tell people: what the rest of a notice's key begins with."""
+"""Topics of the core's survival rules: the beginning of a notice's key after the prefix."""
 
 BUDGET, RULES_BUDGET = "blast-radius", "blast-radius:engine"
 """Topics: survival's actions that are held back; and those of the rules inside of it."""
 ABOUT_RULES = frozenset({PREFIX + RULES_BUDGET})
-"""Keys of notices that only a fold with the rules inside can judge: a quiet heart would take it for over."""
+"""Keys of notices that only the whole fold can evaluate: the reflex has no inner rules and would call them over."""

@@ -1,4 +1,4 @@
-"""The engine's place in the daemon: which revision of it runs, and what happens when it misbehaves.
+"""The daemon's side of the engine: which revision runs, and what happens when it fails.
 
 Nothing here runs the engine's code; that happens in hosts, behind `pulse_core.ports.engine`.
 """

@@ -1,4 +1,4 @@
-"""What the engine's wishes must not touch, and how often they may come back."""
+"""Filters the engine's effects: which are refused, and how soon one may be requested again."""
 
 from dataclasses import replace
 
@@ -9,9 +9,9 @@ from pulse_core.projections import Snapshot
 
 
 def filter_effects(fold_result: FoldResult, curr: Snapshot) -> FoldResult:
-    """The insight without effects that are survival's alone, which are faults, and without those that are too soon.
+    """The fold result without effects that only survival may request, which are faults, and without those that are too soon.
 
-    A rule that wishes the same in every tick would otherwise be answered, and woken by the answer, for ever.
+    Otherwise a rule that requests the same effect in every tick would be woken by its settlement, for ever.
     """
     effects = fold_result.verdict.effects
     kept, faults = [], list(fold_result.faults)
@@ -28,14 +28,14 @@ def filter_effects(fold_result: FoldResult, curr: Snapshot) -> FoldResult:
 
 
 def refusal(effect: Effect, curr: Snapshot) -> str:
-    """Why nobody but survival and people may wish this, with what would work instead; or nothing."""
+    """Why only survival and people may request this, and what would work instead; empty if rules may."""
     if is_reserved(effect.key):
         return f"the key {effect.key!r} is survival's own; take another one, as {'my:' + effect.key!r}"
     return declaration_of(effect.action).refusal(effect, curr)
 
 
 def is_too_soon(effect: Effect, curr: Snapshot) -> bool:
-    """Whether it may not be wished again yet: its key was settled lately, or its action declares so."""
+    """Whether it may not be requested again yet: its key was settled lately, or its action declares so."""
     settled = curr.effects.settled_at.get(effect.key)
     if settled is not None and curr.now.since(settled) < curr.settings.engine.repeat:
         return True

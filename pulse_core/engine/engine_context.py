@@ -1,4 +1,4 @@
-"""What the engine's side of the daemon is given, and how its hosts fare."""
+"""What the engine's side of the daemon is given, and the state of a running host."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -24,12 +24,12 @@ from pulse_core.settings import Settings
 
 BACKOFF = Backoff(0.5, 300.0)
 HEALTHY = 60.0
-"""Seconds: how a host that ends is started again, and of work after which its earlier ends are forgotten."""
+"""The backoff of restarts of a host that ended, and the uptime after which its earlier ends are forgotten (seconds)."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineParts:
-    """The outside of the engine: its repository, and whoever starts hosts."""
+    """The engine's adapters: its repository, and what starts its hosts."""
 
     revisions: Revisions
     hosts: RuleHosts
@@ -40,9 +40,9 @@ class EngineParts:
 class EngineContext:
     """What of the daemon the engine's side may use.
 
-    last_snapshot: the last snapshot that the whole onion has seen, with nothing in it that is only supposed; enlist: has
-    these watchers and executors at work besides the daemon's own; taken: what those are called; blamed: says what the
-    code of a commit did wrong, as `failed` does, with the commit and whether its host ended by it.
+    last_snapshot: the last snapshot that the whole onion has folded, without provisional events; register: runs
+    these watchers and executors besides the daemon's own; taken: the names of those; blamed: reports a fault of a
+    commit's code, as `failed` does, with the commit and whether its host ended by it.
     """
 
     log: EventLog
@@ -57,7 +57,7 @@ class EngineContext:
 
 
 def restarts() -> Restarts:
-    """How hosts that end are started again."""
+    """The restart policy for hosts that ended."""
     return Restarts(BACKOFF, HEALTHY)
 
 

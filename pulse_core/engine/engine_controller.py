@@ -1,4 +1,4 @@
-"""Keeps a host at work on the revision that is in force, and changes the revision when it is told to."""
+"""Runs a host with the revision in force, and changes the revision on request."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ KEEP_EVERY, LOOK = 60.0, 1.0
 
 
 class EngineController:
-    """The engine, from the daemon's side. `run` starts hosts and answers requests; `hosting.fold` is the tick's way in.
+    """The engine, from the daemon's side. `run` starts hosts and answers requests; ticks call `host_supervisor.fold`.
 
     The log is the truth: what it calls promoted is in force, and `main` follows it.
     """
@@ -41,7 +41,7 @@ class EngineController:
 
     @property
     def engine(self) -> Engine:
-        """What the log says of the engine."""
+        """The engine's projection."""
         return self.around.current_state().engine
 
     def on_events(self, events: Sequence[Event]) -> None:
@@ -51,11 +51,11 @@ class EngineController:
             self._woken.set()
 
     def nudge(self) -> None:
-        """Look again at once: the settings may have changed."""
+        """Check again at once: the settings may have changed."""
         self._woken.set()
 
     async def run(self) -> None:
-        """See to the host and to requests, for ever."""
+        """Run the host and answer requests, for ever."""
         try:
             while True:
                 await self._round()
@@ -88,7 +88,7 @@ class EngineController:
     # The host
 
     async def _ensure_host(self) -> None:
-        """Start a host if none is at work and it is time."""
+        """Start a host if none runs and its backoff is over."""
         host_supervisor = self.host_supervisor
         if not self.around.settings().engine.enabled:
             await host_supervisor.retire()
@@ -101,7 +101,7 @@ class EngineController:
                 await self._begin()
 
     async def _begin(self) -> None:
-        """Start a host on the commit in force, or else on one that was good."""
+        """Start a host with the commit in force, or else with an earlier good one."""
         engine, why = self.engine, ""
         wanted = engine.commit or await self.parts.revisions.head()
         for commit in dict.fromkeys(filter(None, (wanted, engine.good, engine.previous, engine.replaced))):
@@ -122,7 +122,7 @@ class EngineController:
         raise PulseError(f"no revision of the engine can be loaded, nor {wanted[:12]}: {why}")
 
     async def _export(self, commit: str) -> Revision:
-        """The commit's files as they were committed; that they were not found so is said."""
+        """The commit's export; reports if its files had been changed and were made anew."""
         revision = await self.parts.revisions.ensure(commit)
         if revision.altered:
             self.around.failed("engine", f"the files of {commit[:12]} had been changed after they were laid out; they "
@@ -130,7 +130,7 @@ class EngineController:
         return revision
 
     async def _say_loaded(self, wanted: str, running: Running, why: str, took_ms: int) -> None:
-        """Record what runs, if that is news; the first commit of all counts as promoted."""
+        """Record which commit runs, if that has changed; the very first commit counts as promoted."""
         self.instead_of = wanted if running.commit != wanted else ""
         if self.instead_of:
             self.around.failed("engine", f"{wanted[:12]} can't be loaded, {running.commit[:12]} runs: {why}")
@@ -147,7 +147,7 @@ class EngineController:
     # Requests
 
     async def _answer(self, request: Event) -> None:
-        """Do what a person asked for, or say why not. Killed in between, the next start does it again."""
+        """Carry out a person's request, or record why not. After a kill in between, the next start does it again."""
         why = refusal(request, self.engine)
         try:
             if not why and isinstance(asked := request.payload, PromoteRequested):
@@ -166,7 +166,7 @@ class EngineController:
         await self._turn(running, promoted, request.id)
 
     async def roll_back(self, to: str, reject: str, why: str, by: str = "pulse") -> str:
-        """Let an earlier commit be in force again; the commit that says so. Raises PulseError."""
+        """Put an earlier commit in force again; returns the new commit that does so. Raises PulseError."""
         async with self._changing:
             if self.engine.commit != reject:
                 raise PulseError(f"{reject[:12]} is not in force any more; {self.engine.commit[:12]} is")
@@ -183,7 +183,7 @@ class EngineController:
     async def _turn(
         self, running: Running, what: EnginePromoted | EngineRolledBack, cause: str | None
     ) -> None:
-        """Say it, then do it: if the log does not take it, all stays as it was."""
+        """Record it, then do it: if it can't be recorded, nothing changes."""
         try:
             await self.around.log.append(Draft(what, subject=running.commit, cause=cause))
         except BaseException:
@@ -192,7 +192,7 @@ class EngineController:
                 await running.action_host.close()
             raise
         await self.host_supervisor.switch_to(running)
-        self.host_supervisor.restarts.ends = 0  # those were another commit's
+        self.host_supervisor.restarts.ends = 0  # those were of another commit
         self.instead_of, self._told = "", (running.commit, running.commit)
         await self._align()
 
@@ -208,7 +208,7 @@ class EngineController:
         )
 
     async def _align(self) -> None:
-        """Let `main` follow the log; a kill may have come between the two."""
+        """Point `main` at the commit that the log names; they differ after a kill between the two."""
         engine = self.engine
         if engine.commit and engine.commit != self._aligned:
             self._aligned = engine.commit
@@ -220,7 +220,7 @@ class EngineController:
         await self.host_supervisor.record(Draft(what, subject=subject, cause=cause))
 
     def report(self) -> Mapping[str, Json]:
-        """How the engine stands, for `status`."""
+        """The engine's status, for `upulse status`."""
         running, engine = self.host_supervisor.running, self.engine
         loaded = running.host.loaded if running else None
         return {

@@ -1,4 +1,4 @@
-"""Errors of the engine's code on their way to the log: each is counted, few are recorded."""
+"""Throttles errors of the engine's code: each is counted, few are recorded."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,9 +8,9 @@ from pulse_core.model.kinds import ErrorReported
 from pulse_core.ports.engine import EngineFault
 
 PAUSE = 1.0
-"""Seconds between two records of the same one's errors."""
+"""Seconds between two records of errors of the same source."""
 MAX_REMEMBERED = 200
-"""Different ones that are remembered."""
+"""The most sources that are remembered."""
 Key = tuple[str, str, bool]
 
 
@@ -23,12 +23,12 @@ class _ThrottledError:
 
 @dataclass
 class ErrorThrottle:
-    """Survival judges a promote by these errors, so that none may be left out of the count for long."""
+    """Survival rolls a promote back by these errors, so each must be counted in the log soon."""
 
     said: dict[Key, _ThrottledError] = field(default_factory=dict)
 
     def take(self, faults: Iterable[EngineFault], commit: str, now: float, ended: bool = False) -> None:
-        """Count what the code of a commit did wrong; ended: whether its host is no more."""
+        """Count faults of a commit's code; ended: whether its host has ended."""
         for fault in faults:
             key = (fault.whose, commit, ended)
             if key not in self.said and self._has_room(now):
@@ -37,7 +37,7 @@ class ErrorThrottle:
                 said.held, said.message = said.held + 1, fault.message
 
     def due(self, now: float) -> list[Draft]:
-        """What is to be recorded now; of each at most one a second, with how often it came meanwhile."""
+        """The drafts to record now; of each source at most one a second, with the count of repetitions."""
         return [_draft(key, said, now) for key, said in self.said.items() if said.held and _is_due(said, now)]
 
     def _has_room(self, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""Supervises the host of the engine's rules: feeds it with the log, asks it at each tick, replaces it without a gap.
+"""Supervises the host of the engine's rules: feeds it with the log, calls it at each tick, replaces it without a gap.
 
 Theory of the swap. A promote or rollback must miss no tick and no event, and may fail at any point before it is recorded.
 
@@ -29,7 +29,7 @@ from pulse_core.projections import Engine, Snapshot
 
 
 class HostSupervisor:
-    """Has one host at work, or none. ended: set when it can fold no more, or there is something to tell."""
+    """Runs one host, or none. ended: set when it can fold no more, or there is something to report."""
 
     def __init__(self, parts: EngineParts, around: EngineContext) -> None:
         self.parts, self.around = parts, around
@@ -42,7 +42,7 @@ class HostSupervisor:
 
     @property
     def is_down(self) -> bool:
-        """Whether nobody folds."""
+        """Whether no host can fold."""
         return self.running is None or not self.running.host.alive
 
     def on_events(self, events: Sequence[Event]) -> None:
@@ -52,10 +52,10 @@ class HostSupervisor:
         if self._late is not None:
             self._late.extend(events)
 
-    # The tick's way in
+    # Called by ticks
 
     async def fold(self, prev: Snapshot, curr: Snapshot) -> FoldResult:
-        """What the engine's rules say of this snapshot; nothing while no host is at work. Never raises."""
+        """Fold this snapshot through the engine's rules; an empty result while no host runs. Never raises."""
         running = self.running
         if running is None or not running.host.alive:
             self.ended.set()
@@ -73,7 +73,7 @@ class HostSupervisor:
         running.quarantine.observe(fold_result.layers, fold_result.faults, settings.deadline)
         self._tally.take(fold_result.faults, running.commit, loop_seconds(), running.is_end_reported)
         drafts = self._tally.due(loop_seconds())
-        # While it is watched, survival sees to errors that the promote has brought.
+        # During probation survival handles the errors that the promote has brought.
         old = engine.excused if engine.is_on_probation(curr.now) else None
         bad = running.quarantine.verdicts(settings.quarantine, old)
         for rule in bad.keys() - engine.quarantined.keys() if running.commit == self._engine.commit else ():
@@ -88,13 +88,13 @@ class HostSupervisor:
         self.report_fault(EngineFault(whose, message), self.running.commit if self.running else "")
 
     def report_end(self, running: Running) -> None:
-        """Say that a host has ended, if nobody did."""
+        """Report that a host has ended, unless that was done."""
         if not running.is_end_reported:
             running.is_end_reported = True
             self.report_fault(EngineFault("engine", "its host ended between two ticks"), running.commit, True)
 
     def report_fault(self, fault: EngineFault, commit: str, ended: bool = False) -> None:
-        """Take what the code of a commit did wrong: all of it is counted while it is watched, and said once later."""
+        """Take a fault of a commit's code: during probation each is counted, later it is reported once."""
         engine = self._engine
         if commit == engine.commit and engine.is_on_probation(self.around.last_snapshot().now):
             self._tally.take((fault,), commit, loop_seconds(), ended)
@@ -103,12 +103,12 @@ class HostSupervisor:
             self.around.blamed(fault.whose, fault.message, commit, ended)
 
     async def record_reports(self) -> None:
-        """Record what was taken between ticks."""
+        """Record the faults that were taken between ticks."""
         if drafts := self._tally.due(loop_seconds()):
             await self.record(*drafts)
 
     async def record(self, *drafts: Draft) -> bool:
-        """Record what there is to say of the engine; whether that was possible."""
+        """Record drafts about the engine; returns whether that was possible."""
         try:
             await self.around.log.append(*drafts)
         except PulseError as error:
@@ -123,7 +123,7 @@ class HostSupervisor:
     # One after the other
 
     async def start_host(self, revision: Revision) -> Running:
-        """A host that has loaded this revision; the present one goes on meanwhile. Raises PulseError."""
+        """Start a host with this revision; the present one goes on meanwhile. Raises PulseError."""
         kept = await user_checkpoints.load(self.around.log, self.around.checkpoints)
         prev = self.around.last_snapshot()
         host = await self.parts.hosts.start(revision, prev, self.around.log.since, kept)
@@ -137,7 +137,7 @@ class HostSupervisor:
         return Running(host, revision.commit, prev.state.seq, action_host)
 
     async def _start_action_host(self, revision: Revision, loaded: LoadedRevision) -> ActionHost | None:
-        """What of the revision senses and acts, in a process of its own; none if nothing does."""
+        """Start the action host for the revision's watchers and executors; None if it has none."""
         if self.parts.action_hosts is None or not (loaded.watchers or loaded.executors):
             return None
         memory = self.around.settings().engine.memory
@@ -149,7 +149,7 @@ class HostSupervisor:
         return action_host
 
     async def switch_to(self, running: Running) -> None:
-        """Tell a new host what it has missed, let it fold from now on, and end the old one: no tick is missed."""
+        """Feed a new host the events since its start, make it the running one, and end the old one: no tick is missed."""
         self._late, seq = [], running.seq
         try:
             async for events in self.around.log.since(seq):
@@ -170,7 +170,7 @@ class HostSupervisor:
             await old.close()
 
     async def retire(self) -> None:
-        """End the host at work."""
+        """End the running host."""
         running, self.running = self.running, None
         self._register(None)
         if running:
@@ -179,7 +179,7 @@ class HostSupervisor:
                 await running.action_host.close()
 
     async def close(self) -> None:
-        """End everything, also what was retired and is not done yet."""
+        """End everything, also retired action hosts that are not done yet."""
         await self.retire()
         for action_host in self._former:
             await action_host.close()
@@ -190,7 +190,7 @@ class HostSupervisor:
         )
 
     async def save_user_projections(self) -> None:
-        """Keep the projections that the engine's authors wrote, as they stand."""
+        """Save checkpoints of the projections that the engine's authors wrote."""
         if self.running is None or not self.running.host.alive:
             return
         try:

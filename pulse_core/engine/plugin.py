@@ -1,4 +1,4 @@
-"""What the authors of an engine make besides rules."""
+"""Plugins, and projections that engine authors write."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulse_core.model.event import Event
 
-if TYPE_CHECKING:  # a host's child needs none of them to know what a plugin is
+if TYPE_CHECKING:  # a host's child process loads plugins without them
     from pulse_core.ports.executor import Executor
     from pulse_core.ports.watcher import Watcher
     from pulse_core.rules.onion import Rule

@@ -1,4 +1,4 @@
-"""Which rules of the engine behave so badly that they are passed over."""
+"""Decides which rules of the engine fail or are slow so often that they are skipped."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -15,7 +15,7 @@ SLOW_TICKS = 10
 
 @dataclass
 class Quarantine:
-    """Counts, over the ticks of one host, who errs or is slow again and again. One good tick forgives everything."""
+    """Counts consecutive errors and slow ticks of each rule of one host. One good tick resets the count."""
 
     errors: Counter[str] = field(default_factory=Counter)
     slow: Counter[str] = field(default_factory=Counter)
@@ -23,7 +23,7 @@ class Quarantine:
     def observe(
         self, layers: Iterable[LayerOutcome], faults: Iterable[EngineFault], deadline_us: int
     ) -> None:
-        """Take in what came of one tick."""
+        """Count the outcome of one tick."""
         erred = {fault.whose.removeprefix(RULE) for fault in faults if fault.whose.startswith(RULE)}
         took = {layer.rule: layer.took_us for layer in layers}
         slow = {rule for rule, us in took.items() if us > SLOW * deadline_us}
@@ -31,7 +31,7 @@ class Quarantine:
         self.slow = _counted(self.slow, slow)
 
     def verdicts(self, errors: int, of: Collection[str] | None = None) -> dict[str, str]:
-        """The rules to be passed over and why; errors: how many in a row are too many; of: whose, if not everybody's."""
+        """The rules to skip and why; errors: how many in a row are too many; of: only these rules, None for all."""
         found = {
             rule: f"it took more than {SLOW:.0%} of the deadline in {times} ticks in a row"
             for rule, times in self.slow.items()

@@ -1,4 +1,4 @@
-"""What people ask of the engine, and why it may have to be refused. Pure."""
+"""People's requests to the engine, and when they are refused. Pure."""
 
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import PromoteRequested
@@ -6,7 +6,7 @@ from pulse_core.projections import Engine
 
 
 def refusal(request: Event, engine: Engine) -> str:
-    """Why this is not done, or nothing."""
+    """Why the request is refused; empty if it is not."""
     payload = request.payload
     if payload is None:
         return "what was asked for was redacted"
@@ -21,5 +21,5 @@ def refusal(request: Event, engine: Engine) -> str:
 
 
 def target_of(request: Event, engine: Engine) -> str:
-    """The commit that a rollback goes to: the one that is named, else the one before, or nothing."""
+    """The commit that a rollback goes to: the named one, else the previous one; empty without one."""
     return request.subject or engine.previous

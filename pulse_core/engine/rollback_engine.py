@@ -1,4 +1,4 @@
-"""The executor that takes the engine's newest commit back."""
+"""The executor that rolls the engine back."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from pulse_core.ports import GivenUp, Policy, Result, Safety
 
 
 class RollbackEngine:
-    """Has the keeper go back; done already if the rejected commit is not in force any more."""
+    """Rolls the engine controller back; done already if the rejected commit is not in force any more."""
 
     action, params = ROLLBACK_ENGINE.name, RollbackParams
 
@@ -19,14 +19,14 @@ class RollbackEngine:
         self.engine_controller = engine_controller
 
     def policy(self, params: Any) -> Policy:
-        """Looked at first after a crash; a few attempts, since it is git's disk and a process that may fail."""
+        """Verify first after a crash; a few attempts, since git's disk or the host's start may fail."""
         return Policy(Safety.VERIFY_FIRST, timeout=60.0, retries=3, backoff=1.0)
 
     def check(self, params: Any) -> None:
-        """Everything may be wished."""
+        """Refuse nothing."""
 
     async def execute(self, effect: Effect, params: RollbackParams, event: Event) -> Result:
-        """Go back; raises GivenUp if there is nothing to take back."""
+        """Roll back; raises GivenUp if there is no commit to go back to."""
         if self.engine_controller.engine.commit != params.reject:
             raise GivenUp(f"{params.reject[:12]} is not in force")
         try:
@@ -37,6 +37,6 @@ class RollbackEngine:
             raise PulseError(f"the engine could not be rolled back: {error}") from error
 
     async def verify(self, effect: Effect, params: RollbackParams, event: Event) -> Result | None:
-        """It happened if another commit is in force."""
+        """Done if another commit is in force."""
         commit = self.engine_controller.engine.commit
         return Result({"commit": commit}) if commit != params.reject else None

@@ -11,7 +11,7 @@ FORMAT = 1
 
 
 async def load(log: EventLog, checkpoints: Checkpoints) -> Mapping[str, UserProjectionState]:
-    """What was kept of this very log, by the projection's name."""
+    """Load the checkpoints that belong to this log, by the projection's name."""
     found = {
         name.removeprefix(PREFIX): one for name, one in (await checkpoints.load()).items() if _fits(name, one)
     }
@@ -21,7 +21,7 @@ async def load(log: EventLog, checkpoints: Checkpoints) -> Mapping[str, UserProj
 
 
 async def save(log: EventLog, checkpoints: Checkpoints, kept: Mapping[str, UserProjectionState]) -> None:
-    """Keep these beside the built-in ones."""
+    """Save these beside the built-in ones."""
     made = {}
     for name, one in kept.items():
         if (chain := await log.chain_at(one.seq)) is not None:

@@ -1,4 +1,4 @@
-"""LLM endpoints: asked whether they answer; what serves one that does not is restarted, and a person is told.
+"""LLM endpoints: probed periodically; the process behind one that fails is restarted, and a person is notified.
 
-Nothing is asked of a model: an endpoint is a URL that answers with 2xx when it is well.
+No model is called: an endpoint is a URL that answers with 2xx when it is well.
 """

@@ -1,4 +1,4 @@
-"""LLM endpoints, as the core is told of them."""
+"""The capability of LLM endpoints."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from pulse_core.ports import Watcher
 
 
 def watchers(context: WatcherContext) -> Sequence[Watcher]:
-    """The watcher of all endpoints; without any it asks nothing."""
+    """The watcher of all endpoints; without any it is idle."""
     from pulse_core.llm.watcher import Llm  # it needs a loop, which the command line starts quicker without
 
     window = context.window

@@ -1,4 +1,4 @@
-"""What follows from one question to an LLM endpoint. Pure: the same answer and history conclude the same."""
+"""Evaluates one probe of an LLM endpoint. Pure: the same answer and history give the same conclusion."""
 
 from typing import NamedTuple
 
@@ -17,11 +17,11 @@ STATES = {
     Trouble.UNRESOLVED: UNREACHABLE,
     Trouble.UNREACHABLE: UNREACHABLE,
 }
-"""Which way it is wrong, for troubles that a restart does not mend."""
+"""The state for each trouble that a restart does not fix."""
 
 
 class LlmHistory(NamedTuple):
-    """What an endpoint did lately: failures in a row that count, the first of them, their states, and successes in a row."""
+    """Recent answers of an endpoint: counted failures in a row, the first of them, their states, and successes in a row."""
 
     failures: int = 0
     first: Moment | None = None
@@ -30,7 +30,7 @@ class LlmHistory(NamedTuple):
 
 
 class LlmProbe(NamedTuple):
-    """One answer, when it was asked for, what was known before it, what stands, and why it need not be good."""
+    """One answer, when the probe was sent, the history before it, the raised condition, and why a failure is excused."""
 
     llm: LlmSettings
     answer: ProbeResult
@@ -41,28 +41,28 @@ class LlmProbe(NamedTuple):
 
 
 class LlmConclusion(NamedTuple):
-    """Events that follow, and the trail from now on."""
+    """Events that follow, and the history from now on."""
 
     drafts: tuple[Draft, ...] = ()
     trail: LlmHistory = LlmHistory()
 
 
 def check_status(answer: ProbeResult) -> ProbeResult:
-    """The answer, in trouble too if it is not 2xx."""
+    """The answer, marked as trouble if its status is not 2xx."""
     if answer.trouble is None and answer.status is not None and not 200 <= answer.status < 300:
         return answer._replace(trouble=Trouble.STATUS, detail=f"it answered {answer.status}")
     return answer
 
 
 def state_of(answer: ProbeResult) -> str:
-    """Which way an answer in trouble is wrong."""
+    """The state that an answer in trouble shows."""
     if answer.trouble is Trouble.STATUS and answer.status is not None and answer.status < 500:
         return REFUSES
     return STATES.get(answer.trouble, DOWN) if answer.trouble else ""
 
 
 def conclude(look: LlmProbe) -> LlmConclusion:
-    """What follows: a change, once enough answers in a row agree on it. An excused failure proves nothing."""
+    """Conclude what follows: a change, once enough answers in a row agree on it. An excused failure does not count."""
     if look.answer.trouble is Trouble.UNASKED:
         return LlmConclusion(trail=look.trail)
     if look.answer.trouble is None:
@@ -95,7 +95,7 @@ def _bad(look: LlmProbe) -> LlmConclusion:
 
 def agreed_state(states: tuple[str, ...]) -> str:
     """The state that these failures show: down only if each of them does, or else the last one that a restart
-    does not mend."""
+    does not fix."""
     return next((state for state in reversed(states) if state != DOWN), DOWN)
 
 

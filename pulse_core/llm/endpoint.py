@@ -1,4 +1,4 @@
-"""What the sense and the rule for LLM endpoints agree on: names, states, and when silence is nobody's fault."""
+"""What the watcher and the rule of LLM endpoints share: names, states, and when a failure is excused."""
 
 from pulse_core.llm.settings import LlmSettings
 from pulse_core.model.durations import rough_duration
@@ -26,7 +26,7 @@ def process_of(llm: LlmSettings, settings: Settings) -> ProcessSettings | None:
 
 
 def process_started(llm: LlmSettings, state: State, now: Moment) -> Moment | None:
-    """When its process was last started, as far as the log knows: found up, or a restart of it settled."""
+    """When its process was last started according to the log: found up, or a restart of it settled."""
     if llm.restart is None:
         return None
     known = (state.processes[llm.restart].up, state.effects.settled_at.get(restart_key(llm.restart)))
@@ -34,7 +34,7 @@ def process_started(llm: LlmSettings, state: State, now: Moment) -> Moment | Non
 
 
 def excuse_for(llm: LlmSettings, settings: Settings, state: State, now: Moment) -> str:
-    """Why the endpoint need not answer at this moment; nothing if it must."""
+    """Why the endpoint need not answer at this moment; empty if it must."""
     if (process := process_of(llm, settings)) is None:
         return ""
     name, history = process.name, state.processes[process.name]

@@ -1,4 +1,4 @@
-"""An LLM endpoint gives no good answer: restart its process, look again, and tell a person if that did not help."""
+"""Restarts the process behind an LLM endpoint that fails, and notifies a person if that did not help."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -22,8 +22,8 @@ KEY, PROCESSES = "llm", "process-alive"
 
 
 class EndpointPlan(NamedTuple):
-    """What an endpoint that gives no good answer calls for: a restart of a process, a word to a person, both, or
-    nothing for `wait_us` microseconds (None: until something happens); and why."""
+    """The plan for an endpoint that fails: restart its process, notify a person, both, or
+    wait for `wait_us` microseconds (None: until an event); and why."""
 
     why: str
     restart: ProcessSettings | None = None
@@ -32,7 +32,7 @@ class EndpointPlan(NamedTuple):
 
 
 async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Restart what serves an endpoint that gives no good answer, with patience, and tell if that does not help."""
+    """Restart the process behind an endpoint that fails, with backoff, and notify if that does not help."""
     verdict = (await inner(prev, curr)).plus(*over_notices(curr))
     for llm in {llm.url: llm for llm in ENDPOINTS.of(curr.settings)}.values():
         condition = curr.conditions[name_of(llm)]
@@ -48,7 +48,7 @@ async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
 
 
 def plan_endpoint(llm: LlmSettings, condition: Condition, curr: Snapshot) -> EndpointPlan:
-    """What is to be done about it now."""
+    """Plan what to do about a raised condition now."""
     process = process_of(llm, curr.settings)
     if held := excuse_for(llm, curr.settings, curr.state, curr.now) or outage_reason(
         llm.url, condition, curr
@@ -70,7 +70,7 @@ def plan_endpoint(llm: LlmSettings, condition: Condition, curr: Snapshot) -> End
 def _restart_plan(
     process: ProcessSettings, charged: list[Moment], in_vain: bool, curr: Snapshot
 ) -> EndpointPlan:
-    """A restart if its budget and backoff allow it at this moment; a word if there was one, and in vain."""
+    """A restart if its budget and backoff allow it now; a notice if there was one without success."""
     restart, name = process.restart, process.name
     if restart.max == 0:
         return EndpointPlan(f"the budget of {name} allows no restart (max = 0)", tell=True)
@@ -134,7 +134,7 @@ def charged_restarts(
 def endpoint_effects(
     llm: LlmSettings, condition: Condition, plight: EndpointPlan, curr: Snapshot
 ) -> Iterator[Effect]:
-    """The effects that a plight calls for."""
+    """The effects of a plan."""
     if plight.tell:
         title = f"{llm.url} gives no good answer"
         yield from notify_unless_told(
@@ -153,7 +153,7 @@ def endpoint_effects(
 
 
 def describe_endpoint(process: str | None, condition: Condition, plight: EndpointPlan, curr: Snapshot) -> str:
-    """What is wrong, what was tried, and what comes next."""
+    """Describe what is wrong, what was tried, and what comes next."""
     parts = [f"{condition.evidence}, for {rough_duration(curr.now.since(condition.since))}"]
     if tried := restarts_tried(condition):
         last = tried[-1]
@@ -165,7 +165,7 @@ def describe_endpoint(process: str | None, condition: Condition, plight: Endpoin
 
 
 def over_notices(curr: Snapshot) -> Iterator[Effect]:
-    """The word that it is over, for every endpoint that people were told of and that is well, or not watched."""
+    """The notice that it is over, for every endpoint with an open notice that is well, or not watched."""
     wrong = {topic_text(name) for name in curr.conditions.raised}
     for topic, notice in curr.notices.of.items():
         if topic.startswith(PREFIX) and not notice.over and topic not in wrong:

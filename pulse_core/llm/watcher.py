@@ -1,4 +1,4 @@
-"""The sense for LLM endpoints: each asked at its own pace, none waiting for another."""
+"""The watcher of LLM endpoints: each is probed at its own interval, none waits for another."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -24,8 +24,8 @@ SLACK_S = 30.0
 
 @dataclass
 class EndpointState:
-    """What is known of one URL: its settings, when it was asked last (loop time, and the moment), the answer to
-    come if it is not there yet, the newest one, and the trail of those before."""
+    """What is known of one URL: its settings, when it was asked last (loop time, and the moment), the pending
+    answer if there is one, the newest one, and the history of those before."""
 
     llm: LlmSettings
     put: float | None = None
@@ -45,7 +45,7 @@ class Llm:
     A sample has for each URL: ok, latency_ms, trouble and detail, status, failures (questions in a row that
     count), since (the moment of the first of them), proven (they are enough), excused (why they don't count).
 
-    window: this sense's last minute, with samples that an earlier daemon took: failures in a row go on from there.
+    window: this watcher's last minute, with samples that an earlier daemon took: failures in a row go on from there.
     """
 
     name = key = "llm"
@@ -93,7 +93,7 @@ class Llm:
         return any(endpoint.get("proven") for endpoint in newest.values())
 
     async def collect(self) -> Reading:
-        """Put what is to be asked, and take the answers that are there; raises PulseError if nothing can be asked."""
+        """Send due probes, and take the answers that have arrived; raises PulseError if none can be sent."""
         drafts = [*self._unwatched()]
         self._match_settings()
         self._ask()
@@ -110,7 +110,7 @@ class Llm:
                 yield Draft(ConditionCleared(evidence="it is not watched any more"), subject=name)
 
     def _match_settings(self) -> None:
-        """Know exactly the endpoints in the settings."""
+        """Match the known endpoints to the settings."""
         known, self._endpoints = self._endpoints, {}
         for llm in ENDPOINTS.of(self.settings()):
             endpoint = known.get(llm.url) or EndpointState(llm, trail=self._earlier_history(llm))
@@ -118,7 +118,7 @@ class Llm:
             self._endpoints[llm.url] = endpoint
 
     def _earlier_history(self, llm: LlmSettings) -> LlmHistory:
-        """The trail as an earlier daemon left it in its last sample."""
+        """The history that an earlier daemon left in its last sample."""
         last = self.window().last
         said = last.data.get(llm.url, {}) if last else {}
         if "since" not in said:
@@ -143,7 +143,7 @@ class Llm:
         return drafts
 
     def _taken(self, endpoint: EndpointState) -> tuple[Draft, ...]:
-        """Take the answer that is there: what follows from it."""
+        """Take the answer that has arrived; returns what follows from it."""
         assert endpoint.coming is not None
         assert endpoint.asked is not None
         endpoint.newest, endpoint.coming = check_status(endpoint.coming.result()), None
@@ -162,7 +162,7 @@ class Llm:
         )
 
     def _trail(self, endpoint: EndpointState) -> LlmHistory:
-        """What counts of its trail: nothing of before its process was last started."""
+        """The part of its history that counts: nothing from before its process was last started."""
         first = endpoint.trail.first
         if first is not None and is_excused_failure(
             first, endpoint.llm, self.current_state(), self.clock.now()

@@ -1,4 +1,4 @@
-"""The nouns of Pulse: frozen values for what happened, what is wished and what was sensed.
+"""The domain values of Pulse, all frozen: events, effects, samples, and what they are made of.
 
 Nothing here reads a clock, a disk or a random number, and nothing here changes after it was made.
 """

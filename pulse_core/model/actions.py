@@ -1,4 +1,4 @@
-"""The names of the built-in actions, and what folds must know of an action."""
+"""The names of the built-in actions, and the direction of actions, which folds need."""
 
 ARCHIVE_SESSIONS = "archive-sessions"
 CLEAN_PATHS = "clean-paths"
@@ -10,7 +10,7 @@ RUN_COMMAND = "run-command"
 STOP_PROCESS = "stop-process"
 
 OUTWARD = frozenset({NOTIFY})
-"""The actions that tell people something and change nothing on this machine: no budget of actions is charged with them.
+"""The actions that notify people and change nothing on this machine: they are not charged to the budget of actions.
 
 A fold can't ask an executor, and must give the same value for old events: so the direction belongs to the name for ever.
 """

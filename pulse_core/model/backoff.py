@@ -1,4 +1,4 @@
-"""How long to wait before something that failed is tried again: the one formula for all of Pulse.
+"""Exponential backoff: how long to wait before a retry; the one formula for all of Pulse.
 
 Children that must stay small import it, so it does without dataclasses, which take a mebibyte.
 """
@@ -36,7 +36,7 @@ class Backoff(NamedTuple, Generic[N]):
 
 
 class Restarts:
-    """When to start again what ends though it should not. Times are of any one clock, in the unit of the backoff.
+    """Decides when to restart what ended unexpectedly. Times are of any one clock, in the unit of the backoff.
 
     healthy: earlier ends are forgotten after a longer life than this; ends: how many there were in a row since then;
     count: how many there ever were; due: when to start the next one.

@@ -1,4 +1,4 @@
-"""What is kept of a projection, so that the next start need not fold the whole log."""
+"""Checkpoints of projections, so that the next start need not fold the whole log."""
 
 from typing import NamedTuple
 

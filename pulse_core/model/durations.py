@@ -34,7 +34,7 @@ def format_duration(microseconds: int) -> str:
 
 
 def rough_duration(microseconds: int) -> str:
-    """A duration for people, rounded to what they would say."""
+    """Format a duration for people, rounded."""
     for unit in (3_600_000_000, 60_000_000, 1_000_000, 100_000):
         if microseconds >= unit:
             return format_duration(round(microseconds / unit) * unit)

@@ -1,4 +1,4 @@
-"""The kinds of events that end an effect, for readers that need none of the kinds' models."""
+"""The kinds of events that settle an effect, for readers that don't need the kinds' models."""
 
 SETTLING = frozenset({"effect-acked", "effect-failed", "effect-unknown", "effect-cancelled"})
-"""Of these kinds exactly one ends every effect."""
+"""Exactly one event of these kinds settles each effect."""

@@ -4,22 +4,22 @@ from collections.abc import Iterable, Sequence
 
 
 class PulseError(Exception):
-    """Something a person can understand and mend; the command line prints its sentence and exits 1."""
+    """A failure that a person can understand and repair; the command line prints its sentence and exits 1."""
 
 
 class Refused(PulseError):
-    """A draft that may not enter the log: wrong caller, wrong shape, or a rule of the house against it."""
+    """A draft that may not be recorded: wrong caller, wrong shape, or not allowed."""
 
 
 class UnknownName(PulseError):
-    """A name nobody knows, with the nearest one that would have worked."""
+    """An unknown name, with the nearest known one."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         super().__init__(f"no {what} {name!r}{hint(name, known)}")
 
 
 class Ambiguous(PulseError):
-    """A shortened id that several have in common."""
+    """A shortened id that matches several."""
 
     def __init__(self, what: str, prefix: str, some: Iterable[str]) -> None:
         super().__init__(
@@ -36,7 +36,7 @@ class LogUnavailable(PulseError):
 
 
 class Damaged(PulseError):
-    """A store is not what was written to it; going on would hide a loss."""
+    """A store's content is not what was written; going on would hide a loss."""
 
 
 class NewerFormat(PulseError):
@@ -77,7 +77,7 @@ class SettingsRefused(PulseError):
 
 def hint(name: str, known: Iterable[str]) -> str:
     """The nearest known name as ` (did you mean 'x'?)`, or the names there are, or nothing."""
-    from difflib import get_close_matches  # every child of ours imports this module, and few ask
+    from difflib import get_close_matches  # every child process imports this module, and few need it
 
     names = sorted(known)
     if near := get_close_matches(name, names, n=1, cutoff=0.6):

@@ -1,4 +1,4 @@
-"""What happened (`Event`), and what somebody would like to be recorded (`Draft`)."""
+"""Recorded events (`Event`), and drafts of events to record (`Draft`)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ class Draft:
     """A payload on its way into the log; the writer adds everything else.
 
     subject: what it is about (the id of an effect, the name of a process); cause: the id of the event that
-    led to it; id: a UUIDv7, made by the writer when empty, given by whoever wants to repeat the append
-    safely; actor: who wants it, set by the writer from the peer; moment: when it happened, if not now; data: the
-    payload as JSON text, if somebody has checked and written it already.
+    led to it; id: a UUIDv7, made by the writer when empty, given by a caller that must be able to repeat the append
+    safely; actor: who requests it, set by the writer from the peer; moment: when it happened, if not now; data: the
+    payload as JSON text, if it was checked and encoded already.
     """
 
     payload: "Payload"
@@ -42,7 +42,7 @@ class Draft:
 
 
 _MOMENT: Callable[[Iterable[Any]], Moment] = partial(tuple.__new__, Moment)
-"""A moment out of an event's columns, as quick as can be: folds ask for hundreds of thousands."""
+"""Makes a moment from an event's columns without checks: folds make hundreds of thousands."""
 
 
 class Event(NamedTuple):

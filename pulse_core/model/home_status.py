@@ -1,4 +1,4 @@
-"""How a home stands, as JSON values: what a daemon says over its socket and `upulse status --json` prints.
+"""The status of a home as JSON values: a daemon's answer over its socket, and what `upulse status --json` prints.
 
 These are typed dictionaries, since the answer comes as JSON, maybe from a daemon of another version, and goes out as
 JSON unchanged. An older daemon may leave out keys that are listed here, a newer one may add some.
@@ -13,7 +13,7 @@ from pulse_core.model.json_types import Json
 class DaemonStatus(TypedDict):
     """`state` is `starting`, `running`, `stopping`, or, where it does not answer, `not-answering` or `stopped`.
 
-    since: when it came into this state. died: whether it ended without saying so.
+    since: when it came into this state. died: whether it ended without recording it.
     """
 
     state: str
@@ -78,7 +78,7 @@ class TickStatus(TypedDict):
 
 
 class HomeStatus(TypedDict):
-    """The whole. Only a daemon that runs tells of its engine, its own load and its watchers."""
+    """The whole status. Only a running daemon reports its engine, its own load and its watchers."""
 
     daemon: DaemonStatus
     paused: PauseStatus | None

@@ -1,4 +1,4 @@
-"""Who holds a home."""
+"""The holder of a home's lock."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class LockHolder:
     """Who holds a home's lock, or did last. since_at: UTC microseconds; boot: the kernel's boot id.
 
-    pid: 0 if it can't be told who it is.
+    pid: 0 if it is unknown.
     """
 
     pid: int

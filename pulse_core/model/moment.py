@@ -1,4 +1,4 @@
-"""When something happened, told twice: by the wall clock for people, by the boot clock for durations."""
+"""Points in time on two clocks: the wall clock for people, the boot clock for durations."""
 
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple

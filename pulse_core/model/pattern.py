@@ -1,8 +1,8 @@
 """Regular expressions from the settings: searched by RE2, in a time that grows linearly with the text.
 
-Command lines and log lines are written by strangers, and Python's `re` takes for ever where a stranger chooses the text:
+Command lines and log lines are untrusted text, and Python's `re` takes exponential time on a crafted one:
 `(a+)+$` on 40 times `a` and a `!`. RE2 runs all ways through the pattern at once. Therefore it has no lookahead, lookbehind
-and back-references; a pattern that uses one is refused with words that say what works instead.
+and back-references; a pattern that uses one is refused with a message that names what works instead.
 """
 
 import re
@@ -37,7 +37,7 @@ _INSTEAD = {
     "invalid repetition size": ("repeats more than 1000 times", "write '*' or '+'"),
     "pattern too large": ("is too large", "repeat less often, or write '*' or '+'"),
 }
-"""What RE2 says of what it does not support, by the beginning: what that is, and what works instead."""
+"""RE2's messages about unsupported syntax, by their beginning: what it is, and what works instead."""
 
 
 class PatternRefused(PulseError, ValueError):

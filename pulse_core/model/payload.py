@@ -1,4 +1,4 @@
-"""What an event says: one class a kind, registered from explicit lists."""
+"""Payloads of events: one class for each kind, registered from explicit lists."""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
@@ -13,7 +13,7 @@ from pulse_core.model.stored_data import REDACTED
 
 
 class Role(IntEnum):
-    """Who may append a kind; each role may do what the ones below it may."""
+    """The roles of callers; each may do what the ones below it may."""
 
     NOBODY = 0
     AGENT = 1
@@ -51,14 +51,14 @@ _is_complete = False
 
 
 def register(kinds: Iterable[type[Payload]]) -> None:
-    """Let these kinds be recorded and decoded."""
+    """Register these kinds, so that they can be recorded and decoded."""
     for kind in kinds:
         if KINDS.setdefault(kind.kind, kind) is not kind:
             raise TypeError(f"the kind {kind.kind!r} is taken by {KINDS[kind.kind].__name__}")
 
 
 def close_registry() -> None:
-    """Say that all kinds are registered: from now on one that is not known is one that this version does not know."""
+    """Mark the registry as complete: from now on an unknown kind is one that this version does not have."""
     global _is_complete
     _is_complete = True
 
@@ -75,7 +75,7 @@ def build_models(base: type[BaseModel] = BaseModel) -> None:
 
 
 def decode(kind: str, data: str) -> Payload | None:
-    """The payload of a stored row, or None if the kind is unknown to this version or the data was redacted."""
+    """Decode the payload of a stored row; None if this version lacks the kind or the data was redacted."""
     model = KINDS.get(kind)
     if model is None and not _is_complete:
         raise RuntimeError(f"whether {kind!r} is known is not known yet; import pulse_core.composition first")
@@ -83,7 +83,7 @@ def decode(kind: str, data: str) -> Payload | None:
 
 
 def decode_plain(data: str) -> Mapping[str, Json]:
-    """A stored row's data as plain JSON, for folds over many rows: what has its default value is left out.
+    """Decode a stored row's data as plain JSON, for folds over many rows: fields with default values are missing.
 
     It was checked when it was recorded; data that was redacted reads as empty.
     """
@@ -91,7 +91,7 @@ def decode_plain(data: str) -> Mapping[str, Json]:
 
 
 def encode(payload: Payload) -> str:
-    """The payload as JSON text, checked as if it had come from outside (a copy can hold anything).
+    """Encode the payload as JSON text, validated as if it came from outside (a copy can hold anything).
 
     Raises Refused with what is wrong, TypeError for a kind that could not be decoded again.
     """
@@ -108,7 +108,7 @@ def encode(payload: Payload) -> str:
 
 
 def encode_checked(payload: Payload) -> str:
-    """The payload as JSON text, of one that was checked already; raises Refused if it can't be written."""
+    """Encode a payload that was validated already; raises Refused if it can't be encoded."""
     try:
         return payload.model_dump_json(exclude_defaults=True, warnings=False)
     except ValueError as error:
@@ -116,7 +116,7 @@ def encode_checked(payload: Payload) -> str:
 
 
 def parse(kind: str, data: dict[str, Json]) -> Payload:
-    """A payload from outside; raises Refused with what is wrong, or UnknownName for a kind nobody defined."""
+    """Parse a payload from outside; raises Refused with what is wrong, or UnknownName for an unknown kind."""
     model = KINDS.get(kind)
     if model is None:
         raise UnknownName("event kind", kind, KINDS)
@@ -137,7 +137,7 @@ def describe(error: ValidationError) -> str:
 def _short(text: object) -> object:
     if not isinstance(text, str):
         return text
-    text = text.encode("utf-8", "replace").decode()  # half a character, as from an odd file name, becomes "?"
+    text = text.encode("utf-8", "replace").decode()  # a lone surrogate, as from an odd file name, becomes "?"
     return text if len(text) <= 2000 else text[:1997] + "..."
 
 

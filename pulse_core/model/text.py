@@ -1,4 +1,4 @@
-"""Words for people: numbers with their noun, and text from elsewhere made harmless."""
+"""Text for people: numbers with their noun, and escaping of untrusted text."""
 
 
 def count(number: int, noun: str) -> str:
@@ -8,12 +8,12 @@ def count(number: int, noun: str) -> str:
 
 
 def clean(text: object) -> str:
-    """Text from elsewhere, with control characters made visible: a log must not steer a terminal."""
+    """Escape control characters in untrusted text: a log must not control a terminal."""
     return "".join(char if char.isprintable() or char == "\n" else _shown(char) for char in str(text))
 
 
 def one_line(text: object) -> str:
-    """The same with line breaks made visible too: text from elsewhere must not forge the next row."""
+    """The same with line breaks escaped too: untrusted text must not forge the next row."""
     return clean(text).replace("\n", "\\n")
 
 

@@ -1,4 +1,4 @@
-"""What is kept of a tick: enough to fold it again."""
+"""The record of a tick: enough to fold it again."""
 
 from dataclasses import astuple, dataclass
 
@@ -7,7 +7,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 
 NOBODY = "-"
-"""Instead of a commit: no host was up, or nobody was let ask it."""
+"""Instead of a commit: no host was running, or it was not called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class LayerOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TickRecord:
-    """One tick: when, woken by what, on which events, samples and settings, and what came of it."""
+    """One tick: when, its reason, its events, samples and settings, and the result."""
 
     tick: int
     moment: Moment

@@ -1,11 +1,11 @@
-"""What a URL says of where it leads."""
+"""The host of a URL, and whether it is local."""
 
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 
 def host_of(url: str) -> str:
-    """The host of a URL; nothing if that cannot be told."""
+    """The host of a URL; empty if it has none."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:
@@ -13,7 +13,7 @@ def host_of(url: str) -> str:
 
 
 def is_address(host: str) -> bool:
-    """Whether this is an IP address, and no name."""
+    """Whether this is an IP address and not a name."""
     try:
         ip_address(host)
     except ValueError:

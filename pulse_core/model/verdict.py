@@ -1,4 +1,4 @@
-"""What rules answer: effects, when to look again, and why a rule passed."""
+"""The result of a rule: effects, when to tick again, and notes."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ NEVER_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Effects wished, milliseconds until the next tick at the latest, and notes for the reader."""
+    """Requested effects, milliseconds until the next tick at the latest, and notes for people."""
 
     effects: "tuple[Effect, ...]" = ()
     tick_ms: int = NEVER_MS
@@ -22,7 +22,7 @@ class Verdict:
         return replace(self, effects=(*self.effects, *effects)) if effects else self
 
     def within(self, tick_ms: int) -> "Verdict":
-        """This verdict, looking again after `tick_ms` at the latest."""
+        """This verdict with a tick after `tick_ms` at the latest."""
         return replace(self, tick_ms=max(1, tick_ms)) if tick_ms < self.tick_ms else self
 
     def noting(self, *notes: str) -> "Verdict":

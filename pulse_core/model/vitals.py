@@ -1,4 +1,4 @@
-"""What was sensed: samples, and the last minute of them as a window."""
+"""Samples, and the last minute of them as a window."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ WINDOW_US = 60 * US_PER_SECOND
 
 
 class Reading(NamedTuple):
-    """What a watcher brings back: the sample's data, and what it concludes from it (events)."""
+    """The result of a watcher: the sample's data, and the events that it concludes from it."""
 
     data: Mapping[str, Json]
     conclusions: tuple[Draft, ...] = ()
@@ -33,7 +33,7 @@ class Sample(NamedTuple):
 
 
 class Minute(NamedTuple):
-    """What is kept of one number of a key's samples over a minute.
+    """The roll-up of one number of a key's samples over a minute.
 
     field: its path in the sample's data, parts joined by dots, as `memory` or `disks./.used`;
     at: when the minute began, UTC microseconds; samples: how many there were; last: the newest one's.
@@ -60,7 +60,7 @@ class MinuteRange(NamedTuple):
 
 
 class Trimmed(NamedTuple):
-    """How much of the vitals was forgotten; the samples are rolled up to minutes first."""
+    """How much of the vitals was deleted; samples are rolled up to minutes first."""
 
     samples: int = 0
     ticks: int = 0

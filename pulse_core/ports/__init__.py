@@ -1,4 +1,4 @@
-"""What the core asks of the outside: small protocols in the core's words, their promises in the docstrings.
+"""Ports: small protocols that adapters implement; their docstrings state the guarantees.
 
 Each has a real adapter and a twin in `pulse_adapters.memory`; one contract suite runs over both.
 """

@@ -1,4 +1,4 @@
-"""What tools find in the files of an engine, before it may be promoted."""
+"""Checks of an engine's files by tools, before a promote."""
 
 from typing import Protocol
 
@@ -6,17 +6,17 @@ from pulse_core.model.errors import PulseError
 
 
 class GateFailed(PulseError):
-    """A gate said no; nothing was changed."""
+    """A gate failed; nothing was changed."""
 
 
 class GateSkipped(Exception):
-    """Raised by a gate that cannot look; the message says why, and it is recorded with the promote."""
+    """Raised by a gate that cannot run; the message says why, and is recorded with the promote."""
 
 
 class CodeChecks(Protocol):
-    """Looks at the files of a revision, and changes nothing; whatever they do to the tools, they do to nothing else.
+    """Checks the files of a revision and changes nothing; what the files do while tools run is sandboxed.
 
-    Each check takes the revision's folder and says in a sentence what it found. Raises GateFailed, or GateSkipped.
+    Each check takes the revision's folder and returns the result as a sentence. Raises GateFailed, or GateSkipped.
     """
 
     def compiles(self, path: str) -> str:

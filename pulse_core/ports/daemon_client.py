@@ -1,4 +1,4 @@
-"""Talking to the daemon of a home from another process."""
+"""The client of a home's daemon, for other processes."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Protocol
@@ -9,14 +9,14 @@ from pulse_core.model.lock_holder import LockHolder
 
 
 class DaemonClient(Protocol):
-    """Asks the daemon of one home. Each verb raises NotAnswering while none answers, or the daemon's own error."""
+    """Sends requests to a home's daemon. Each method raises NotAnswering while none answers, or the daemon's error."""
 
     def status(self) -> HomeStatus:
-        """How everything stands, by its own word. Waits two seconds at most."""
+        """The status as the daemon reports it. Waits two seconds at most."""
         ...
 
     def append(self, draft: Mapping[str, Json]) -> tuple[Mapping[str, Json], bool]:
-        """Have an event recorded: the event, and whether it was there before. It is on disk then.
+        """Record an event; returns the event, which is on disk then, and whether it was recorded before.
 
         draft: kind, subject, data, cause and id; the same id with the same content is the same event.
         """
@@ -27,8 +27,8 @@ class DaemonClient(Protocol):
     ) -> Iterator[Mapping[str, Json]]:
         """Events after row `since` as they come, for ever; only `kinds` if given.
 
-        brief: the caller soon has what it waits for, so it takes no place of those who stay. patience: seconds without
-        a sign of life after which the daemon counts as not answering.
+        brief: the caller ends soon, so it does not count against the limit of followers. patience: seconds without
+        any message after which the daemon counts as not answering.
         """
         ...
 

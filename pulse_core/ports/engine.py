@@ -1,4 +1,4 @@
-"""The engine's rules, from where the daemon stands: somewhere else, and never to be trusted."""
+"""The hosts and the repository of the engine, whose code runs in other processes and is not trusted."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,13 +24,13 @@ class CannotLoad(PulseError):
 
 
 class EngineCodeBroken(PulseError):
-    """The engine's code did what it must not, whatever the world is like; the message names file and line."""
+    """The engine's code is at fault, whatever the input was; the message names file and line."""
 
 
 class Revision(NamedTuple):
     """A commit of the engine, and the folder that holds its immutable export.
 
-    altered: where lies what was found there instead, if somebody had changed it.
+    altered: where the changed files were moved, if the export had been changed.
     """
 
     commit: str
@@ -39,18 +39,18 @@ class Revision(NamedTuple):
 
 
 class EngineFault(NamedTuple):
-    """What the engine's code did wrong. whose: `rule:NAME`, `projection:NAME` or `engine`; message: with file and line."""
+    """A fault of the engine's code. whose: `rule:NAME`, `projection:NAME` or `engine`; message: with file and line."""
 
     whose: str
     message: str
 
 
 class FoldResult(NamedTuple):
-    """What came of a fold: the verdict, what each layer did (innermost first), and the faults.
+    """The result of a fold: the verdict, what each layer did (innermost first), and the faults.
 
-    Each effect of the verdict bears the rule whose it is and the tick, and none is survival's.
+    Each effect of the verdict names its rule and the tick, and none is survival's.
 
-    commit: whose rules were asked; nothing if nobody's were, or nobody says.
+    commit: whose rules were folded; empty if none were, or it is unknown.
     """
 
     verdict: Verdict = Verdict()
@@ -68,7 +68,7 @@ class UserProjectionState(NamedTuple):
 
 
 class RecordedInput(NamedTuple):
-    """A recorded tick: what was new in the log, what the rules saw, and who of them was not asked."""
+    """A recorded tick: the new events, the snapshot, and the rules that were skipped."""
 
     news: Sequence[Event]
     snapshot: "Snapshot"
@@ -76,8 +76,8 @@ class RecordedInput(NamedTuple):
 
 
 class ReplayBatch(NamedTuple):
-    """Of recorded ticks: what came of those that were worth a word, by tick; how often each rule did what; the end of
-    the host, if it did not outlive them; and how many of them were folded."""
+    """The replay of recorded ticks: the results with effects or faults, by tick; counts of each rule's outcomes; the
+    fault that ended the host, if any; and how many ticks were folded."""
 
     fold_results: Mapping[int, FoldResult]
     outcomes: Mapping[tuple[str, str], int]
@@ -87,7 +87,7 @@ class ReplayBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadedRevision:
-    """What a host found in a revision. sandbox: each part of its cage by name, and whether it holds (or how)."""
+    """What a host found in a revision. sandbox: each part of the sandbox by name, and whether it is active (or how)."""
 
     rules: tuple[str, ...] = ()
     projections: Mapping[str, str] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class LoadedRevision:
 
 
 class RuleHost(Protocol):
-    """Folds snapshots through rules that are not ours. It costs a fold one deadline at most, whatever they do."""
+    """Folds snapshots through the engine's rules. A fold takes one deadline at most, whatever they do."""
 
     @property
     def loaded(self) -> LoadedRevision:
@@ -112,7 +112,7 @@ class RuleHost(Protocol):
 
     @property
     def defined(self) -> Mapping[str, str]:
-        """Where each rule is, as `rules/night.py:12`; nothing for one of a plugin, or where that can't be told."""
+        """Where each rule is defined, as `rules/night.py:12`; missing for one of a plugin, or if unknown."""
         ...
 
     def feed(self, events: Sequence[Event]) -> None:
@@ -126,12 +126,12 @@ class RuleHost(Protocol):
     async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[ReplayBatch]:
         """Fold recorded ticks, in their order, as fast as can be. Never raises.
 
-        A host that dies of one has answered none of those that it was asked together with.
+        A host that dies of one returns no results for the ticks of the same call.
         """
         ...
 
     def quarantine(self, rules: Sequence[str]) -> None:
-        """Pass over these rules from now on, and over no others."""
+        """Skip these rules from now on, and no others."""
         ...
 
     async def keep(self) -> Mapping[str, UserProjectionState]:
@@ -151,14 +151,14 @@ class RuleHosts(Protocol):
     ) -> RuleHost:
         """A host that has loaded the revision and stands at `prev`; raises CannotLoad if it can't be loaded.
 
-        `feed` it every event after `prev` (its row, with what was supposed). history and kept rebuild the
+        `feed` it every event after `prev` (its row, provisional events included). history and kept rebuild the
         authors' projections up to there.
         """
         ...
 
 
 class ReservedNames(NamedTuple):
-    """What the daemon has already: names and keys of watchers, actions of executors."""
+    """Names that the daemon uses already: names and keys of watchers, actions of executors."""
 
     names: Collection[str] = ()
     keys: Collection[str] = ()
@@ -190,14 +190,14 @@ class ActionHost(Protocol):
 
 
 class ActionHosts(Protocol):
-    """Starts hands hosts."""
+    """Starts action hosts."""
 
     async def start(
         self, revision: Revision, memory: int, taken: ReservedNames, failed: Callable[[EngineFault], None]
     ) -> ActionHost:
-        """The revision's hands; memory: MiB beyond what the host starts with. Raises CannotLoad.
+        """Start a host for the revision; memory: MiB beyond what the host starts with. Raises CannotLoad.
 
-        failed is told what their code does wrong and no caller is told; a watcher whose code is at fault raises Broken.
+        failed is called with faults that no caller gets; a watcher whose code is at fault raises EngineCodeBroken.
         """
         ...
 
@@ -214,7 +214,7 @@ class Revisions(Protocol):
         ...
 
     async def point_main(self, commit: str, expected: str) -> None:
-        """Let `main` be this commit; refused if it is neither that nor `expected`."""
+        """Point `main` at this commit; refused if it is at neither this one nor `expected`."""
         ...
 
     async def going_back(self, to: str, rejected: str, why: str) -> tuple[Revision, str]:

@@ -1,4 +1,4 @@
-"""The engine's git repository, as people change it: staging is prepared, judged, and brought into force."""
+"""The engine's git repository for commands: staging is edited, checked and promoted."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class StagingState:
         return whole and self.branch == "staging" and self.under_way in ("", "merge")
 
     def advice(self) -> Iterator[str]:
-        """A sentence for each thing that is not as it should be, with what would help."""
+        """A sentence for each problem, with what would fix it."""
         if self.missing:
             yield f"{self.path} is missing; make it again with: upulse init"
             return
@@ -75,7 +75,7 @@ class StagingState:
 
 
 def rejected_staging_advice(path: Path, taken_back: str) -> str:
-    """What is said of a staging that still holds what was taken back."""
+    """The advice about a staging that still contains a rolled-back commit."""
     return (
         f"staging keeps your work, with what was taken back ({taken_back[:12]}): mend it there and promote it,"
         f" or drop it with: git -C {path} reset --keep main"
@@ -98,19 +98,19 @@ class EngineRepository(Protocol):
         ...
 
     def head_in_files(self) -> str:
-        """The same, read quickly and without git; empty if that can't be told so."""
+        """The same, read quickly and without git; empty if that is not possible."""
         ...
 
     def staging(self) -> StagingState:
-        """How staging stands; writes nothing."""
+        """The state of staging; writes nothing."""
         ...
 
     def settled_staging(self) -> StagingState:
-        """The same, once nobody is moving main or staging."""
+        """The same, once no other process is moving main or staging."""
         ...
 
     def mend(self) -> tuple[str, ...]:
-        """Put back what is missing or detached, as far as nothing is lost by it; what was done, in sentences."""
+        """Restore what is missing or detached, if nothing is lost by it; returns what was done, in sentences."""
         ...
 
     def commit_staging(self, message: str, author: str) -> str | None:
@@ -118,11 +118,11 @@ class EngineRepository(Protocol):
         ...
 
     def candidate(self, message: str, author: str) -> str:
-        """What main would be with staging merged into it; nothing moves. Raises NothingToPromote."""
+        """Create the commit that main would be with staging merged; moves nothing. Raises NothingToPromote."""
         ...
 
     def returning(self, candidate: str) -> RejectedFiles | None:
-        """What a candidate brings back of a commit that was taken back; None if nothing."""
+        """The files of a rolled-back commit that a candidate brings back; None if there are none."""
         ...
 
     def contains(self, younger: str, older: str) -> bool:
@@ -138,7 +138,7 @@ class EngineRepository(Protocol):
         ...
 
     def resolve(self, word: str) -> str:
-        """The commit that a branch or the beginning of a hash means. Raises UnknownName or Ambiguous."""
+        """The commit of a branch or an abbreviated hash. Raises UnknownName or Ambiguous."""
         ...
 
     def diff(self, old: str, new: str) -> str:

@@ -1,4 +1,4 @@
-"""The shape of everything that acts."""
+"""Executors: what carries out effects, and their retry policies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Safety(Enum):
-    """What may be done about an action that was begun and whose end nobody saw."""
+    """How an action is recovered whose outcome is unknown after a crash."""
 
     IDEMPOTENT = "idempotent"  # do it again
     VERIFY_FIRST = "verify-first"  # look whether it happened, then do it or not
@@ -43,7 +43,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of an action that worked."""
+    """The result of an action that worked."""
 
     data: Mapping[str, Json] = field(default_factory=dict)
 
@@ -59,8 +59,8 @@ class GivenUp(PulseError):
 class Executor(Protocol):
     """Carries out one kind of effect.
 
-    `params` is the model its effects' params are checked with at append. `execute` returns when the action
-    is done, or raises: PulseError for a failure that it understands. Cancelling it ends all that it began.
+    `params` is the model that validates its effects' params when they are appended. `execute` returns when the action
+    is done, or raises: PulseError for a failure that it understands. Cancelling it ends all that it started.
     """
 
     @property
@@ -80,5 +80,5 @@ class Executor(Protocol):
     async def execute(self, effect: "Effect", params: Any, event: Event) -> Result: ...
 
     async def verify(self, effect: "Effect", params: Any, event: Event) -> Result | None:
-        """What came of it if the action has happened already, None if it has not. Raises Unsure if unknowable."""
+        """The result if the action has happened already, None if it has not. Raises Unsure if that can't be known."""
         ...

@@ -1,4 +1,4 @@
-"""The machine: its processes and its vital signs."""
+"""The machine's processes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -15,9 +15,9 @@ class ProcessId(NamedTuple):
 
 
 class ProcessObservation(NamedTuple):
-    """What one look at a guarded process saw.
+    """The result of one probe of a guarded process.
 
-    found: live processes that are it (never zombies); answering: whether its port accepts, None if it has
+    found: live processes that match it (never zombies); answering: whether its port accepts, None if it has
     none to ask; known: whether the process last known to be it still lives (even where a pid file or pattern
     no longer points to it); intended: it is down because its own manager was told to stop it; busy: its
     manager is bringing it up just now; detail: words for the evidence; ended: how the process last known to
@@ -34,12 +34,12 @@ class ProcessObservation(NamedTuple):
 
 
 class ProcessTable(Protocol):
-    """Finds processes and holds on to them."""
+    """Finds processes and watches for their deaths."""
 
     async def look(
         self, processes: "Sequence[ProcessSettings]", known: Mapping[str, ProcessId]
     ) -> Mapping[str, ProcessObservation]:
-        """What is there of each process, by its name.
+        """Probe each process; returns the observations by name.
 
         `known` names the process that was last known to be it (what Pulse started, or found before); it is
         believed only while its start time agrees.
@@ -47,5 +47,5 @@ class ProcessTable(Protocol):
         ...
 
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
-        """Hold exactly these from now on; `died` is called within a millisecond of a death, once for each."""
+        """Watch exactly these from now on; `died` is called within a millisecond of a death, once for each."""
         ...

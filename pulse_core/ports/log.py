@@ -1,4 +1,4 @@
-"""The event log: the one truth."""
+"""The event log: the single source of truth."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The logs that programs write: followed for lines that somebody looks for."""
+"""Followers of log files and journal units, which find lines that match the settings."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from pulse_core.settings import LogSettings
 
 Place = Mapping[str, Json]
-"""Where a reader stands in one source. `total` grows with everything that is read, so the later one can be told."""
+"""A reader's position in one source. `total` grows with every byte read, so that positions can be ordered."""
 
 
 class MatchedLines(NamedTuple):
-    """What one `[[log]]` (its number in the settings) looked for and found: the lines to tell, and how many there were."""
+    """The matches of one `[[log]]` (its number in the settings): the lines to record, and how many there were."""
 
     log: int
     lines: tuple[str, ...]
@@ -29,10 +29,10 @@ class LogBatch(NamedTuple):
 
 
 class ReadProgress(NamedTuple):
-    """How far a reader is: all its sources, and the places of those that went on without saying anything.
+    """The progress of a reader: all its sources, and the new positions of those without a match.
 
-    behind: bytes that are written and not read; polled: whether files are looked at now and then, since the kernel
-    does not tell; dropped: messages that journald suppressed, by unit.
+    behind: bytes that are written and not read; polled: whether files are polled, since the kernel sends no
+    notifications; dropped: messages that journald suppressed, by unit.
     """
 
     sources: tuple[str, ...]
@@ -43,9 +43,9 @@ class ReadProgress(NamedTuple):
 
 
 class LogFollower(Protocol):
-    """Follows logs. Nothing is lost that is still there and can be recognised, and nothing is said twice.
+    """Follows logs. No line is lost that still exists and can be recognised, and none is returned twice.
 
-    What was taken counts as said: it is not said again unless `follow` is told of a place before it.
+    A line that was taken is not returned again unless `follow` gets a position before it.
     """
 
     def follow(
@@ -53,15 +53,15 @@ class LogFollower(Protocol):
     ) -> None:
         """Follow these and nothing else from now on, each source from its place.
 
-        A source without a place begins at its end if its path or unit is not among the `known`, as what is there is
-        history then; otherwise at its beginning.
+        A source without a position begins at its end if its path or unit is not among the `known`, since its content is
+        old then; otherwise at its beginning.
         """
         ...
 
     def listen(self, news: Callable[[], None]) -> None:
-        """Call back whenever there is something to be taken."""
+        """Call back whenever there is something to take."""
         ...
 
     def take(self) -> Sequence[LogBatch | ReadProgress]:
-        """What was heard since the last time, in its order."""
+        """What was read since the last call, in order."""
         ...

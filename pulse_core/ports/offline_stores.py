@@ -1,4 +1,4 @@
-"""Writing to a home that has no daemon at the moment."""
+"""Stores for writing to a home whose daemon is not running."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -25,7 +25,7 @@ class OfflineStores(Protocol):
     def checkpoints(self) -> Checkpoints: ...
 
     def lock(self) -> AbstractContextManager[object]:
-        """Hold the home's lock; raises HomeBusy if somebody else does, and goes on doing so for two seconds."""
+        """Hold the home's lock; raises HomeBusy if another process holds it for two seconds."""
         ...
 
     def log(self) -> AbstractAsyncContextManager[EventLog]:

@@ -1,4 +1,4 @@
-"""Whoever asks names and pages of the network, and tells what came back."""
+"""Probes of DNS names and web pages."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -12,7 +12,7 @@ class Trouble(StrEnum):
 
     Of a name: NXDOMAIN, NO_ADDRESS, SERVFAIL, LIE. Of a page: UNRESOLVED, CLOSED, STALLED, ENDLESS, the three
     of TLS, STATUS. Of both: TIMEOUT (nothing came back), REFUSED, UNREACHABLE, BROKEN. UNASKED says nothing
-    about the target: the question could not be put.
+    about the target: the probe could not be sent.
     """
 
     NXDOMAIN = "nxdomain"
@@ -35,9 +35,9 @@ class Trouble(StrEnum):
 
 
 class ProbeRequest(NamedTuple):
-    """A name to resolve, or a URL to fetch, within so many microseconds all in all.
+    """A name to resolve, or a URL to fetch, within a timeout in microseconds.
 
-    servers: whom to ask about a name, as `127.0.0.1` or `127.0.0.1#5353`; none: the system's.
+    servers: the DNS servers for a name, as `127.0.0.1` or `127.0.0.1#5353`; none: the system's.
     """
 
     about: Literal["dns", "http"]
@@ -47,7 +47,7 @@ class ProbeRequest(NamedTuple):
 
 
 class ProbeResult(NamedTuple):
-    """What came back: no trouble if it was a whole answer, whatever it says.
+    """The result of a probe: no trouble if the answer was complete, whatever it says.
 
     detail: words about the trouble; took_ms: until the answer was whole, or given up; status: of a page;
     addresses: of a name.
@@ -61,8 +61,8 @@ class ProbeResult(NamedTuple):
 
 
 class Prober(Protocol):
-    """Asks. Many questions may be under way at the same time."""
+    """Sends probes. Many may be under way at the same time."""
 
     def ask(self, question: ProbeRequest) -> "Future[ProbeResult]":
-        """The answer to come, soon after the question's timeout at the latest. It never holds an exception."""
+        """A future with the answer, done soon after the probe's timeout at the latest. It never holds an exception."""
         ...

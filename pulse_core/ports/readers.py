@@ -1,4 +1,4 @@
-"""Reading what a home has recorded, while its daemon runs or without one: synchronous, and it changes nothing."""
+"""Readers of what a home has recorded, with or without a running daemon: synchronous, and read-only."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
@@ -24,7 +24,7 @@ class EventReader(Protocol):
     """Reads the event log. Data that was redacted reads as `null`; data that is lost says so (`is_damaged`)."""
 
     def head(self) -> Head:
-        """Where the log stands; row 0 for an empty log."""
+        """The last row of the log; row 0 for an empty log."""
         ...
 
     def chain_at(self, seq: int) -> bytes | None:

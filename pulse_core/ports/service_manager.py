@@ -1,13 +1,13 @@
-"""The service manager above the daemon."""
+"""The service manager that started the daemon, as systemd."""
 
 from typing import Protocol
 
 
 class ServiceManager(Protocol):
-    """Tells whoever started the daemon how it is. Never raises, never blocks."""
+    """Notifies the service manager of the daemon's state. Never raises, never blocks."""
 
     def watchdog_seconds(self) -> float | None:
-        """How often at the latest it wants a sign of life, or None if it wants none."""
+        """The watchdog interval, or None without a watchdog."""
         ...
 
     def ready(self) -> None: ...

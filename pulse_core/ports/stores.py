@@ -11,7 +11,7 @@ from pulse_core.model.vitals import Minute, Sample, Trimmed
 
 
 class Vitals(Protocol):
-    """Samples and tick records. Writes are kept in memory and go to disk behind the caller's back."""
+    """Samples and tick records. Writes are queued in memory and flushed later."""
 
     def sample(self, key: str, moment: Moment, data: Mapping[str, Json]) -> Sample:
         """A new sample with the next id, queued for writing. Never blocks, never raises."""
@@ -26,11 +26,11 @@ class Vitals(Protocol):
         ...
 
     def forget(self) -> None:
-        """Let go of what is queued, unwritten. Never blocks, never raises."""
+        """Drop what is queued. Never blocks, never raises."""
         ...
 
     async def trim(self, before_at: int, minutes_before: int = 0) -> Trimmed:
-        """Forget what is older than these (UTC microseconds): samples and ticks, and minutes.
+        """Delete what is older than these (UTC microseconds): samples and ticks, and minutes.
 
         Samples are rolled up to minutes first, so only whole minutes go. The newest 1,000 of the ticks whose snapshot
         was kept stay as long as minutes do. Nothing else waits for it.
@@ -38,7 +38,7 @@ class Vitals(Protocol):
         ...
 
     async def minutes(self, key: str, after: int) -> Sequence[Minute]:
-        """What is kept of a key's minutes that began later than this (UTC microseconds), by time and field."""
+        """A key's minutes that began later than this (UTC microseconds), by time and field."""
         ...
 
     async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:
@@ -67,7 +67,7 @@ class Objects(Protocol):
 
 
 class SweepResult(NamedTuple):
-    """What was taken away: objects that nothing names, other files that are of no use, and the bytes of both."""
+    """What was deleted: unreferenced objects, other unused files, and the bytes of both."""
 
     objects: int = 0
     files: int = 0
@@ -75,7 +75,7 @@ class SweepResult(NamedTuple):
 
 
 Sweep = Callable[[], Awaitable[SweepResult]]
-"""Takes away what the home has no use for any more. Safe beside everything else that the daemon does."""
+"""Deletes unused files of the home. Safe while the daemon runs."""
 
 
 class Checkpoints(Protocol):

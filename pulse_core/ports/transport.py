@@ -1,4 +1,4 @@
-"""Whoever takes messages to people outside."""
+"""The transport of messages to people."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -14,11 +14,11 @@ class OutgoingMessage(NamedTuple):
 
 
 class Transport(Protocol):
-    """Takes letters where they go, all at once; a lost one may hang for as long as the courier's patience."""
+    """Delivers messages concurrently; one may take as long as the transport's timeout."""
 
     async def deliver(self, letters: Sequence[OutgoingMessage]) -> Sequence[str]:
-        """Why each letter did not arrive, in their order; nothing for one that did.
+        """Deliver; returns for each message, in order, why it failed, or an empty text.
 
-        Never raises but when it is cancelled, which ends all that it began.
+        Raises only when it is cancelled, which ends all that it started.
         """
         ...

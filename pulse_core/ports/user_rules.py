@@ -1,4 +1,4 @@
-"""Asking the user's own rules of one snapshot, outside of a daemon."""
+"""Folds one snapshot through the user's rules, outside of a daemon."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class UserRulesAnswer(NamedTuple):
-    """What they say, or None if nobody could be asked; and the words that must go with it."""
+    """The fold result, or None if no host could run; and caveats to show with it."""
 
     result: FoldResult | None = None
     caveats: Sequence[str] = ()
@@ -20,9 +20,9 @@ class UserRules(Protocol):
     """The engine's rules of one home, any revision of them, run in a host of their own for one question."""
 
     async def ask(self, snapshot: "Snapshot", revision: str = "") -> UserRulesAnswer:
-        """What the rules say of the snapshot; a fault of theirs is a caveat.
+        """Fold the snapshot; a fault of the rules is a caveat.
 
         revision: `staging` as it lies there, `main` or a commit; if none is named, the one that was in force then.
-        Raises PulseError for a name that is none.
+        Raises PulseError for an unknown name.
         """
         ...

@@ -1,4 +1,4 @@
-"""The shape of every sense."""
+"""Watchers: what collects samples."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class Watcher(Protocol):
     """Collects samples of one key on its own schedule.
 
-    interval and timeout are in seconds; whoever learns that there is news sets `nudge`, and the loop collects
+    interval and timeout are in seconds; setting `nudge` makes the loop collect
     at once.
     """
 
@@ -31,7 +31,7 @@ class Watcher(Protocol):
     def nudge(self) -> "Nudge": ...
 
     async def collect(self) -> Reading:
-        """Sense once: the data of a sample, and the conclusions that are events."""
+        """Collect once: the data of a sample, and the events that are concluded from it."""
         ...
 
     def should_wake(self, window: Window) -> bool:

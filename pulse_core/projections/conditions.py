@@ -1,4 +1,4 @@
-"""What is wrong with the machine at this moment, since when, and what was done about it."""
+"""Conditions: what is wrong with the machine now, since when, and which measures were taken."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ from pulse_core.projections.effects import decode_plain_effect
 UNWRITTEN = "unwritten"
 """The name of the condition that the log can't be written."""
 FOR = "for_condition"
-"""The name of an effect's param that says which condition it is an answer to."""
+"""The name of an effect's param that names the condition it answers."""
 
 
 class Measure(NamedTuple):
-    """Something that was tried: which action, when it was wished, when it was settled, and whether it worked.
+    """A measure that was taken: its action, when it was requested and settled, and whether it worked.
 
-    told: why it did not, or what it freed.
+    told: why it failed, or what it freed.
     """
 
     action: str
@@ -33,7 +33,7 @@ class Measure(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """A condition that stands: since when, in which state (since when), why, and what was tried, oldest first."""
+    """A raised condition: since when, in which state (since when), why, and what was tried, oldest first."""
 
     since: Moment
     state: str
@@ -46,7 +46,7 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """raised: conditions that stand, by name; cleared: when others were last cleared (the last 200);
+    """raised: raised conditions, by name; cleared: when others were last cleared (the last 200);
     answering: open effects that answer one: the condition's name and the measure's place, by effect id;
     tried: when measures were wished in episodes of before (the last 50), by the names in `cleared`;
     last: the measures of the newest of these episodes, as they stood when it was over, likewise."""
@@ -142,7 +142,7 @@ def _settled(raised: dict[str, Condition], place: tuple[str, int], event: Event)
 
 
 def _freed(result: Mapping[str, Json]) -> str:
-    """What a measure that worked has freed, where it says so."""
+    """What a successful measure has freed, if its result says so."""
     size = result.get("bytes")
     if size is None:
         return ""

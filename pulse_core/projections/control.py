@@ -1,4 +1,4 @@
-"""What people told Pulse itself: paused or not, and which daemon and settings are in force."""
+"""The state of Pulse itself: paused or not, and which daemon and settings are in force."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

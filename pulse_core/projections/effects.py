@@ -1,4 +1,4 @@
-"""Effects that are open, and how many were settled how. The life of an effect is the table `MOVES`."""
+"""Open effects, and counts of settled ones by outcome. The life cycle of an effect is the table `MOVES`."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -55,22 +55,22 @@ MOVES: Mapping[tuple[Phase, str], Phase] = {
     (Phase.RETRYING, EffectCancelled.kind): Phase.CANCELLED,
     (Phase.RETRYING, EffectFailed.kind): Phase.FAILED,
 }
-"""Every legal move; what is not here does not happen, and an event that claims it is passed over."""
+"""Every legal transition; an event that would cause another one is ignored."""
 
 OPEN = frozenset({Phase.PENDING, Phase.EXECUTING, Phase.RETRYING})
 
 
 @lru_cache(maxsize=256)
 def decode_effect(data: str) -> Effect:
-    """The wish in an effect's data; several folds ask for the same one."""
+    """Decode an effect's data; cached, since several folds decode the same one."""
     return Effect.model_validate_json(data)
 
 
 @lru_cache(maxsize=1_024)
 def decode_plain_effect(data: str) -> Mapping[str, Json]:
-    """An effect's data as plain JSON, decoded once for all folds that ask for it; empty if it was redacted.
+    """Decode an effect's data as plain JSON, cached for all folds; empty if it was redacted.
 
-    Its text is never searched: what stands anywhere in the params would be found, too.
+    The text itself is never searched: that would find matches in the params, too.
     """
     return decode_plain(data)
 
@@ -79,7 +79,7 @@ class OpenEffect(NamedTuple):
     """An effect that nothing has settled yet.
 
     event: the `effect` event; moment: when it entered its phase; attempt: how often it was begun;
-    retry_us: how long after `moment` the next attempt is due; cancel: who wants it cancelled, or nothing.
+    retry_us: how long after `moment` the next attempt is due; cancel: who requested its cancellation, or empty.
     """
 
     event: Event
@@ -96,12 +96,12 @@ class OpenEffect(NamedTuple):
 
     @property
     def action(self) -> str:
-        """The kind of action that is wished, as `restart-process`; nothing if what it wished was redacted."""
+        """The requested action, as `restart-process`; empty if it was redacted."""
         return str(decode_plain_effect(self.event.data).get("action", ""))
 
     @property
     def wish(self) -> Effect:
-        """What is wished, decoded when first asked for."""
+        """The requested effect, decoded at the first access."""
         return decode_effect(self.event.data)
 
 
@@ -199,7 +199,7 @@ class _EffectTable:
     def opened(self, event: Event) -> None:
         wish = decode_plain_effect(event.data)
         if not wish:
-            return  # what it wished is gone, so nobody can do it any more
+            return  # its data is gone, so no executor can carry it out
         id_, key = event.id, event.subject
         if key in self.keys:
             return  # the writer never lets this happen; a log from elsewhere might

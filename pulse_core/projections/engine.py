@@ -1,4 +1,4 @@
-"""The engine's promotes, as far as the survival rules judge them: what is watched, and what failed since."""
+"""The engine's commits for the survival rules: what is in force, its probation, and failures since the promote."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,11 +26,11 @@ from pulse_core.projections.effects import decode_plain_effect
 
 FAILURES = EARLIER = 100
 RULE, PROJECTION = "rule:", "projection:"
-"""How the subject of an error begins that a rule or a projection has raised."""
+"""The prefixes of an error's subject if a rule or a projection has raised it."""
 PARTS = (RULE, PROJECTION, "watcher:", "executor:")
 MOST_AILING = 400
 AILING = 20 * 60 * US_PER_SECOND
-"""How long after its last error something of an engine counts as ailing: what fails for long is said that often."""
+"""How long after its last error a watcher or executor counts as ailing: lasting ones are recorded more often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ class Engine:
 
     @property
     def previous(self) -> str:
-        """The one before the commit in force, or nothing."""
+        """The commit before the one in force, or empty."""
         return self.earlier[-1] if self.earlier else ""
 
     def has_stayed(self, now: Moment) -> bool:
-        """Whether the commit in force has been so for as long as it was to be watched."""
+        """Whether the probation of the commit in force is over."""
         return self.promoted is None or now.since(self.promoted) >= self.watch_us
 
     def is_on_probation(self, now: Moment) -> bool:
@@ -136,7 +136,7 @@ def _erred(state: Engine, event: Event) -> Engine:
     if "commit" not in data and not event.subject.startswith(RULE):
         return state  # it says nothing of an engine
     if not state.commit or data.get("commit", state.commit) != state.commit:
-        return state  # the last words of another one
+        return state  # an error of another commit
     ended = bool(data.get("ended", False))
     if event.subject.startswith(PARTS) and not ended:
         state = _ailed(state, event)
@@ -181,14 +181,14 @@ def _promoted(state: Engine, event: Event) -> Engine:
 
 
 def _excused(state: Engine, now: Moment) -> tuple[str, ...]:
-    """What failed before a promote; of one that is still watched itself, nothing: else a second promote would excuse it."""
+    """What failed before a promote; empty if the previous commit is on probation: else a second promote would excuse it."""
     if state.is_on_probation(now):
         return state.excused
     return tuple(one for one, at in state.ailing.items() if now.since(at) <= AILING)
 
 
 def _rolled_back(state: Engine, event: Event) -> Engine:
-    """What was good is so again at once; what was never in force for long enough is watched like a promote."""
+    """A commit that was good is so again at once; one that never passed its probation is watched like a promote."""
     data = decode_plain(event.data) if event.data != REDACTED else {}
     to = str(data.get("to", ""))
     return replace(

@@ -1,4 +1,4 @@
-"""The fold that moves all projections on together, and brings back together those that were kept at different rows."""
+"""Folds all projections together, and catches up those whose checkpoints stand at different rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ class Fold:
     def __call__(self, state: State, events: Sequence[Event], upto: int | None = None) -> State:
         """The state after more events (in order, none of them folded before); `upto`: the row reached.
 
-        Nothing in it is provisional. A projection of whose kinds none has come is not even asked: one more of them
+        Nothing in it is provisional. A projection without events of its kinds is not called, so one more of them
         costs a tick nothing.
         """
         seq = upto if upto is not None else events[-1].seq if events else state.seq
@@ -55,12 +55,12 @@ class Fold:
         return self.start.with_values(values, seq, provisional)
 
     def checkpoints(self, state: State, head: Head) -> Mapping[str, Checkpoint]:
-        """What is to be kept of a state that stands at this row."""
+        """The checkpoints of a state at this row."""
         texts = self.dump(state)
         return {name: Checkpoint(one.version, head, texts[name]) for name, one in self.projections.items()}
 
     def resume(self, *kept: Mapping[str, Checkpoint], upto: int | None = None) -> "CatchUp":
-        """Go on from the furthest that was kept of each projection, no further than row `upto`.
+        """Continue from the furthest checkpoint of each projection, no further than row `upto`.
 
         Only checkpoints of this log may be given. One of another version of its fold, or that can't be read, is none:
         its projection starts anew, and the others do not.
@@ -74,7 +74,7 @@ class Fold:
 class CatchUp:
     """Projections that stand at different rows, brought to the furthest of these.
 
-    It reads nothing itself. Whoever can read the log does so for one gap after the other::
+    It reads nothing itself; the caller reads the log for one gap after the other::
 
         catch_up = fold.resume(checkpoints)
         for gap in catch_up.gaps():
@@ -89,7 +89,7 @@ class CatchUp:
         self._behind: Sequence[Projection[Any]] = ()
 
     def gaps(self) -> Iterator[Gap]:
-        """What is to be read and taken, one after the other; nothing if all stand at one row."""
+        """The gaps to read and take, one after the other; none if all stand at one row."""
         while len(rows := sorted(set(self._rows.values()))) > 1:
             since, upto = rows[:2]
             names = [name for name, row in self._rows.items() if row == since]
@@ -103,7 +103,7 @@ class CatchUp:
 
 
 def folded_values(state: State, some: Iterable[Projection[Any]], events: Sequence[Event]) -> dict[str, Any]:
-    """The values of those of these projections of whose kinds there are events, once they have folded them."""
+    """Fold the events into the projections that have their kinds; returns the new values by name."""
     kinds = {event.kind for event in events}
     return {one.name: one.after(state.of(one), events) for one in some if not one.kinds.isdisjoint(kinds)}
 

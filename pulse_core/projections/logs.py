@@ -1,4 +1,4 @@
-"""What the followed logs said that somebody looks for, and how far each one is read."""
+"""Matching lines of the followed logs, and how far each one is read."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,13 +16,13 @@ SOURCES = 1_000
 SEEN = 20
 ALIKE = 20
 QUIET = 600 * US_PER_SECOND
-"""After so long without a line that somebody looks for, what comes next is another story."""
+"""After so long without a matching line the next one begins a new episode."""
 _SHOWN = 300
 
 _CHANGING = re.compile(
     r"0[xX][0-9a-fA-F]+|\b(?=[0-9a-fA-F-]*\d)[0-9a-fA-F]{6,}(?:-[0-9a-fA-F]{4,})*\b|\d+(?:[.:,]\d+)*"
 )
-"""What differs between lines that say the same: numbers, times, addresses, hashes, UUIDs."""
+"""What differs between similar lines: numbers, times, addresses, hashes, UUIDs."""
 
 
 class MatchBatch(NamedTuple):
@@ -35,7 +35,7 @@ class MatchBatch(NamedTuple):
 
 
 class SimilarLines(NamedTuple):
-    """Lines of one story that say the same but for numbers: how bad, how many, an example, first and last when."""
+    """Lines of one episode that differ only in numbers: how bad, how many, an example, first and last when."""
 
     severity: str
     number: int
@@ -65,7 +65,7 @@ class LogSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """By path or unit, the one that spoke last at the end (the last 1,000)."""
+    """By path or unit, the one that matched last at the end (the last 1,000)."""
 
     of: Mapping[str, LogSource] = field(default_factory=dict)
 
@@ -108,10 +108,10 @@ SEVERITIES = ("warning", "error", "critical")
 
 
 def rank(severity: str) -> int:
-    """How bad it is; what an older or newer version wrote counts as little."""
+    """The rank of a severity; one of another version counts as the lowest."""
     return SEVERITIES.index(severity) if severity in SEVERITIES else 0
 
 
 def shape_of(line: str) -> str:
-    """What lines that say the same have in common: numbers, times, hashes and UUIDs as `#`, and no more than is shown."""
+    """The common form of similar lines: numbers, times, hashes and UUIDs as `#`, cut to what is shown."""
     return _CHANGING.sub("#", line[: 2 * _SHOWN])[:_SHOWN]

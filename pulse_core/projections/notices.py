@@ -1,4 +1,4 @@
-"""What people were told, topic by topic, so that nobody is told twice and everybody hears when it is over."""
+"""Notices by topic, so that none is sent twice and each is followed by one that it is over."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ MESSAGES = 10_000
 
 
 class Notice(NamedTuple):
-    """A topic that people were told of: first and last when, how often, and whether it was said to be over."""
+    """A topic with notices: when first and last, how often, and whether the last one said that it is over."""
 
     first: Moment
     last: Moment
@@ -28,7 +28,7 @@ class Notice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """By topic, the one told last at the end (the last 1,000); open: topics of unsettled notices by effect id;
+    """By topic, the newest at the end (the last 1,000); open: topics of unsettled notices by effect id;
     failed: when the last attempt of an unsettled one failed, by effect id; reached: when one was last delivered;
     sent: when each message of the last hour before the newest one was begun (at most 10,000), less those that
     repeat what had failed. Notices that go out as one message begin at the same moment."""
@@ -71,7 +71,7 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
 
 
 def _concerns(state: Notices, events: Sequence[Event]) -> bool:
-    """Whether one of these events wishes for a notice, or moves one that is open."""
+    """Whether one of these events requests a notice, or belongs to one that is open."""
     open_, effect = state.open, Effect.kind
     for event in events:
         if event.kind == effect:
@@ -83,14 +83,14 @@ def _concerns(state: Notices, events: Sequence[Event]) -> bool:
 
 
 def _is_wish(event: Event) -> bool:
-    """Whether it wishes for a notice."""
+    """Whether it requests a notice."""
     return event.kind == Effect.kind and decode_plain_effect(event.data).get("action") == NOTIFY
 
 
 def _wished(of: dict[str, Notice], open_: dict[str, str], event: Event) -> None:
     open_[event.id] = topic = event.subject.removeprefix(PREFIX)
     if topic == event.subject:
-        return  # somebody else's, under a key of their own
+        return  # a notice of other rules, with another key
     of[topic] = _told(of.pop(topic, None), event)
     if len(of) > TOPICS:
         del of[next(iter(of))]

@@ -1,4 +1,4 @@
-"""What became of each guarded process: up or down since when, what was tried, what a person wants."""
+"""The history of each guarded process: up or down since when, restarts, and requested stops."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ STAYED_US = 60 * US_PER_SECOND
 
 
 class Intent(NamedTuple):
-    """Somebody wants the process down: since when, for how many microseconds, and who.
+    """A stop that was requested: since when, for how many microseconds, and by whom.
 
     tries: stops wished for it; tried: when the last of them was wished or settled; error: what that one said;
     worked: it went down and stayed so.
@@ -51,7 +51,7 @@ class Intent(NamedTuple):
 
 
 class Stage(IntEnum):
-    """How far a process has ever come: what brings it up for the first time is a start, not a restart."""
+    """The furthest stage that a process has reached: what first brings it up is a start, not a restart."""
 
     NEW = 0
     WISHED = 1
@@ -60,7 +60,7 @@ class Stage(IntEnum):
 
 
 class ProcessHistory(NamedTuple):
-    """One guarded process, as far as the log knows it.
+    """The recorded history of one guarded process.
 
     pid and started: the process last known to be it, in boot `boot`; up / down: since when it is alive or
     dead (one of them, or neither before the first look); starting: when a restart was acked that no look
@@ -173,7 +173,7 @@ def _restart_wished(history: _History, event: Event) -> None:
 
 
 def _settled(history: _History, event: Event) -> None:
-    """What a restart has come to."""
+    """Take the outcome of a restart."""
     if event.kind == EffectFailed.kind:
         history.error = decode_plain(event.data).get("error", "")
     if event.kind != EffectAcked.kind:
@@ -188,10 +188,10 @@ def _settled(history: _History, event: Event) -> None:
 
 
 def _stop_settled(history: _History, event: Event) -> None:
-    """What a stop has come to; whether it helped, only the next look says."""
+    """Take the outcome of a stop; whether it helped, only the next probe shows."""
     stop: Intent | None = history.stop
     if stop is None or not stop.tries:
-        return  # nobody wants it down any more, or it was the stop of an earlier intent
+        return  # the intent has ended, or the stop belonged to an earlier one
     if event.kind == EffectAcked.kind:
         history.stop, history.starting = stop._replace(tried=event.moment, error=""), None
         return
@@ -242,7 +242,7 @@ KINDS = frozenset({*NEWS, Effect.kind, *SETTLING})
 
 
 def _stop_of_one_up(history: _History, event: Event) -> Intent | None:
-    """What is left of the wish to have it down, now that it is up: a manager's is over, a person's is not."""
+    """The intent that remains when the process is up: a manager's has ended, a person's has not."""
     stop: Intent | None = history.stop
     down: Moment | None = history.down
     if stop is None or stop.by == SYSTEMD:

@@ -17,7 +17,7 @@ class Projection(Generic[T]):
     """What one fold needs: raise `version` whenever the same events would give another value, and old checkpoints go.
 
     name: under which it is checkpointed and shown; type: of its value, which is empty when made without arguments;
-    kinds: the events that may change it; `after` is given others too, and passes over them.
+    kinds: the events that may change it; `after` also gets others, and ignores them.
     """
 
     name: str

@@ -22,7 +22,7 @@ NO_WINDOW = Window()
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What rules see: the moment, the settings, the last minute of every sense, and what the log says."""
+    """What rules see: the moment, the settings, the last minute of every watcher, and the projections of the log."""
 
     tick: int
     now: Moment
@@ -49,37 +49,37 @@ class Snapshot:
 
     @property
     def notices(self) -> Notices:
-        """What people were told."""
+        """The notices that were sent."""
         return self.state.notices
 
     @property
     def silences(self) -> Any:
-        """What people want held back: a name that authors had before capabilities brought their own projections."""
+        """The silences; authors used this name before capabilities had projections of their own."""
         return self.state.parts["silences"]
 
     @property
     def logs(self) -> Logs:
-        """What the followed logs said."""
+        """Matching lines of the followed logs."""
         return self.state.logs
 
     @property
     def engine(self) -> Engine:
-        """The engine's commit, and how it does."""
+        """The engine's commit and its failures."""
         return self.state.engine
 
     def of(self, projection: Projection[T]) -> T:
-        """What a capability's projection says, with its type."""
+        """The value of a capability's projection, with its type."""
         return self.state.of(projection)
 
     def process(self, name: str) -> ProcessHistory:
-        """What the log knows of a guarded process."""
+        """The recorded history of a guarded process."""
         return self.state.processes[name]
 
     def window(self, key: str) -> Window:
-        """The last minute of a sense; empty if it has not spoken."""
+        """The last minute of a watcher's samples; empty if there are none."""
         return self.windows.get(key, NO_WINDOW)
 
     def samples(self, *keys: str) -> tuple[int, ...]:
-        """Ids of the newest samples of these senses (of all, if none is named)."""
+        """Ids of the newest samples of these watchers (of all, if none is named)."""
         windows = (self.window(key) for key in keys) if keys else self.windows.values()
         return tuple(window.last.id for window in windows if window.last)

@@ -18,7 +18,7 @@ _NONE: Mapping[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the log says up to row `seq`, and `provisional` events more that are not recorded yet.
+    """The projections up to row `seq`, and after `provisional` more events that are not recorded yet.
 
     The core's own projections are fields, since every tick reads them; `parts` holds the values of the capabilities'
     projections by name, which `of` returns with their type.
@@ -42,7 +42,7 @@ class State:
         return value
 
     def with_values(self, values: Mapping[str, Any], seq: int, provisional: int = 0) -> "State":
-        """The state at another row, with these values by the names of their projections."""
+        """A copy at another row, with these values by the names of their projections."""
         if values.keys() <= OWN:  # as nearly always
             return replace(self, **values, seq=seq, provisional=provisional)
         own = {name: value for name, value in values.items() if name in OWN}

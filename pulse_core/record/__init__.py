@@ -1,6 +1,6 @@
-"""What may enter the log, and by whom: the one gate that every draft passes.
+"""What may be recorded and by whom: the gate that every draft passes.
 
-Nothing is decided here about what should happen, and nothing is carried out.
+It requests no effects and carries none out.
 """
 
 from pulse_core.record.gate import Gate, RecordedDraft

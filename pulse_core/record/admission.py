@@ -33,17 +33,17 @@ CHECKS: Mapping[str, Check] = {
     EffectCancelRequested.kind: require_open_effect,
     **ADMITS,
 }
-"""By kind, what a draft from outside must pass; a kind that is not here needs the caller's role alone."""
+"""By kind, the check that a draft from outside must pass; other kinds need the caller's role alone."""
 
 
 def fill_key(draft: Draft, settings: Settings) -> Draft:
-    """The effect with its key as the subject."""
+    """Set the effect's key as the subject."""
     assert isinstance(draft.payload, Effect)
     return Draft(draft.payload, draft.payload.key, draft.cause, draft.id)
 
 
 def fill_expiry(draft: Draft, settings: Settings) -> Draft:
-    """The stop with the settings' expiry if it names none."""
+    """Set the settings' expiry if the stop has none."""
     assert isinstance(draft.payload, ProcessStopRequested)
     if draft.payload.expires_us is not None:
         return draft
@@ -55,4 +55,4 @@ FILLED_BY_WRITER: Mapping[str, Callable[[Draft, Settings], Draft]] = {
     Effect.kind: fill_key,
     ProcessStopRequested.kind: fill_expiry,
 }
-"""By kind, what only the writer can add to a draft from outside."""
+"""By kind, what only the writer can fill in."""

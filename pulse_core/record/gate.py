@@ -20,14 +20,14 @@ RULE_FIELDS = ("rule", "tick", "samples", "survival")
 
 
 class RecordedDraft(NamedTuple):
-    """The event that stands for a draft, and whether it was there before."""
+    """The event recorded for a draft, and whether it was recorded before."""
 
     event: Event
     existing: bool = False
 
 
 class Claim(NamedTuple):
-    """What only one open effect may have at a time: a key, or the value of a param that its action declares."""
+    """What only one open effect may have at a time: a key, or the value of a param that its action declares exclusive."""
 
     value: str
     action: str = ""
@@ -38,21 +38,21 @@ class Claim(NamedTuple):
 
 
 def claims_of(effect: Effect) -> Sequence[Claim]:
-    """What this effect claims."""
+    """The claims of this effect."""
     key, name = Claim(effect.key), declaration_of(effect.action).exclusive_by
     return (key, Claim(str(effect.params.get(name, "")), effect.action, name)) if name else (key,)
 
 
 def all_claims(drafts: Iterable[Draft]) -> Sequence[Claim]:
-    """What all effects among these claim."""
+    """The claims of all effects among these."""
     return [one for draft in drafts if isinstance(draft.payload, Effect) for one in claims_of(draft.payload)]
 
 
 class Gate:
     """The one way into the log, and the one place where effects exclude each other.
 
-    What an effect claims is its key, and what its action declares as exclusive (`restart-process` the process): no
-    other one may have it while that is open, or its commit still under way.
+    An effect claims its key, and the param that its action declares exclusive (for `restart-process` the process): no
+    other effect may have the same claim while it is open or being recorded.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Gate:
         return [RecordedDraft(event) for event in await self.record(signed)]
 
     def unclaimed(self, drafts: Iterable[Draft]) -> Sequence[Draft]:
-        """Of a rule's effects, those that claim nothing which another one has: an open one, or one before it here."""
+        """The drafts of a rule whose claims no other effect has, neither an open one nor an earlier one of these."""
         fresh, claimed = [], set(self._under_way)
         for draft in drafts:
             mine = all_claims((draft,))
@@ -91,7 +91,7 @@ class Gate:
         return fresh
 
     def _holder(self, claim: Claim) -> OpenEffect | None:
-        """The open effect that has it."""
+        """The open effect that has this claim."""
         effects = self.current_state().effects
         if not claim.exclusive_by:
             return effects.by_key(claim.value)
@@ -99,7 +99,7 @@ class Gate:
         return next((one for one in others if claim in claims_of(one.wish)), None)
 
     def _check_alone(self, drafts: Sequence[Draft]) -> None:
-        """Refuse what is claimed twice at once, or by an effect that is open."""
+        """Refuse claims that occur twice or that an open effect has."""
         wanted = all_claims(drafts)
         for claim in wanted:
             if wanted.count(claim) > 1:
@@ -108,11 +108,11 @@ class Gate:
                 raise Refused(f"{claim} is under way already: effect {holder.id}")
 
     async def record(self, drafts: Sequence[Draft]) -> Sequence[Event]:
-        """Record together what the daemon itself has to say, keeping its claims meanwhile."""
+        """Record the daemon's own drafts together, reserving their claims meanwhile."""
         done = asyncio.Event()
         claimed = all_claims(drafts)
         self._under_way.update(dict.fromkeys(claimed, done))
-        # A caller that hangs up does not undo its commit, so what it claims is held until that has ended.
+        # Cancelling the caller does not undo its commit, so the claims are reserved until that has ended.
         commit = asyncio.ensure_future(self.log.append(*drafts))
         self._commits.add(commit)
 
@@ -122,19 +122,19 @@ class Gate:
                 self._under_way.pop(claim, None)
             done.set()
             if not commit.cancelled():
-                commit.exception()  # seen, even if nobody waits for it any more
+                commit.exception()  # retrieved, even if nobody awaits it any more
 
         commit.add_done_callback(ended)
         return await asyncio.shield(commit)
 
     async def _others(self, drafts: Sequence[Draft]) -> None:
-        """Wait until nobody else is having recorded what these claim, too, so that what is open can be told."""
+        """Wait until no other commit under way has these claims, so that the open effects are known."""
         wanted = all_claims(drafts)
         while under_way := [self._under_way[claim] for claim in wanted if claim in self._under_way]:
             await under_way[0].wait()
 
     def _signed(self, draft: Draft, actor: str) -> Draft:
-        """The draft with what only the writer can say: who asks, and what was left to the settings."""
+        """The draft with what only the writer can fill in: the actor, and defaults from the settings."""
         complete = FILLED_BY_WRITER.get(draft.payload.kind)
         whole = complete(draft, self.settings()) if complete else draft
         return replace(whole, actor=actor, moment=None)
@@ -175,7 +175,7 @@ def parse_params(executor: Executor, effect: Effect) -> Any:
 
 
 def why_unexecutable(executors: Mapping[str, Executor], effect: Effect) -> str | None:
-    """Why a rule's effect can't be carried out by anybody, or None if it can."""
+    """Why no executor can carry out a rule's effect, or None if one can."""
     executor = executors.get(effect.action)
     if executor is None:
         return str(UnknownName("executor", effect.action, executors))

@@ -43,11 +43,11 @@ class Journal:
     """An `EventLog` that can also hold drafts in memory until the disk takes them.
 
     Held drafts are written before anything else is, in the order in which they were held, with the time at
-    which they happened; until then only the daemon's own view knows of them, and nobody is told that they are
+    which they happened; until then only the daemon's own view includes them, and no caller is told that they are
     recorded. They are lost if the daemon dies meanwhile, like anything that could not be written.
 
-    recovered hears, in words, for how long nothing could be written, once something can be again. If that lasts, it is
-    a condition, which rules can answer from memory; is_standing: whether that is raised, by this daemon or the last one.
+    recovered is called once writing works again, with a sentence that says for how long it did not. If that lasts, a
+    condition is raised, to which rules can react; is_standing: whether it is raised, by this daemon or the last one.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Journal:
         self._listeners.append(listener)
 
     def listen_once(self, listener: Listener) -> None:
-        """Call back with each event once: when it is first supposed, or else when it is recorded."""
+        """Call back with each event once: when it is provisional, or else when it is recorded."""
         self._listeners.append(listener)
         self.log.listen(lambda events: listener([event for event in events if event.id not in self._held]))
 
@@ -130,20 +130,20 @@ class Journal:
             self.hold(*drafts)
 
     async def announce(self, drafts: Sequence[Draft], answered: Callable[[], Awaitable[None]]) -> None:
-        """Let the drafts be known at once, and record them with what is decided of them: one commit, not two.
+        """Publish the drafts at once, and record them with the effects that answer them: one commit, not two.
 
-        answered: returns when it is decided. While anything else is on its way to the disk the drafts are
-        recorded by themselves, so that a supposed event's number is the one that it will have.
+        answered: returns when a tick has folded them. While another append is under way the drafts are
+        recorded by themselves, so that a provisional event has the number that it will keep.
         """
         if self._held or self._under_way:
             await self.append_or_hold(*drafts)
             return
         self.hold(*drafts)
         await answered()
-        await self.append_or_hold()  # unless they have gone along with an answer
+        await self.append_or_hold()  # unless they were recorded with an answer
 
     def hold(self, *drafts: Draft) -> None:
-        """Hold the drafts, and go on as if they were recorded."""
+        """Hold the drafts in memory as provisional events."""
         now = self.clock.now()
         held = [replace(draft, id=draft.id or self.new_id(), moment=draft.moment or now) for draft in drafts]
         first = self.head.seq + len(self._held) + 1
@@ -154,7 +154,7 @@ class Journal:
             listener(events)
 
     async def run(self) -> None:
-        """Write what is held as soon as that can be done, for ever."""
+        """Write held drafts as soon as possible, for ever."""
         while True:
             await self._holding.wait()
             await asyncio.sleep(RETRY)
@@ -168,7 +168,7 @@ class Journal:
 
 
 def provisional_event(draft: Draft, seq: int) -> Event:
-    """The event that a held draft will be, as far as one can tell."""
+    """The provisional event of a held draft."""
     assert draft.moment is not None
     text = draft.data or encode(draft.payload)
     kind = draft.payload.kind

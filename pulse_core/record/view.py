@@ -1,4 +1,4 @@
-"""The projections as of now: what the log has said so far, folded when somebody asks."""
+"""The projections as of now: folded from the log on demand."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,9 +10,9 @@ from pulse_core.projections import State
 
 
 class View:
-    """Listens to the log and folds what came, in batches, when asked: the cost is the news, not the age.
+    """Listens to the log and folds new events in batches when it is read: the cost depends on the new events alone.
 
-    What the journal holds because it cannot be written is folded on top, until it is recorded.
+    Provisional events of the journal are folded on top until they are recorded.
     """
 
     def __init__(self, state: State | None = None) -> None:
@@ -22,7 +22,7 @@ class View:
         self._stale = False
 
     def reset_to(self, state: State) -> None:
-        """Go on from this state; what was heard before is part of it."""
+        """Continue from this state, which includes all events received before."""
         self._state = self._whole = state
         self._news.clear()
 
@@ -60,14 +60,14 @@ class View:
 
 
 async def advance_state(log: EventLog, state: State, target: int) -> State:
-    """The projections moved on to row `target`."""
+    """Fold the state up to row `target`."""
     async for events in log.since(state.seq, FOLD.kinds, target):
         state = FOLD(state, events)
     return FOLD(state, (), upto=target)
 
 
 async def restore_from_checkpoints(log: EventLog, found: Mapping[str, Checkpoint]) -> State:
-    """The state at the furthest of these checkpoints.
+    """Restore the state at the furthest of these checkpoints.
 
     A projection whose checkpoint is missing, old, unreadable or of another log is folded anew up to there, alone.
     """
@@ -80,7 +80,7 @@ async def restore_from_checkpoints(log: EventLog, found: Mapping[str, Checkpoint
 
 
 async def save_checkpoints(log: EventLog, checkpoints: Checkpoints, state: State) -> None:
-    """Keep the projections as they stand at their row, unless they include what is provisional."""
+    """Save checkpoints of the state, unless it includes provisional events."""
     if state.provisional:
         return
     if (chain := await log.chain_at(state.seq)) is not None:

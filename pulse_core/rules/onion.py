@@ -17,7 +17,7 @@ Trace = list[LayerOutcome]
 
 
 async def no_effects(prev: Snapshot, curr: Snapshot) -> Verdict:
-    """The heart of an onion that has nothing inside: no effects, no hurry."""
+    """The innermost rule by default: no effects, no early tick."""
     return Verdict()
 
 
@@ -26,7 +26,7 @@ def compose(
 ) -> Inner:
     """Nest the rules around `heart`, the first one outermost.
 
-    What each layer did is appended to `trace`, innermost first; `clock` tells microseconds for it (by
+    What each layer did is appended to `trace`, innermost first; `clock` returns microseconds for it (by
     default it stands still, since a rule may not know the time).
     """
     inner = heart
@@ -36,7 +36,7 @@ def compose(
 
 
 def run_synchronously(answer: Awaitable[Verdict]) -> Verdict | None:
-    """What an onion answers without any loop, as one does whose rules await nothing but what is inside them; else None."""
+    """Run an onion without a loop, which works if its rules await nothing but `inner`; None if it awaited something else."""
     coroutine = cast(Coroutine[Any, Any, Verdict], answer)
     try:
         coroutine.send(None)
@@ -48,7 +48,7 @@ def run_synchronously(answer: Awaitable[Verdict]) -> Verdict | None:
 
 
 def without_survival_marks(verdict: Verdict, curr: Snapshot) -> Verdict:
-    """The verdict of rules that are not survival's: none of its effects is, or is of another tick."""
+    """The verdict of rules that are not survival's, its effects without the `survival` mark and with this tick."""
     news = {"survival": False, "tick": curr.tick}
     is_valid = all(not effect.survival and effect.tick == curr.tick for effect in verdict.effects)
     return (
@@ -59,7 +59,7 @@ def without_survival_marks(verdict: Verdict, curr: Snapshot) -> Verdict:
 
 
 def rule_name(rule: Rule) -> str:
-    """A rule's name for people: the function's own."""
+    """A rule's name: that of the function."""
     return getattr(rule, "__name__", type(rule).__name__)
 
 
@@ -83,7 +83,7 @@ class Layer:
         return verdict
 
     def _signed(self, verdict: Verdict, owners: Collection[str], curr: Snapshot) -> Verdict:
-        """The verdict whose effects all bear an owner: one from inside keeps its own, though this rule has copied it."""
+        """The verdict with an owner on each effect: one from inside keeps its own, even if this rule has copied it."""
         owned = [one.rule in owners or self._is_signed(one, curr) for one in verdict.effects]
         if all(owned):
             return verdict  # as nearly always
@@ -102,7 +102,7 @@ class Layer:
 
 
 class InnerCall:
-    """The inner rule as one layer sees it: remembers the last answer, whose effects it ever had, and what it cost."""
+    """A layer's call of its inner rule: keeps the last answer, the owners of its effects, and its duration."""
 
     def __init__(self, inner: Inner, prev: Snapshot, curr: Snapshot, clock: Stopwatch) -> None:
         self.inner, self.prev, self.curr, self.clock = inner, prev, curr, clock
@@ -123,12 +123,12 @@ class InnerCall:
         return self.last
 
     async def verdict(self) -> Verdict:
-        """What the inner rule says of the untouched snapshots, asked at most once."""
+        """The inner rule's verdict on the unchanged snapshots, computed at most once."""
         return self.plain if self.plain is not None else await self(self.prev, self.curr)
 
 
 def as_verdict(answer: Answer) -> Verdict:
-    """A rule's answer as a Verdict; a plain pair is welcome. Raises TypeError for anything else."""
+    """Convert a rule's answer to a Verdict; a plain pair is allowed. Raises TypeError for anything else."""
     if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Sequence):
         answer = Verdict(tuple(answer[0]), answer[1])
     if isinstance(answer, Verdict) and is_valid(answer):
@@ -137,7 +137,7 @@ def as_verdict(answer: Answer) -> Verdict:
 
 
 def is_valid(verdict: Verdict) -> bool:
-    """Whether it holds what its types promise; a rule may have put anything into it."""
+    """Whether its values have the declared types; a rule may have put anything into it."""
     if verdict.effects == () and verdict.notes == ():
         return isinstance(verdict.tick_ms, int)
     return (

@@ -1,6 +1,6 @@
-"""Settings are decisions: frozen values, one group a room, read once at the edge and passed down.
+"""Settings: frozen values, one group for each package, read once at the edge and passed down.
 
-Nothing here opens a file; the adapter `pulse_adapters.config` does, and tells every fault with its line.
+Nothing here opens a file; the adapter `pulse_adapters.config` does, and reports every fault with its line.
 """
 
 from pulse_core.settings.durations import Duration, format_duration, parse_duration

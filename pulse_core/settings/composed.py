@@ -1,4 +1,4 @@
-"""Groups of settings that are not the core's own: fields of the root that the core knows nothing about."""
+"""Groups of settings that capabilities add to the root."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,5 +32,5 @@ class SettingsGroup(Generic[T]):
     outline: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, settings: BaseModel) -> T:
-        """What is set."""
+        """The value of this group."""
         return cast(T, getattr(settings, self.name, self.default))

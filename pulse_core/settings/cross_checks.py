@@ -1,4 +1,4 @@
-"""What no table of the settings can have wrong by itself: names that are there twice, unknown, or in a circle."""
+"""Checks across tables of the settings: repeated names, unknown names, and dependency cycles."""
 
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -9,7 +9,7 @@ from pulse_core.settings.processes import ProcessSettings
 
 
 class Disagreement(NamedTuple):
-    """What is wrong between tables: the kind of the one concerned, its place among them, its key, the words."""
+    """A fault across tables: the kind of the table, its place among those, its key, and the message."""
 
     table: str
     place: int
@@ -23,7 +23,7 @@ def disagreements(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
 
 
 def repeated_names(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
-    """A fault for each process whose name an earlier one bears."""
+    """A fault for each process that repeats an earlier one's name."""
     names = [process.name for process in processes]
     return [
         Disagreement("process", place, "name", f"process {names[place]!r} is there twice; names must differ")
@@ -48,7 +48,7 @@ def unknown_dependencies(processes: Sequence[ProcessSettings]) -> list[Disagreem
 
 
 def dependency_cycles(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
-    """A fault for each circle of processes that wait for each other, with the way round."""
+    """A fault for each dependency cycle of processes, with its path."""
     places = {process.name: place for place, process in reversed(list(enumerate(processes)))}
     needs = {process.name: set(process.depends_on) for process in processes}
     faults = []
@@ -62,7 +62,7 @@ def dependency_cycles(processes: Sequence[ProcessSettings]) -> list[Disagreement
 
 
 def repeated_places(values: Sequence[str | None]) -> Iterable[int]:
-    """The places of values that are there before."""
+    """The places of values that repeat an earlier one."""
     return (place for place, value in enumerate(values) if value is not None and value in values[:place])
 
 

@@ -11,7 +11,7 @@ from pulse_core.model.pattern import SearchPattern
 from pulse_core.settings.durations import Duration
 
 PATTERN_CHECK = "pattern_check"
-"""In a validation's context: a function that raises ValueError for what is no pattern; None if they are checked already."""
+"""In a validation's context: a function that raises ValueError for an invalid pattern; None if they are checked already."""
 
 
 class Group(BaseModel):

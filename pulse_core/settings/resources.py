@@ -19,7 +19,7 @@ UNRELATED_COMMANDS = (
     ("/usr/lib/systemd/systemd --user", "/usr/sbin/sshd -D", "/usr/bin/dbus-daemon --system"),
     ("python3 worker.py", "-bash", "sshd: root"),
 )
-"""Command lines that have nothing to do with each other: a pattern that finds all of a row means everything."""
+"""Unrelated command lines: a pattern that matches all of a row matches everything."""
 
 
 TREE_CHECK = "tree_check"

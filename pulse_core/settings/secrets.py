@@ -1,7 +1,7 @@
-"""Texts that nobody may see: URLs that hold a token or a password.
+"""Secrets in settings: URLs that hold a token or a password.
 
-They are hidden wherever settings are written out, faults don't repeat them, and what stands in their place is
-refused when it is read: nothing goes astray because somebody took what was shown for settings.
+They are masked wherever settings are written out, faults don't repeat them, and a masked value is
+refused when it is read, so that printed settings can't be used by mistake.
 """
 
 import re
@@ -15,11 +15,11 @@ from pulse_core.settings.groups import is_http_url
 
 HIDDEN = "***"
 IN_CLEAR: Mapping[str, Any] = {"in_clear": True}
-"""Serialisation context for what never leaves the process: there secrets stand as they are."""
+"""Serialisation context for use within the process: secrets are not masked."""
 
 
 def mask_secret(text: str) -> str:
-    """What may be shown of a secret: the variable that holds it, or the scheme of the URL."""
+    """The masked form of a secret: the variable that holds it, or the scheme of the URL."""
     return text if text.startswith("env:") else f"{text.partition('://')[0]}://{HIDDEN}"
 
 

@@ -1,4 +1,4 @@
-"""What Pulse tells the outside about itself, and what it allows itself."""
+"""Metrics, heartbeat, and the bounds of Pulse's own usage."""
 
 from typing import Annotated
 

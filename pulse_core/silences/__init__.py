@@ -1,4 +1,4 @@
-"""Silences: what people want held back, for a while or at certain times of the week; Pulse does not fight it.
+"""Silences: effects that people want held back, for a while or at certain times of the week.
 
-Nothing is held back that was added by hand, and no process is kept from anything: a silence drops what rules wish for.
+A silence drops effects that rules request; it does not affect effects added by hand, nor processes.
 """

@@ -1,4 +1,4 @@
-"""Silences, as the core is told of them."""
+"""The capability of silences."""
 
 from pulse_core.capability import Capability, SurvivalRule
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved

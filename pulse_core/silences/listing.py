@@ -74,7 +74,7 @@ def _ends(id_: str, name: str) -> bool:
 
 
 def unknown_pattern(pattern: str, state: State, settings: Settings) -> str:
-    """What is to be said of a pattern that fits nothing that is known; nothing if it fits something."""
+    """The warning about a pattern that matches no known key; empty if it matches one."""
     known = set(known_keys(state, settings))
     if any(fnmatchcase(key, pattern) for key in known):
         return ""

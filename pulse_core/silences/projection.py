@@ -1,4 +1,4 @@
-"""What people want held back: silences that were added and neither removed nor expired."""
+"""Silences that were added and neither removed nor expired."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

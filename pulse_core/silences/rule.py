@@ -1,4 +1,4 @@
-"""What a person wants held back, for a while or at certain times of the week; Pulse does not fight it."""
+"""The rule that holds back effects that match a silence."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A story told to rules: samples and events come, time goes on, ticks are folded, effects are settled."""
+"""A scripted scenario for tests of rules: samples and events come, time advances, ticks are folded, effects are settled."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

@@ -16,7 +16,7 @@ import pytest
 
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import RevisionStore
-from pulse_adapters.git.template import shipped
+from pulse_adapters.git.template import template_folder
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.app.engine.promote import Plan, promote, rollback
 from pulse_core.model.errors import PulseError
@@ -53,7 +53,9 @@ class Engine:
         self.served, self.home = served, served.home
         served.configure(CONFIG)
         self.template = served.home.path / "template"
-        shutil.copytree(shipped(), self.template, ignore=shutil.ignore_patterns("tests", "__pycache__"))
+        shutil.copytree(
+            template_folder(), self.template, ignore=shutil.ignore_patterns("tests", "__pycache__")
+        )
         self.write(self.template, GOOD, "good")
         self.repository, _ = Repository.create(self.home.path, self.template, ADA)
 

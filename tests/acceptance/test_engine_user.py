@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pulse_adapters.engine_user.account import Account
-from pulse_adapters.engine_user.layout import place_of
+from pulse_adapters.engine_user.layout import layout_path
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.template import shipped
+from pulse_adapters.git.template import template_folder
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from tests.acceptance.conftest import Served
 from tests.engine_user import ROOT_ALONE, cleared, open_folder, throwaway, uid_of
@@ -148,7 +148,7 @@ def housed(account: Account, open_python: str) -> Iterator[Served]:
 
 def founded(served: Served, files: dict[str, str]) -> Repository:
     """An engine of these files besides the template's."""
-    repository, _ = Repository.create(served.home.path, shipped(), ADA)
+    repository, _ = Repository.create(served.home.path, template_folder(), ADA)
     if not files:
         return repository
     written(repository, files)
@@ -197,7 +197,7 @@ def test_its_rules_run_as_that_user_and_status_calls_that_full(housed: Served, a
     ids = [line.split()[1:] for line in Path(f"/proc/{host}/status").read_text().splitlines()
            if line.startswith(("Uid:", "Gid:", "Groups:"))]  # fmt: skip
     assert ids == [[str(account.uid)] * 4, [str(account.gid)] * 4, []]
-    here = place_of(housed.home.path) / engine["runs"]
+    here = layout_path(housed.home.path) / engine["runs"]
     assert os.readlink(f"/proc/{host}/cwd") == str(here)
     if all(engine["sandbox"].values()):
         assert "isolation: full" in upulse(housed, "status").stdout
@@ -227,7 +227,7 @@ def test_what_the_kernel_refuses_its_hands_needs_no_sandbox(housed: Served, acco
     assert set(data["said"]) == {*LOOKS, *DEEDS}
     assert data["ids"] == [[account.uid] * 3, [account.gid] * 3, []]
     assert data["caps"] == ["0" * 16, "0" * 16, "0" * 16, "1"]
-    assert data["here"].startswith(str(place_of(housed.home.path)))
+    assert data["here"].startswith(str(layout_path(housed.home.path)))
     assert housed.daemon is not None
     names = {"HOME": home, "DAEMON": housed.daemon.pid, "HERE": data["here"]}
     space = WATCHER.format(home=home, attacks={}).partition("class ")[0]
@@ -238,7 +238,7 @@ def test_what_the_kernel_refuses_its_hands_needs_no_sandbox(housed: Served, acco
 
 
 def test_gates_run_as_that_user_with_a_place_to_write_in(housed: Served, account: Account) -> None:
-    repository, _ = Repository.create(housed.home.path, shipped(), ADA)
+    repository, _ = Repository.create(housed.home.path, template_folder(), ADA)
     housed.start()
     running(housed)
     test = f"""
@@ -268,7 +268,7 @@ def test_who_it_is(tmp_path: Path) -> None:
     for gate in ("compiles", "types", "loads", "tests"):
         assert f"{gate:<10} passed" in said.stderr
     assert "isolation: partial" not in said.stderr
-    work = place_of(housed.home.path) / f"work-{account.uid}"
+    work = layout_path(housed.home.path) / f"work-{account.uid}"
     assert [one.name for one in work.iterdir()] == ["mypy"]
     assert (work / "mypy").stat().st_uid == account.uid
     assert not (housed.home.path / "cache").exists()
@@ -299,6 +299,6 @@ def test_dev_runs_staging_as_that_user(housed: Served, account: Account) -> None
     )
     said = upulse(housed, "dev", "--once")
     assert said.returncode == 0, said.stderr
-    copies = [one for one in place_of(housed.home.path).iterdir() if one.name.startswith("lying-")]
+    copies = [one for one in layout_path(housed.home.path).iterdir() if one.name.startswith("lying-")]
     assert [(one / "rules" / "looks.py").read_text() for one in copies] == [RULE]
     assert not list(copies[0].glob(".git"))

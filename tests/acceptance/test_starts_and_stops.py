@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.workers.proc import command_line, living
+from pulse_adapters.workers.proc import command_line, live_processes
 from tests.acceptance.conftest import Served
 
 NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }'
@@ -35,7 +35,7 @@ BACKGROUND = {
 
 def alive(*argv: str) -> list[int]:
     """The pids of the live processes with these words."""
-    return [one.pid for one in living() if command_line(one.pid) == list(argv)]
+    return [one.pid for one in live_processes() if command_line(one.pid) == list(argv)]
 
 
 @pytest.mark.parametrize("argv", BACKGROUND.values(), ids=BACKGROUND)

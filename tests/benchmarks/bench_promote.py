@@ -8,7 +8,7 @@ from typing import Any
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.template import shipped
+from pulse_adapters.git.template import template_folder
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals import SqliteVitals
@@ -60,7 +60,7 @@ def write_rules(root: Path, bound: float) -> None:
 def with_engine(place: Path, settings: str) -> Home:
     """A home with an engine of twenty rules in staging."""
     home = made_home(place / "home", settings)
-    repository, _ = Repository.create(home.path, shipped(), ADA)
+    repository, _ = Repository.create(home.path, template_folder(), ADA)
     write_rules(repository.staging().path, 1_000.0)
     return home
 

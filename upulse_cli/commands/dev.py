@@ -59,8 +59,8 @@ def dev(
     if just_once:
         import asyncio
 
-        raise typer.Exit(0 if asyncio.run(dev_session.once(target)) else 1)
-    return run_until_ended(dev_session.go_on(target))
+        raise typer.Exit(0 if asyncio.run(dev_session.try_once(target)) else 1)
+    return run_until_ended(dev_session.follow_staging(target))
 
 
 def on_screen(target: "DevTarget") -> None:
@@ -69,7 +69,7 @@ def on_screen(target: "DevTarget") -> None:
 
     from rich.live import Live
 
-    from pulse_core.app.engine.dev_session import go_on
+    from pulse_core.app.engine.dev_session import follow_staging
     from upulse_cli.run_loop import run_until_ended
     from upulse_cli.views.dev_screen import Standing
     from upulse_cli.views.live_screen import keys
@@ -85,4 +85,4 @@ def on_screen(target: "DevTarget") -> None:
             standing.take(report)
             drawing.update(standing.drawn(), refresh=True)
 
-        run_until_ended(go_on(replace(target, tell=tell)), quits=True)
+        run_until_ended(follow_staging(replace(target, tell=tell)), quits=True)

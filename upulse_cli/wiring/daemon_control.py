@@ -65,17 +65,17 @@ def demand_free(home: Home) -> None:
 
 def become_daemon(home: Home, *options: str) -> None:
     """Become the daemon of this home, so that nothing of the command line stays in memory."""
-    process.replace_by(process.serving(home, *options))
+    process.replace_process(process.daemon_command(home, *options))
 
 
 def uninstall_unit(home: Home) -> str:
     """Take the daemon's unit from systemd, and what was laid out for the engine's user, if we may; its path."""
-    from pulse_adapters.engine_user.layout import place_of
+    from pulse_adapters.engine_user.layout import layout_path
     from pulse_adapters.sandbox.copy_tree import remove_tree
 
     unit = uninstall(home.path)
     if os.geteuid() == 0:
-        remove_tree(place_of(home.path))
+        remove_tree(layout_path(home.path))
     return str(unit.path)
 
 

@@ -8,7 +8,7 @@ from os.path import relpath
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.system_watcher import SystemHistory, SystemResource
 from pulse_core.app.context import HomeContext
-from pulse_core.app.engine.dev_session import DevTarget, DevTools, by_daemon, staging_path
+from pulse_core.app.engine.dev_session import DevTarget, DevTools, daemon_executor, staging_path
 from pulse_core.app.state import current_state, settings_for
 from pulse_core.daemon import CurrentSettings
 from pulse_core.model.vitals import Window
@@ -21,7 +21,7 @@ from upulse_cli.wiring.workflow import workflow_context
 def dev_target(home: Home, *, does_execute: bool) -> DevTarget:
     """Staging of this home, tried. does_execute: by the daemon; raises PulseError if none runs."""
     engine = workflow_context(home, is_live=True)
-    execute = by_daemon(engine) if does_execute else None
+    execute = daemon_executor(engine) if does_execute else None
     tools = DevTools(saves, partial(system_sense_of, engine.home))
     return DevTarget(engine, tools, staging_path(engine), lambda report: None, execute)
 

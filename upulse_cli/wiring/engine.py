@@ -29,23 +29,23 @@ def engine_of(shared: "DaemonContext", windows: Callable[[], Mapping[str, Window
     from pulse_adapters.action_host.hosts import ChildActionHosts
     from pulse_adapters.git.git_client import GitClient
     from pulse_adapters.rule_host.hosts import ChildHosts
-    from pulse_adapters.rule_host.plugins import found_plugins
+    from pulse_adapters.rule_host.plugins import plugin_entries
     from pulse_core.engine.engine_context import EngineParts
 
-    plugins = found_plugins()
+    plugins = plugin_entries()
     user = partial(run_as, shared.home, shared.current_settings)
     hosts = ChildHosts(run_as=user, plugins=plugins)
-    hands = ChildActionHosts(shared.clock, windows, run_as=user, plugins=plugins)
-    return EngineParts(GitClient(home), hosts, hands)
+    action_hosts = ChildActionHosts(shared.clock, windows, run_as=user, plugins=plugins)
+    return EngineParts(GitClient(home), hosts, action_hosts)
 
 
 def rule_hosts(context: HomeContext) -> "ChildHosts":
     """Starts rule hosts for this home, by its settings as they are then."""
     from pulse_adapters.rule_host.hosts import ChildHosts
-    from pulse_adapters.rule_host.plugins import found_plugins
+    from pulse_adapters.rule_host.plugins import plugin_entries
 
     user = partial(run_as, context.layout, lambda: context.settings().settings)
-    return ChildHosts(run_as=user, plugins=found_plugins())
+    return ChildHosts(run_as=user, plugins=plugin_entries())
 
 
 def run_as(home: HomeLayout, settings: Callable[[], Settings]) -> RunAs:

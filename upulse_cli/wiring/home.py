@@ -36,9 +36,9 @@ def instance_home(name: str) -> str:
 
 def main_commit(home: HomeLayout) -> str:
     """The commit that the engine's main stands at, read from its files without git; empty if that can't be told."""
-    from pulse_adapters.git.head_file import main_of
+    from pulse_adapters.git.head_file import read_main
 
-    return main_of(home.path)
+    return read_main(home.path)
 
 
 def found_home(option: str | None) -> Home:

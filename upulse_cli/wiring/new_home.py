@@ -42,13 +42,13 @@ def make_log(home: Home) -> None:
 def make_engine(home: Home) -> Sequence[str]:
     """Make the repository for the user's rules, or what is missing of it; what was done, or why not, in sentences."""
     from pulse_adapters.git.author import (
-        whoever,  # git is slow to import, and a home may be without an engine
+        login_author,  # git is slow to import, and a home may be without an engine
     )
     from pulse_adapters.git.errors import NoGit
     from pulse_adapters.git.repository import Repository
-    from pulse_adapters.git.template import shipped
+    from pulse_adapters.git.template import template_folder
 
     try:
-        return Repository.create(home.path, shipped(), whoever())[1]
+        return Repository.create(home.path, template_folder(), login_author())[1]
     except NoGit as error:
         return (f"no engine for your own rules: {error}; the survival rules need none",)

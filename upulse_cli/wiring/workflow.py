@@ -6,11 +6,11 @@ from functools import cache, partial
 from pathlib import Path
 
 from pulse_adapters.action_host.hosts import ChildActionHosts
-from pulse_adapters.git.author import whoever
+from pulse_adapters.git.author import login_author
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.template import shipped
+from pulse_adapters.git.template import template_folder
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_adapters.rule_host.plugins import found_plugins
+from pulse_adapters.rule_host.plugins import plugin_entries
 from pulse_adapters.rule_host.standby import StandbyHosts
 from pulse_adapters.sandbox.code_checks import SandboxedChecks
 from pulse_core.app.context import HomeContext
@@ -29,14 +29,14 @@ def workflow_context(home: HomeLayout, *, is_live: bool = False) -> WorkflowCont
     context = home_context(home)
     if not is_live:
         context = replace(context, settings=cache(context.settings))
-    user, plugins = partial(run_as, home, lambda: context.settings().settings), found_plugins()
+    user, plugins = partial(run_as, home, lambda: context.settings().settings), plugin_entries()
 
     def action_hosts(windows: Windows) -> ChildActionHosts:
         return ChildActionHosts(context.clock, windows, run_as=user, plugins=plugins)
 
     return WorkflowContext(
         home=context,
-        author=whoever(),
+        author=login_author(),
         repository=Repository(home.path),
         checks=partial(code_checks, context),
         rule_hosts=ChildHosts(run_as=user, plugins=plugins),
@@ -48,7 +48,7 @@ def workflow_context(home: HomeLayout, *, is_live: bool = False) -> WorkflowCont
 def code_checks(context: HomeContext) -> SandboxedChecks:
     """The gates' tools for this home, run as the engine's user if it has one. Raises PulseError."""
 
-    config, home = shipped() / "pyproject.toml", context.layout
+    config, home = template_folder() / "pyproject.toml", context.layout
     user = engine_user(home, context.settings().settings) if os.geteuid() == 0 else None
     if user:
         return SandboxedChecks(config, user.work, user.account.ids)

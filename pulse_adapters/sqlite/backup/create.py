@@ -23,15 +23,15 @@ from pulse_adapters.sqlite.backup.files import (
     under_construction,
 )
 from pulse_adapters.sqlite.backup.known_rows import (
-    compared,
+    compare_with_log,
     last_backup,
     last_checkpoint_row,
     remember_backup,
 )
 from pulse_adapters.sqlite.backup.manifest import NAME, FileFact, Manifest
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
-from pulse_adapters.sqlite.errors import translated
-from pulse_adapters.sqlite.references import MARK, object_path, referred
+from pulse_adapters.sqlite.errors import translate_error
+from pulse_adapters.sqlite.references import MARK, object_path, referenced_object
 from pulse_core import __version__
 from pulse_core.app.backup import Progress
 from pulse_core.home import HomeLayout
@@ -99,7 +99,7 @@ class BackupWriter:
     def _compare_with_last(self) -> None:
         """What the last backup had must be there still."""
         if last := last_backup(self.home):
-            agrees, words = compared(self.home, last.row, f"the backup in {last.path}", last.made_at)
+            agrees, words = compare_with_log(self.home, last.row, f"the backup in {last.path}", last.made_at)
             if not agrees:
                 raise Damaged(f"{self.home.events}: {words}; see: upulse doctor")
 
@@ -166,7 +166,7 @@ def _not_copied(error: sqlite3.Error, source: Path, work: Path) -> Exception:
     """A full disk at either end looks the same to SQLite."""
     if shutil.disk_usage(work).free < MARGIN:
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(work))
-    return translated(error, source)
+    return translate_error(error, source)
 
 
 def _named_by_rows(events: Path) -> Iterator[str]:
@@ -176,7 +176,7 @@ def _named_by_rows(events: Path) -> Iterator[str]:
             with suppress(
                 ValueError, LookupError, TypeError
             ):  # an altered reference is found by the examination
-                if _is_name(name := referred(data)):
+                if _is_name(name := referenced_object(data)):
                     yield name
 
 

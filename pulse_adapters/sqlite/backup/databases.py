@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
 from pulse_adapters.sqlite.connect import connect_readonly
-from pulse_adapters.sqlite.errors import translated
+from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.migrate import format_of, steps
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.verify import verify
@@ -60,7 +60,7 @@ def examine(path: Path, objects: Path, expect: tuple[int, bytes] | None = None) 
             seq, chain = head_of(connection)
             return Examined(seq, chain, host_of(connection), version, verdict.fault)
     except sqlite3.Error as error:
-        raise translated(error, path) from error
+        raise translate_error(error, path) from error
 
 
 def head_of(connection: sqlite3.Connection) -> tuple[int, bytes]:

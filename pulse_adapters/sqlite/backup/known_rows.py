@@ -29,7 +29,9 @@ class LogComparison(NamedTuple):
     words: str = ""
 
 
-def compared(home: HomeLayout, row: tuple[int, bytes], who: str, since: int | None = None) -> LogComparison:
+def compare_with_log(
+    home: HomeLayout, row: tuple[int, bytes], who: str, since: int | None = None
+) -> LogComparison:
     """Compare the log with a row, and its chain value, that `who` knows; raises PulseError if it can't be read.
 
     since: when he learned of it (UTC microseconds), if that may have been before the log had a new beginning.

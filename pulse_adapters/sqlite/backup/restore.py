@@ -21,7 +21,7 @@ from pulse_adapters.sqlite.backup.files import (
 )
 from pulse_adapters.sqlite.backup.known_rows import last_backup
 from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
-from pulse_adapters.sqlite.backup.salvage import PresentLog, Salvaged, look_at, salvage
+from pulse_adapters.sqlite.backup.salvage import PresentLog, Salvaged, read_present_log, salvage
 from pulse_adapters.sqlite.backup.swap import (
     ADDED,
     anything_in,
@@ -32,7 +32,7 @@ from pulse_adapters.sqlite.backup.swap import (
 )
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
-from pulse_adapters.sqlite.errors import translated
+from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.app.backup import Progress, Restored
 from pulse_core.home import HomeLayout
@@ -89,7 +89,7 @@ class HomeRestore:
             yield
         except sqlite3.Error as error:
             self._forget()
-            raise translated(error, self.staging / "events.db") from error
+            raise translate_error(error, self.staging / "events.db") from error
         except OSError as error:
             self._forget()
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -120,7 +120,7 @@ class HomeRestore:
         for name in (self.home.events.name, f"{self.home.events.name}-wal"):
             if (self.home.path / name).exists():
                 link_or_copy(self.home.path / name, present / name)
-        found = look_at(present / self.home.events.name)
+        found = read_present_log(present / self.home.events.name)
         if found.host and found.host != self.manifest.host:
             raise PulseError(
                 f"{self.backup} is of another home ({self.manifest.home} on {self.manifest.machine}); to have it"

@@ -31,7 +31,7 @@ class Salvaged(NamedTuple):
     fault: str = ""
 
 
-def look_at(path: Path) -> PresentLog:
+def read_present_log(path: Path) -> PresentLog:
     """As far as it can be read; whatever is wrong is put into words."""
     if not path.exists():
         return PresentLog()

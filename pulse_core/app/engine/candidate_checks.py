@@ -1,4 +1,4 @@
-"""What a commit must pass before it is promoted: the gates. Each looks at its files, or tries it; none changes anything."""
+"""The gates that a commit must pass before it is promoted. Each checks its files or runs it; none changes anything."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ class GateResult(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """What is to be promoted, and what it would replace; None if nothing is in force."""
+    """The commit to promote, and the one that it would replace; None if nothing is in force."""
 
     revision: Revision
     previous: Revision | None = None

@@ -1,4 +1,4 @@
-"""What other rules would have made different, in words that are short enough to be recorded."""
+"""Summarizes how two revisions' effects differ, short enough to be recorded."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -19,9 +19,9 @@ def changes_in_words(old: Replay, new: Replay) -> str:
     lines = [
         f"{count(new.ticks, 'tick')}: {summary(found)}",
         *rules(old, new),
-        *(line for block in blocks(found) for line in block),
+        *(line for block in rule_sections(found) for line in block),
     ]
-    return "\n".join(bounded(lines))
+    return "\n".join(limit_lines(lines))
 
 
 def summary(found: Sequence[EffectDifference]) -> str:
@@ -41,7 +41,7 @@ def rules(old: Replay, new: Replay) -> Iterator[str]:
         ("rules edited", [name for name in both if source_of(old, name) != source_of(new, name)]),
     ):
         if names:
-            yield shortened(f"{what}: {', '.join(names)}")
+            yield shorten_line(f"{what}: {', '.join(names)}")
 
 
 def source_of(replay: Replay, name: str) -> bytes:
@@ -53,35 +53,37 @@ def source_of(replay: Replay, name: str) -> bytes:
         return b""
 
 
-def blocks(found: Sequence[EffectDifference]) -> Iterator[Sequence[str]]:
+def rule_sections(found: Sequence[EffectDifference]) -> Iterator[Sequence[str]]:
     """Rule by rule, who has most of it first: how often something is wished, from when to when, and a few examples."""
     groups: dict[tuple[str, str], list[WishedEffect]] = defaultdict(list)
     for one in found:
         groups[one.wish.rule, one.only].append(one.wish)
     for (rule, only), wishes in sorted(groups.items(), key=lambda group: -len(group[1])):
         sign, what = ("+", "anew") if only == "new" else ("-", "no more")
-        first, last = told(wishes[0].at), told(wishes[-1].at)
+        first, last = utc_text(wishes[0].at), utc_text(wishes[-1].at)
         span = f"at {first}" if len(wishes) == 1 else f"from {first} to {last}"
-        examples = (f"    {told(one.at)} {one.action} {one.key}: {one.reason}" for one in wishes[:EXAMPLES])
+        examples = (
+            f"    {utc_text(one.at)} {one.action} {one.key}: {one.reason}" for one in wishes[:EXAMPLES]
+        )
         yield [
-            shortened(line)
+            shorten_line(line)
             for line in (f"{sign} {rule} {count(len(wishes), 'time')} {what}, {span}", *examples)
         ]
 
 
-def told(at: str) -> str:
+def utc_text(at: str) -> str:
     """A time in UTC, to the second: who reads it later may be elsewhere."""
     return f"{at[:19].replace('T', ' ')}Z"
 
 
-def shortened(line: str) -> str:
+def shorten_line(line: str) -> str:
     """The line, cut where it is long."""
     indent = line[: len(line) - len(line.lstrip())]
     text = one_line(line.strip())
     return indent + (text if len(text) <= WORDS else f"{text[: WORDS - 1]}…")
 
 
-def bounded(lines: Sequence[str]) -> Iterator[str]:
+def limit_lines(lines: Sequence[str]) -> Iterator[str]:
     """As many lines as there is room for."""
     room = MOST
     for number, line in enumerate(lines):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from pulse_core.app.engine.effect_diff import through_survival
+from pulse_core.app.engine.effect_diff import allowed_by_survival
 from pulse_core.composition import effect_fault
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
@@ -81,7 +81,7 @@ DevReport = RulesLoaded | LoadRefused | TickSeen | SampleTaken | ActionFailed | 
 Tell = Callable[[DevReport], None]
 
 
-def seen_by(
+def tick_report(
     fold_result: FoldResult,
     prev: Snapshot,
     curr: Snapshot,
@@ -91,7 +91,9 @@ def seen_by(
 ) -> TickSeen:
     """What rules said, as it is told. own: params of the tree's own executors."""
     effects, open_ = fold_result.verdict.effects, curr.effects.keys
-    passed = {effect.key for effect in through_survival(prev, curr, fold_result.verdict)} if effects else ()
+    passed = (
+        {effect.key for effect in allowed_by_survival(prev, curr, fold_result.verdict)} if effects else ()
+    )
 
     def wish(effect: Effect) -> TriedEffect:
         if why := effect_fault(effect, own):

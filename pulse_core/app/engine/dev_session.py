@@ -1,4 +1,4 @@
-"""`upulse dev`: staging as it is edited, loaded at every save, folded at every tick, and told.
+"""`upulse dev`: loads staging at every save, folds it at every tick, and reports what it does.
 
 A save starts a new host beside the one at work, and the new one takes over once it stands: what is new in the log
 meanwhile is held back for it. Then the last snapshot is folded once more, so that an author sees what the change does
@@ -20,11 +20,11 @@ from pulse_core.app.engine.dev_reports import (
     SampleTaken,
     Tell,
     TickSeen,
-    seen_by,
+    tick_report,
 )
 from pulse_core.app.engine.live_snapshots import DaemonTicks, LiveSnapshots, MachineSamples
 from pulse_core.app.engine.recorded_ticks import RecordedTick
-from pulse_core.app.engine.staging_actions import StagingActions, merged
+from pulse_core.app.engine.staging_actions import StagingActions, merge_windows
 from pulse_core.app.status import why_unheard
 from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.model.errors import PulseError
@@ -150,7 +150,7 @@ class DevSession:
     def _whole(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with the windows of the tree's own watchers."""
         own = self.actions.windows if self.actions else {}
-        return replace(snapshot, windows=merged(snapshot.windows, own)) if own else snapshot
+        return replace(snapshot, windows=merge_windows(snapshot.windows, own)) if own else snapshot
 
     async def _started(self, course: _Course) -> RuleHost:
         course.late = []
@@ -195,7 +195,7 @@ class DevSession:
         began, curr = time.monotonic(), course.curr
         fold_result = filter_effects(await self._host.fold(course.prev, curr), curr)
         own = self.actions.params if self.actions else {}
-        seen = seen_by(fold_result, course.prev, curr, time.monotonic() - began, is_again, own)
+        seen = tick_report(fold_result, course.prev, curr, time.monotonic() - began, is_again, own)
         self.tell(seen)
         await self._execute(seen)
 
@@ -218,7 +218,7 @@ class DevSession:
             await host.close()
 
 
-async def once(target: DevTarget) -> bool:
+async def try_once(target: DevTarget) -> bool:
     """Load staging and fold one snapshot; whether nothing was wrong."""
     wrong: list[DevReport] = []
 
@@ -227,14 +227,17 @@ async def once(target: DevTarget) -> bool:
             wrong.append(news)
         target.tell(news)
 
-    async with live_snapshots(target) as source, developing(replace(target, tell=tell), senses=False) as dev:
+    async with (
+        live_snapshots(target) as source,
+        open_dev_session(replace(target, tell=tell), senses=False) as dev,
+    ):
         await dev.begin(source)
     return not wrong
 
 
-async def go_on(target: DevTarget) -> None:
+async def follow_staging(target: DevTarget) -> None:
     """Follow saves and ticks, for ever."""
-    async with developing(target) as dev:
+    async with open_dev_session(target) as dev:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(_follow_saves(dev, target), name="saves")
@@ -256,7 +259,7 @@ async def _follow_ticks(dev: DevSession, target: DevTarget) -> None:
 
 
 @asynccontextmanager
-async def developing(target: DevTarget, senses: bool = True) -> AsyncIterator[DevSession]:
+async def open_dev_session(target: DevTarget, senses: bool = True) -> AsyncIterator[DevSession]:
     """Runs the tree, with a child that stands by as soon as there is nothing more urgent. senses: its watchers, too."""
     engine = target.engine
     hosts = engine.standby_hosts()
@@ -270,7 +273,7 @@ async def developing(target: DevTarget, senses: bool = True) -> AsyncIterator[De
             woken.set()
 
     actions = StagingActions(engine.action_hosts, engine.home.clock, tell) if senses else None
-    execute = staging_first(target.execute, actions) if target.execute and actions else target.execute
+    execute = staging_executor(target.execute, actions) if target.execute and actions else target.execute
     dev = DevSession(hosts, target.tools, target.path, tell, execute, actions)
     waking = asyncio.create_task(_wake(dev, woken), name="folding what staging senses")
     try:
@@ -303,7 +306,7 @@ async def live_snapshots(target: DevTarget) -> AsyncIterator[LiveSnapshots]:
         yield await MachineSamples.begun(home, sense)
 
 
-def by_daemon(engine: WorkflowContext) -> Execute:
+def daemon_executor(engine: WorkflowContext) -> Execute:
     """Has effects done by the daemon that runs, in the caller's name; raises PulseError if none does."""
     home = engine.home
     if why := why_unheard(home):
@@ -315,14 +318,14 @@ def by_daemon(engine: WorkflowContext) -> Execute:
     return execute
 
 
-def staging_first(by_daemon: Execute, actions: StagingActions) -> Execute:
+def staging_executor(daemon_executor: Execute, actions: StagingActions) -> Execute:
     """Has done what staging has an executor for by that one, and all else by the daemon."""
 
     async def execute(effects: Sequence[Effect]) -> Sequence[str]:
         found: list[str] = []
         for effect in effects:
             own = effect.action in actions.executors
-            found += [await actions.execute(effect)] if own else await by_daemon([effect])
+            found += [await actions.execute(effect)] if own else await daemon_executor([effect])
         return found
 
     return execute

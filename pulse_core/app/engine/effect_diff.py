@@ -35,7 +35,7 @@ class EffectDifference(NamedTuple):
     wish: WishedEffect
 
 
-def wished(effect: Effect, tick: RecordedTick) -> WishedEffect:
+def wished_effect(effect: Effect, tick: RecordedTick) -> WishedEffect:
     """The wish as it is shown."""
     snapshot = tick.snapshot
     return WishedEffect(
@@ -43,8 +43,8 @@ def wished(effect: Effect, tick: RecordedTick) -> WishedEffect:
     )
 
 
-def through_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequence[Effect]:
-    """Those of the engine's effects that the survival rules let pass."""
+def allowed_by_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequence[Effect]:
+    """The engine's effects that the survival rules allow."""
 
     async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
         return verdict
@@ -53,8 +53,8 @@ def through_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequen
     return tuple(effect for effect in whole.effects if not effect.survival)
 
 
-def emitted(home: HomeContext, at: int, first: int, last: int) -> Iterator[WishedEffect]:
-    """What the engine's rules wished in these ticks and was recorded, later than a moment, as the log tells it."""
+def recorded_effects(home: HomeContext, at: int, first: int, last: int) -> Iterator[WishedEffect]:
+    """The effects that the engine's rules requested in these ticks and the log recorded, later than a moment."""
     with home.events() as log:
         for row in log.events(EventQuery(since_at=at, kinds=(Effect.kind,))):
             try:

@@ -26,13 +26,13 @@ def turns(engine: WorkflowContext, limit: int) -> Sequence[Told]:
     with engine.home.events() as log:
         for event in map(Event.spelled, log.events(EventQuery(kinds=KINDS))):
             if event["kind"] in TURNS:
-                found.append(begun(event))
+                found.append(turn_of(event))
             elif found:
-                counted(found[-1], event)
+                count_event(found[-1], event)
     return found[-limit:][::-1]
 
 
-def begun(event: Told) -> dict[str, Any]:
+def turn_of(event: Told) -> dict[str, Any]:
     """A turn as it was recorded; nothing has happened since."""
     data = event["data"] or {}
     return {
@@ -51,7 +51,7 @@ def begun(event: Told) -> dict[str, Any]:
     }
 
 
-def counted(turn: dict[str, Any], event: Told) -> None:
+def count_event(turn: dict[str, Any], event: Told) -> None:
     """The turn with one more thing that happened since."""
     data = event["data"] or {}
     if event["kind"] == ErrorReported.kind:

@@ -74,10 +74,10 @@ def promote(engine: WorkflowContext, plan: Plan) -> Promoted:
     chosen_gates(plan.only, plan.skip)
     demand_engine(engine.home)
     repository = engine.repository
-    now, answered = at_rest(engine, plan.note)
+    now, answered = wait_for_answers(engine, plan.note)
     repository.mend()
     repository.commit_staging(plan.message, plan.author)
-    previous = in_force(engine, now)
+    previous = commit_in_force(engine, now)
     try:
         commit = repository.candidate(plan.message, plan.author)
     except NothingToPromote:
@@ -86,7 +86,7 @@ def promote(engine: WorkflowContext, plan: Plan) -> Promoted:
         # It was asked for before, by a command that was killed, and has come into force now.
         return Promoted(answered["subject"], (), answered)
     if returning := repository.returning(commit):
-        plan.note(brings_back(returning))
+        plan.note(restored_parts_sentence(returning))
     before = repository.ensure(previous) if previous else None
     gates = _passed(engine, Candidate(repository.ensure(commit), before), plan)
     data = {
@@ -110,14 +110,14 @@ def _passed(engine: WorkflowContext, candidate: Candidate, plan: Plan) -> Sequen
     return gates
 
 
-def brings_back(what: RejectedFiles) -> str:
+def restored_parts_sentence(what: RejectedFiles) -> str:
     """What a promote brings back of a commit that was rejected, in a sentence."""
     unchanged = f"unchanged: {', '.join(what.unchanged)}" if what.unchanged else ""
     changed = f"changed since: {', '.join(what.changed)}" if what.changed else ""
     return f"this brings back what was taken back ({what.rejected[:12]}); {'; '.join(filter(None, (unchanged, changed)))}"
 
 
-def in_force(engine: WorkflowContext, now: Engine) -> str:
+def commit_in_force(engine: WorkflowContext, now: Engine) -> str:
     """The commit in force, which main must be; raises PulseError if somebody moved main by hand.
 
     now: what the log said lately; it is read again only where main is elsewhere, since another promote may have come.
@@ -129,7 +129,7 @@ def in_force(engine: WorkflowContext, now: Engine) -> str:
     if now.requests or (now.commit != main and repository.contains(now.commit, main)):
         raise PulseError("another promote or rollback is under way; wait for it, then try again")
     if now.commit and now.commit != main:
-        raise PulseError(main_moved(engine, main, now.commit))
+        raise PulseError(main_moved_message(engine, main, now.commit))
     return now.commit or main
 
 
@@ -187,7 +187,7 @@ def request(home: HomeContext, kind: str, commit: str, data: Mapping[str, Any]) 
 # Whether main is what the log calls in force
 
 
-def main_moved(engine: WorkflowContext, main: str, commit: str) -> str:
+def main_moved_message(engine: WorkflowContext, main: str, commit: str) -> str:
     """What is said of a main that somebody moved."""
     home = engine.home.layout.path
     return (
@@ -203,10 +203,12 @@ def main_moved_by_hand(engine: WorkflowContext, commit: str) -> str:
     main = repository.head_in_files()
     if not main or not commit or main == commit or repository.contains(commit, main):
         return ""
-    return main_moved(engine, main, commit)
+    return main_moved_message(engine, main, commit)
 
 
-def at_rest(engine: WorkflowContext, note: Callable[[str], None]) -> tuple[Engine, SpelledEvent | None]:
+def wait_for_answers(
+    engine: WorkflowContext, note: Callable[[str], None]
+) -> tuple[Engine, SpelledEvent | None]:
     """Wait until what was asked for is answered and main has followed; how the engine stands then, and the last answer.
 
     The answer is None if there was nothing to wait for. Raises PulseError if no daemon runs that would answer, or if
@@ -218,7 +220,7 @@ def at_rest(engine: WorkflowContext, note: Callable[[str], None]) -> tuple[Engin
         now, waits = current_state(engine.home).engine, time.monotonic() - began
         runs = engine.home.daemon.lock_holder() is not None
         waited |= {id_: event.seq for id_, event in now.requests.items()}
-        if words := under_way(now, runs, engine.home.clock.now()):
+        if words := pending_request(now, runs, engine.home.clock.now()):
             if not runs:
                 raise PulseError(f"{words}; it is answered when a daemon runs: upulse daemon start")
             if waits > PATIENCE:
@@ -236,7 +238,7 @@ def at_rest(engine: WorkflowContext, note: Callable[[str], None]) -> tuple[Engin
         time.sleep(LOOK)
 
 
-def under_way(now: Engine, runs: bool, moment: Moment) -> str:
+def pending_request(now: Engine, runs: bool, moment: Moment) -> str:
     """What the log waits for, in words; empty if nothing. runs: whether a daemon does, without which nothing rolls back."""
     if now.requests:
         return "a promote or rollback is asked for already"

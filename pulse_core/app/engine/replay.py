@@ -1,4 +1,4 @@
-"""What rules would have done: recorded ticks folded again, nothing executed, nothing recorded.
+"""Replays recorded ticks through other rules; nothing is executed or recorded.
 
 Each revision that is asked has a host of its own, and all of them are shown the same ticks, many at a time. What a rule
 wishes tick after tick is one wish, as it would be for the daemon: only its beginning counts, until its key was settled
@@ -18,10 +18,10 @@ from pulse_core.app.engine.context import WorkflowContext
 from pulse_core.app.engine.effect_diff import (
     EffectDifference,
     WishedEffect,
+    allowed_by_survival,
     differences,
-    emitted,
-    through_survival,
-    wished,
+    recorded_effects,
+    wished_effect,
 )
 from pulse_core.app.engine.recorded_ticks import RecordedTick, RecordedTicks
 from pulse_core.engine.effect_filter import filter_effects
@@ -82,13 +82,13 @@ class Replay:
         curr = tick.snapshot
         fold_result = filter_effects(fold_result, curr)
         self.faults.update(f"{fault.whose}: {fault.message}" for fault in fold_result.faults)
-        passed = through_survival(prev, curr, fold_result.verdict) if fold_result.verdict.effects else ()
+        passed = allowed_by_survival(prev, curr, fold_result.verdict) if fold_result.verdict.effects else ()
         fresh = {effect.key: effect for effect in reversed(passed) if effect.key not in curr.effects.keys}
         # What was settled meanwhile and is wished all the same is another wish.
         settled = {key: curr.effects.settled_at.get(key) for key in fresh}
         before = self._going_on
         new = [key for key in reversed(fresh) if key not in before or before[key] != settled[key]]
-        self.wishes += [wished(fresh[key], tick) for key in new]
+        self.wishes += [wished_effect(fresh[key], tick) for key in new]
         self._going_on = settled
 
     def told(self) -> Mapping[str, Any]:
@@ -131,15 +131,15 @@ async def replay_ticks(
         return replays, past.caveats
 
 
-async def _course(engine: WorkflowContext, past: RecordedTicks, revision: Revision) -> "Course":
+async def _course(engine: WorkflowContext, past: RecordedTicks, revision: Revision) -> "TickReplayer":
     """Whoever is asked for a revision. Raises CannotLoad."""
     if revision == IN_FORCE:
-        return InForce(engine.rule_hosts, past.history, engine.repository.ensure)
-    return Throughout(revision, await engine.rule_hosts.start(revision, past.first, past.history, {}))
+        return InForceReplayer(engine.rule_hosts, past.history, engine.repository.ensure)
+    return RevisionReplayer(revision, await engine.rule_hosts.start(revision, past.first, past.history, {}))
 
 
 async def _folded(
-    past: RecordedTicks, replays: Sequence[Replay], courses: "Sequence[Course]", progress: Progress
+    past: RecordedTicks, replays: Sequence[Replay], courses: "Sequence[TickReplayer]", progress: Progress
 ) -> int:
     """Fold all ticks at which rules could have been asked; how many there were."""
     prev, folded, ticks = past.first, 0, WholeTicks(past)
@@ -177,7 +177,7 @@ class WholeTicks:
 def _remember(home: HomeContext, past: RecordedTicks, replay: Replay) -> Sequence[str]:
     """What was really emitted, as the log tells it; and what is to be said of it."""
     known = past.numbers
-    told = list(emitted(home, past.since, past.rows[0].tick, past.rows[-1].tick))
+    told = list(recorded_effects(home, past.since, past.rows[0].tick, past.rows[-1].tick))
     replay.wishes = [wish for wish in told if wish.tick in known]
     lost = len(told) - len(replay.wishes)
     if not lost:
@@ -187,8 +187,8 @@ def _remember(home: HomeContext, past: RecordedTicks, replay: Replay) -> Sequenc
     ]
 
 
-class Course(Protocol):
-    """Answers for recorded ticks, in their order. defined: where each rule is, as far as that is known beforehand."""
+class TickReplayer(Protocol):
+    """Folds recorded ticks in their order. defined: the place of each rule, as far as it is known beforehand."""
 
     defined: Mapping[str, str]
 
@@ -201,8 +201,8 @@ class Course(Protocol):
         ...
 
 
-class Throughout:
-    """One revision, whoever was in force."""
+class RevisionReplayer:
+    """Replays one revision at all ticks, whichever was in force."""
 
     def __init__(self, revision: Revision, host: RuleHost) -> None:
         self.revision, self._host, self.defined = revision, host, host.defined
@@ -222,8 +222,8 @@ class Throughout:
         await self._host.close()
 
 
-class InForce:
-    """The revision that was asked at each tick, and of it the rules that were; nobody where nobody was.
+class InForceReplayer:
+    """Replays at each tick the revision and the rules that ran then; none where none ran.
 
     ensure: a commit, laid out.
     """

@@ -1,4 +1,4 @@
-"""A shadow: other rules on the daemon's own ticks, and nothing comes of it; and what they would have done otherwise."""
+"""Runs a shadow: folds other rules on the daemon's ticks without executing anything, and reports the differences."""
 
 import asyncio
 import time
@@ -9,7 +9,12 @@ from typing import Any, NamedTuple, Protocol
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.context import STAGING, WorkflowContext
-from pulse_core.app.engine.effect_diff import WishedEffect, emitted, through_survival, wished
+from pulse_core.app.engine.effect_diff import (
+    WishedEffect,
+    allowed_by_survival,
+    recorded_effects,
+    wished_effect,
+)
 from pulse_core.app.engine.live_snapshots import DaemonTicks
 from pulse_core.app.engine.recorded_ticks import RecordedTick
 from pulse_core.app.engine.user_projections import kept_user_projections
@@ -127,11 +132,11 @@ class Shadow:
         """Those that would be recorded if it were not a shadow; what is wished tick after tick is one wish."""
         curr: Snapshot = tick.snapshot
         verdict = fold_result.verdict
-        passed = through_survival(self._prev, curr, verdict) if verdict.effects else ()
+        passed = allowed_by_survival(self._prev, curr, verdict) if verdict.effects else ()
         fresh = [effect for effect in passed if effect.key not in curr.effects.keys]
         for effect in fresh:
             if effect.key not in self._going_on:
-                self.what.log.write("wish", **wished(effect, tick)._asdict())
+                self.what.log.write("wish", **wished_effect(effect, tick)._asdict())
         self._going_on = frozenset(effect.key for effect in fresh)
 
     def _write_faults(self, faults: Sequence[EngineFault], at: Snapshot) -> None:
@@ -189,7 +194,7 @@ def shadow_report(home: HomeContext, said: Sequence[ShadowLine], running: bool) 
     last = through[-1] if through else begun
     theirs = [{name: line[name] for name in WISH} for line in said if line["what"] == "wish"]
     upto = max([last["tick"], *(wish["tick"] for wish in theirs)])
-    ours = [wish._asdict() for wish in emitted(home, begun["at"], begun["tick"] + 1, upto)]
+    ours = [wish._asdict() for wish in recorded_effects(home, begun["at"], begun["tick"] + 1, upto)]
     return {
         "running": running,
         "revision": begun["revision"],

@@ -35,19 +35,19 @@ TellActions = Callable[[SampleTaken | ActionFailed], None]
 
 
 class StagingActions:
-    """Runs a tree's watchers, and keeps its executors at hand. tell: hears of samples and faults."""
+    """Runs a tree's watchers, and offers its executors. tell: hears of samples and faults."""
 
     def __init__(self, hosts: Callable[[Windows], ActionHosts], clock: Clock, tell: TellActions) -> None:
         self._clock, self._tell = clock, tell
         self._hosts = hosts(lambda: self.windows)
-        self._hands: ActionHost | None = None
+        self._action_host: ActionHost | None = None
         self._watching: list[asyncio.Task[None]] = []
         self.windows: dict[str, Window] = {}
 
     @property
     def executors(self) -> Mapping[str, Executor]:
         """By action."""
-        return self._hands.executors if self._hands else {}
+        return self._action_host.executors if self._action_host else {}
 
     @property
     def params(self) -> Mapping[str, type[BaseModel]]:
@@ -58,16 +58,17 @@ class StagingActions:
         """Begin anew with what is saved; what can't be loaded is told, and leaves nothing running."""
         await self._end()
         try:
-            self._hands = await self._hosts.start(
+            self._action_host = await self._hosts.start(
                 Revision("staging", path), MEMORY, ReservedNames(), self._failed
             )
         except CannotLoad as error:
             return self._failed(EngineFault("engine", str(error)))
-        for fault in self._hands.faults:
+        for fault in self._action_host.faults:
             self._failed(fault)
-        self.windows = {one.key: self.windows.get(one.key, Window()) for one in self._hands.watchers}
+        self.windows = {one.key: self.windows.get(one.key, Window()) for one in self._action_host.watchers}
         self._watching = [
-            asyncio.create_task(self._watch(one), name=f"watcher {one.name}") for one in self._hands.watchers
+            asyncio.create_task(self._watch(one), name=f"watcher {one.name}")
+            for one in self._action_host.watchers
         ]
         return None
 
@@ -122,11 +123,11 @@ class StagingActions:
         for task in watching:
             task.cancel()
         await asyncio.gather(*watching, return_exceptions=True)
-        hands, self._hands = self._hands, None
-        if hands:
-            await hands.close()
+        action_host, self._action_host = self._action_host, None
+        if action_host:
+            await action_host.close()
 
 
-def merged(recorded: Mapping[str, Window], own: Mapping[str, Window]) -> Mapping[str, Window]:
+def merge_windows(recorded: Mapping[str, Window], own: Mapping[str, Window]) -> Mapping[str, Window]:
     """The windows that staging's rules see: those of the daemon, and over them what staging senses itself."""
     return {**recorded, **{key: window for key, window in own.items() if window.samples}}

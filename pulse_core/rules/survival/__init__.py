@@ -1,6 +1,6 @@
-"""The hard-coded rules that keep a machine alive, outermost first, and the manners they all obey.
+"""The hard-coded rules that keep a machine alive, outermost first.
 
-They await nothing but `inner`, and nothing outside the package can reach them. `pulse_core.composition` puts those of
+They await nothing but `inner`, and nothing outside the package can change them. `pulse_core.composition` puts those of
 capabilities into their places among these.
 """
 
@@ -20,7 +20,7 @@ from pulse_core.rules.survival.resource_guard import resource_guard
 def survival_rules(holds: Holds, explains: Explains) -> tuple[Rule, ...]:
     """The core's own survival rules, outermost first.
 
-    holds: what is held back, whoever brought that about; explains: which lines of a log a condition explains.
+    holds: returns what is held back now; explains: which log lines a condition explains.
     """
     return (
         kill_switch,

@@ -1,4 +1,4 @@
-"""A promote whose rules raise errors, or whose hands break down, while it is watched is taken back."""
+"""Rolls back a promote whose rules raise errors, or whose watchers or executors fail, during probation."""
 
 from pulse_core.model.moment import Moment
 from pulse_core.model.verdict import Verdict
@@ -8,7 +8,7 @@ from pulse_core.rules.survival.rollback import is_rollback_requested, rollback_e
 
 
 async def auto_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Roll the engine back, and let nothing inside speak in this tick, when its code errs too often."""
+    """Roll the engine back, and skip the inner rules in this tick, when its code fails too often."""
     why = rollback_reason(curr)
     if why and not is_rollback_requested(curr.engine):
         return Verdict((rollback_effect(why, curr),), notes=(why,))
@@ -19,7 +19,7 @@ async def auto_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict
 
 
 def rollback_reason(curr: Snapshot) -> str:
-    """Why the commit in force is to be taken back, or nothing: enough went wrong while it was watched."""
+    """Why the commit in force must be rolled back; empty if too little failed during its probation."""
     engine, bounds = curr.engine, curr.settings.rollback
     if engine.promoted is None or not engine.previous:
         return ""
@@ -32,7 +32,7 @@ def rollback_reason(curr: Snapshot) -> str:
 
 
 def probation_summary(curr: Snapshot) -> str:
-    """How the commit that is being watched does, or nothing if none is."""
+    """A summary of the probation of the commit in force; empty without one."""
     engine, bounds = curr.engine, curr.settings.rollback
     if engine.promoted is None or curr.now.since(engine.promoted) > engine.watch_us:
         return ""

@@ -17,11 +17,11 @@ from pulse_core.rules.survival.notices import is_told, notify_over, notify_unles
 MINUTE = 60 * US_PER_SECOND
 TITLES = {BUDGET: "Pulse holds back actions", RULES_BUDGET: "Pulse holds back what your rules wish for"}
 QUIET_AFTER = 10 * MINUTE
-"""How long after it was last told of, at least, a spell of held-back actions is over: one may come in bursts."""
+"""How long after the last notice, at least, the all-clear is sent: held-back actions may come in bursts."""
 
 
 class ActionBudget(NamedTuple):
-    """One of the two budgets: when of it was spent in the last minute, and the keys of the effects beyond it."""
+    """One of the two budgets: the moments of actions in the last minute, and the keys of the effects over the limit."""
 
     topic: str
     spent: Sequence[Moment]
@@ -29,12 +29,12 @@ class ActionBudget(NamedTuple):
 
 
 def blast_radius_with(holds: Holds) -> Rule:
-    """The rule that keeps both budgets, where these hold back notices."""
+    """Make the rule that enforces both budgets; holds: returns what is held back now."""
 
     async def blast_radius(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         """Let through at most `budget.actions_per_minute` actions in a minute over all targets; notices are free.
 
-        The engine's effects have a budget of the same size for themselves, so that they cannot spend survival's.
+        The engine's effects have a budget of their own of the same size, so that they cannot use up survival's.
         """
         verdict = await inner(prev, curr)
         both = (
@@ -53,7 +53,7 @@ def blast_radius_with(holds: Holds) -> Rule:
 
 
 def action_budget(topic: str, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot) -> ActionBudget:
-    """How one of the budgets stands."""
+    """The state of one of the budgets."""
     limit = curr.settings.budget.actions_per_minute
     return ActionBudget(
         topic, spent, frozenset(keys_over_limit(limit, spent, verdict, curr, topic == BUDGET))
@@ -61,7 +61,7 @@ def action_budget(topic: str, spent: Sequence[Moment], verdict: Verdict, curr: S
 
 
 def with_budget_notice(one: ActionBudget, verdict: Verdict, curr: Snapshot, holds: Holds) -> Verdict:
-    """The verdict with what people are to be told of a budget."""
+    """Add the notice about a budget to the verdict."""
     if not one.held:
         return with_all_clear(verdict, one, curr, holds) if is_told(one.topic, curr) else verdict
     limit = curr.settings.budget.actions_per_minute
@@ -80,7 +80,7 @@ def in_last_minute(moments: Sequence[Moment], curr: Snapshot) -> Sequence[Moment
 def keys_over_limit(
     limit: int, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot, survival: bool
 ) -> Sequence[str]:
-    """The keys of those effects of survival's, or of the others, that are too many."""
+    """The keys of the effects over the limit, among survival's or among the others."""
     new = (one for one in verdict.effects if one.survival == survival and is_new_action(one, curr))
     wanted = list(dict.fromkeys(one.key for one in new))
     return wanted[max(0, limit - len(spent)) :] if limit else ()
@@ -93,7 +93,7 @@ def is_new_action(effect: Effect, curr: Snapshot) -> bool:
 
 
 def with_all_clear(verdict: Verdict, one: ActionBudget, curr: Snapshot, holds: Holds) -> Verdict:
-    """The verdict with the word that nothing is held back any more, once that has lasted and there is room again."""
+    """Add the notice that nothing is held back any more, once that has lasted and the budget has room again."""
     told, limit = curr.notices[one.topic], curr.settings.budget.actions_per_minute
     left = QUIET_AFTER - curr.now.since(told.last) if told else 0
     if left > 0:
@@ -105,5 +105,5 @@ def with_all_clear(verdict: Verdict, one: ActionBudget, curr: Snapshot, holds: H
 
 
 def without_held(notices: Sequence[Effect], curr: Snapshot, holds: Holds) -> list[Effect]:
-    """Those that nobody holds back; the rules that do so are inside of this one."""
+    """The notices that no hold matches; the rules that apply holds are inside of this one."""
     return [notice for notice in notices if longest_hold(notice.key, holds(curr)) is None]

@@ -1,4 +1,4 @@
-"""Lines that somebody looks for were written: tell a person once what is new, and look closer for a while."""
+"""Matching log lines were written: notify people once about new ones, and tick faster for a while."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ TOPIC = STORM = "log:"
 """What topics, and the conditions of storms, begin with; the source follows."""
 WATCHER = "error-log"
 NOTICE_GAPS = {"warning": 3_600 * US_PER_SECOND, "error": 300 * US_PER_SECOND, "critical": 60 * US_PER_SECOND}
-"""How long after a notice other lines of the same source wait for theirs, by how bad they are."""
+"""How long after a notice other lines of the same source wait for theirs, by severity."""
 CLOSER_FOR, CLOSER_MS = 60 * US_PER_SECOND, 1_000
 """For how long after a line that is worse than a warning ticks come faster, and how fast."""
 SHOWN, LINE = 5, 300
@@ -25,7 +25,7 @@ WORDS = {"warning": "warnings", "error": "errors", "critical": "critical lines"}
 
 
 class Escalation(NamedTuple):
-    """What one source calls for: notices, microseconds until it is judged again, and what speaks against telling."""
+    """The result for one source: notices, microseconds until it is evaluated again, and why nothing is sent."""
 
     effects: tuple[Effect, ...] = ()
     wait_us: int | None = None
@@ -33,10 +33,10 @@ class Escalation(NamedTuple):
 
 
 def error_escalate_with(explains: Explains) -> Rule:
-    """The rule that tells of lines, but for those that these conditions explain."""
+    """Make the rule that notifies about log lines, except those that these conditions explain."""
 
     async def error_escalate(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-        """Tell of lines that say something new, of storms, and when it is quiet again; tick faster after errors."""
+        """Notify about new kinds of lines, about storms, and when it is quiet again; tick faster after errors."""
         verdict = await inner(prev, curr)
         for name in sources(curr):
             answer = evaluate_source(name, curr, explains)
@@ -52,7 +52,7 @@ error_escalate = error_escalate_with(EXPLAINS)
 
 
 def sources(curr: Snapshot) -> Sequence[str]:
-    """The sources that have something to say, are a storm, or of which people were told that they did or were."""
+    """The sources with matching lines, a storm, or an open notice."""
     storms = [name.removeprefix(STORM) for name in curr.conditions.raised if name.startswith(STORM)]
     told = [
         topic.removeprefix(TOPIC)
@@ -64,7 +64,7 @@ def sources(curr: Snapshot) -> Sequence[str]:
 
 
 def evaluate_source(name: str, curr: Snapshot, explains: Explains) -> Escalation:
-    """What this source calls for now."""
+    """Evaluate this source now."""
     source, storm = curr.logs.of.get(name, NOWHERE), curr.conditions[STORM + name]
     quiet_in = _quiet_in(source, curr)
     if quiet_in <= 0 and storm is None:
@@ -87,7 +87,7 @@ def evaluate_source(name: str, curr: Snapshot, explains: Explains) -> Escalation
 
 
 def _notice_of_lines(name: str, news: Sequence[SimilarLines], curr: Snapshot) -> Escalation:
-    """The notice of what is new, once it is time for it; or the reminder of what lasts."""
+    """The notice about new lines, once it is due; or the reminder of what lasts."""
     source, storm = curr.logs.of.get(name, NOWHERE), curr.conditions[STORM + name]
     told = curr.notices[topic_text(TOPIC + name)]
     begun = [lines.first for lines in news]
@@ -114,18 +114,18 @@ def _notice_of_lines(name: str, news: Sequence[SimilarLines], curr: Snapshot) ->
 
 
 def _is_news(moment: Moment, name: str, curr: Snapshot) -> bool:
-    """Whether what began then was not there when people were last told of this source."""
+    """Whether what began then came after the last notice about this source."""
     told = curr.notices[topic_text(TOPIC + name)]
     return told is None or told.over or curr.now.since(moment) < curr.now.since(told.last)
 
 
 def _quiet_in(source: LogSource, curr: Snapshot) -> int:
-    """Microseconds until this source counts as quiet, 0 or less if it does."""
+    """Microseconds until this source counts as quiet; 0 or less if it does."""
     return QUIET - curr.now.since(source.last) if source.last is not None else 0
 
 
 def _faster_tick(source: LogSource, curr: Snapshot) -> int | None:
-    """After what is worse than a warning: the microseconds after which to look again."""
+    """The microseconds after which to tick again, after a line worse than a warning."""
     if source.last is None or rank(source.seen[-1].severity) == 0:
         return None
     return CLOSER_MS * 1_000 if curr.now.since(source.last) < CLOSER_FOR else None
@@ -137,7 +137,7 @@ def _title(name: str, lines: Collection[SimilarLines]) -> str:
 
 
 def _shown(lines: Sequence[SimilarLines]) -> Iterator[str]:
-    """The lines in words, the worst and newest first."""
+    """Describe the lines, the worst and newest first."""
     worst = sorted(lines, key=lambda one: rank(one.severity))[::-1]
     for one in worst[:SHOWN]:
         yield f"{one.line[:LINE]}{f' ({one.number} times)' if one.number > 1 else ''}"

@@ -1,4 +1,4 @@
-"""What is held back on somebody's behalf, whoever brought that about."""
+"""Holds: effects that are held back at a person's request."""
 
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
@@ -8,7 +8,7 @@ from pulse_core.projections import Snapshot
 
 
 class Hold(NamedTuple):
-    """Effects that are held back now: a pattern of their keys, for how many microseconds more, and by whom in words."""
+    """A pattern of the keys of held-back effects, for how many microseconds more, and on whose behalf, in words."""
 
     match: str
     left_us: int
@@ -20,6 +20,6 @@ Holds = Callable[[Snapshot], Iterable[Hold]]
 
 
 def longest_hold(key: str, holds: Iterable[Hold]) -> Hold | None:
-    """The one that holds back effects of this key for longest, or None."""
+    """The hold on effects of this key that lasts longest, or None."""
     fitting = (one for one in holds if fnmatchcase(key, one.match))
     return max(fitting, key=lambda one: one.left_us, default=None)

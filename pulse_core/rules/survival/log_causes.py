@@ -1,6 +1,6 @@
-"""What explains lines in a log: the death of the process that wrote them, or something larger that is wrong.
+"""Finds causes of log lines: the death of the process that wrote them, or a raised condition.
 
-Who is told of the cause, or sees it mended, need not be told of its symptoms. Critical lines nothing explains.
+Once people are notified about the cause, or it is repaired, its symptoms need no notice. Critical lines always do.
 """
 
 import re
@@ -15,12 +15,12 @@ from pulse_core.projections.logs import SimilarLines
 from pulse_core.settings import ProcessSettings
 
 SETTLE = 1 * US_PER_SECOND
-"""How long it takes until a process whose last words these are is known to be dead."""
+"""How long it takes until the death of the process that wrote these lines is recorded."""
 AFTERMATH = 30 * US_PER_SECOND
-"""How long after something is well again lines may still be about it."""
+"""How long after a condition is cleared lines may still be caused by it."""
 
 Explains = Sequence[tuple[tuple[str, ...], re.Pattern[str]]]
-"""Conditions, by what their names begin with, and the lines that they explain."""
+"""Prefixes of condition names, and the lines that these conditions explain."""
 
 EXPLAINS: Explains = (
     (
@@ -33,19 +33,19 @@ EXPLAINS: Explains = (
     (("disk:", "inodes:"), re.compile(r"no space|disk (?:is )?full|enospc|errno 28|quota", re.IGNORECASE)),
     (("memory", "swap"), re.compile(r"memory|\boom\b|enomem|errno 12", re.IGNORECASE)),
 )
-"""What the core's own conditions explain."""
+"""The lines that the core's own conditions explain."""
 _NO_CAUSE = frozenset({SLOW, DEGRADED})
 
 
 class Cause(NamedTuple):
-    """Why lines are not told, and microseconds until that may be over by itself."""
+    """Why lines need no notice, and microseconds until that may end by itself."""
 
     why: str
     wait_us: int | None = None
 
 
 def cause_of(source: str, lines: SimilarLines, curr: Snapshot, explains: Explains) -> Cause | None:
-    """What explains these lines of this source, if something does."""
+    """The cause of these lines, or None."""
     if lines.severity == "critical":
         return None
     process = writing_process(source, curr.settings.process)
@@ -81,7 +81,7 @@ def _of_process(process: ProcessSettings, lines: SimilarLines, curr: Snapshot) -
 
 
 def _came_with_death(history: ProcessHistory, lines: SimilarLines, now: Moment) -> bool:
-    """Whether it was restarted, and is up since the last of the lines: else they had been told while it lived."""
+    """Whether it was restarted and is up since the last of the lines; otherwise they came while it was alive."""
     return (
         bool(history.attempts) and history.up is not None and now.since(lines.last) >= now.since(history.up)
     )

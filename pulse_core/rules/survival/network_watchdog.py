@@ -1,4 +1,4 @@
-"""The network is not what it should be: tell a person, since nothing else can be done about it from here."""
+"""Notifies people about network trouble; nothing else can be done about it from here."""
 
 from pulse_core.model.condition_names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW
 from pulse_core.model.durations import rough_duration
@@ -8,7 +8,7 @@ from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told
 
 OUTAGE, QUALITY = "network", "network:quality"
-"""Topics: something does not work at all; or it works, but not for every target, or not as fast as it should."""
+"""Topics: an outage; or degraded quality (some targets fail, or answers are slow)."""
 
 TITLES = {
     DOWN: (OUTAGE, "the network is down"),
@@ -21,7 +21,7 @@ UNKNOWN = (QUALITY, "the network is not as it should be")
 
 
 async def network_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Tell once what is wrong with the network, and when that is over."""
+    """Notify once what is wrong with the network, and when that is over."""
     verdict = await inner(prev, curr)
     condition = curr.conditions[NETWORK]
     if condition is None:

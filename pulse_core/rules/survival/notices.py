@@ -1,4 +1,4 @@
-"""How every survival rule tells people: once, again after a while, and when it is over."""
+"""Notices of survival rules: once, a reminder after a while, and when it is over."""
 
 from pulse_core.actions.notices import is_known
 from pulse_core.model.actions import NOTIFY
@@ -8,16 +8,16 @@ from pulse_core.projections import Snapshot
 from pulse_core.projections.notices import PREFIX
 
 TOPIC, TITLE, TEXT = 400, 450, 10_000
-"""Characters; what is longer is cut, since a notice that is refused tells nobody anything."""
+"""Characters; longer texts are cut, since a notice that is refused reaches nobody."""
 
 
 def notify_unless_told(
     topic: str, title: str, text: str, curr: Snapshot, *keys: str, news: Moment | None = None
 ) -> tuple[Effect, ...]:
-    """A notice, unless people know: they were told of this topic, and a reminder is not due yet.
+    """A notice, unless one about this topic was sent and no reminder is due yet.
 
-    keys: the senses whose newest samples the notice stands on; news: since when there is more to say than
-    before, so that who was told earlier is told again.
+    keys: the watchers whose newest samples are the notice's evidence; news: since when there is something new, so
+    that a notice is sent again if the last one is older.
     """
     told = curr.notices[topic_text(topic)]
     later = told is not None and news is not None and curr.now.since(told.last) > curr.now.since(news)
@@ -29,20 +29,20 @@ def notify_unless_told(
 
 
 def notify_over(topic: str, title: str, text: str, curr: Snapshot, *keys: str) -> tuple[Effect, ...]:
-    """The word that it is over, if people were told that it had begun."""
+    """The notice that it is over, if one was sent that it had begun."""
     if not is_told(topic, curr):
         return ()
     return (_notice(topic, f"resolved: {title}", text, curr, keys, over=True),)
 
 
 def is_told(topic: str, curr: Snapshot) -> bool:
-    """Whether people were told of it, and not yet that it is over."""
+    """Whether a notice about it was sent, and none yet that it is over."""
     told = curr.notices[topic_text(topic)]
     return told is not None and not told.over
 
 
 def topic_text(topic: str) -> str:
-    """The topic as it stands in a key: on one line, and not too long; it may hold the name of a file."""
+    """The topic as it is written in a key: on one line, and cut; it may hold the name of a file."""
     return "".join(char if char.isprintable() else "?" for char in topic)[:TOPIC]
 
 
@@ -65,5 +65,5 @@ def _notice(
 
 
 def _encodable(text: str) -> str:
-    """The text without half characters, as an odd file name may bring them: no row of the log could hold them."""
+    """The text without lone surrogates, which come from odd file names and can't be encoded."""
     return text.encode("utf-8", "replace").decode()

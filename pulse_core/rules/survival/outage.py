@@ -1,4 +1,4 @@
-"""What an outage of the network explains: then nothing is restarted for it, and nobody told of it twice."""
+"""Finds what a network outage explains: such trouble causes no restart and no second notice."""
 
 from pulse_core.model.condition_names import DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, WELL
 from pulse_core.model.durations import rough_duration
@@ -7,10 +7,10 @@ from pulse_core.projections import Condition, Snapshot
 
 
 def outage_reason(url: str, wrong: Condition, curr: Snapshot) -> str:
-    """How the network explains what is wrong with this URL, in words; nothing if it does not.
+    """How the network explains what is wrong with this URL; empty if it does not.
 
-    What is on this machine's loopback no outage explains. If the network looks bad but nothing is proven yet, or
-    was not looked at since the URL was found wrong, it may be the reason: its next look is waited for.
+    No outage explains a URL on this machine's loopback. If the network looks bad but nothing is proven yet, or
+    was not probed since the URL failed, it may be the reason: wait for its next probe.
     """
     network = curr.settings.network
     if is_here(url) or not (network.dns or network.http):
@@ -25,7 +25,7 @@ def outage_reason(url: str, wrong: Condition, curr: Snapshot) -> str:
     newest = curr.window(NETWORK).last
     age = curr.now.since(newest.moment) if newest else 0
     if newest is None or age > 2 * (network.interval + network.timeout):
-        return ""  # nobody looks at it
+        return ""  # the network is not watched
     if explains_url(newest.data.get("state", WELL), url):
         return "the network may be the reason: it looks bad, which another look will prove or not"
     return "the network may be the reason: it is looked at first" if age > curr.now.since(wrong.since) else ""

@@ -1,4 +1,4 @@
-"""Survival's own actions keep failing since a promote: the engine goes back to what was good before."""
+"""Rolls the engine back when survival's own actions keep failing since a promote."""
 
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
@@ -7,7 +7,7 @@ from pulse_core.rules.survival.rollback import is_rollback_requested, rollback_e
 
 
 async def panic_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Roll the engine back, and let nothing inside speak in this tick, when survival fails again and again."""
+    """Roll the engine back, and skip the inner rules in this tick, when survival's actions fail repeatedly."""
     if (why := panic_reason(curr)) and not is_rollback_requested(curr.engine):
         return Verdict((rollback_effect(why, curr),), notes=(why,))
     verdict = await inner(prev, curr)
@@ -15,7 +15,7 @@ async def panic_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
 
 
 def panic_reason(curr: Snapshot) -> str:
-    """Why it is time to panic, or nothing: enough failures in a row, all of them since the promote."""
+    """Why to roll back: enough failures in a row, all since the promote; otherwise empty."""
     engine, bounds = curr.engine, curr.settings.rollback
     if engine.promoted is None or not engine.previous:
         return ""

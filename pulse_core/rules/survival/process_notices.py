@@ -1,4 +1,4 @@
-"""What people are told of a guarded process: that it stays down, or does not stay down; and when that is over."""
+"""Notices about a guarded process: that it stays down, or does not stay down; and when that is over."""
 
 from typing import NamedTuple
 
@@ -15,14 +15,14 @@ ALIVE = frozenset({ProcessState.UP, ProcessState.STOPPING})
 
 
 class ProcessNotices(NamedTuple):
-    """Notices, and microseconds until there may be more of them by themselves (None: only by an event)."""
+    """Notices, and microseconds until there may be more of them (None: only after an event)."""
 
     notices: tuple[Effect, ...] = ()
     wait_us: int | None = None
 
 
 def still_down_notices(process: ProcessSettings, condition: ProcessStatus, curr: Snapshot) -> ProcessNotices:
-    """What Pulse did brought it not back; that is over when it has been up for long enough to be healthy."""
+    """Pulse's restarts did not bring it back; this is over when it has been up for `healthy_after`."""
     name, history = process.name, curr.process(process.name)
     topic, title = f"flapping:{name}", f"{name} stays down"
     if condition.tell and condition.state not in ALIVE:
@@ -39,7 +39,7 @@ def still_down_notices(process: ProcessSettings, condition: ProcessStatus, curr:
 
 
 def still_up_notices(process: ProcessSettings, condition: ProcessStatus, curr: Snapshot) -> ProcessNotices:
-    """A person wants it down, and it is not; that is over when it has stayed down, or nobody wants it any more."""
+    """A person wants it down, and it is not; this is over when it has stayed down, or the stop has ended."""
     name, history = process.name, curr.process(process.name)
     topic, title = f"stop:{name}", f"{name} does not stay down"
     stop = history.stop

@@ -1,4 +1,4 @@
-"""The words for how a guarded process stands, the same for the rule and for people."""
+"""The states of a guarded process, the same for the rule and for people."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -21,10 +21,9 @@ class ProcessState(Enum):
 
 
 class ProcessStatus(NamedTuple):
-    """A state, microseconds until it may change by itself (None: only by an event), and why.
+    """A state, microseconds until it may change by itself (None: only after an event), and why.
 
-    stop: a stop of it is to be tried in this tick; tell: what Pulse may do by itself did not help, so a
-    person should know.
+    stop: stop it in this tick; tell: Pulse's own actions did not help, so notify a person.
     """
 
     state: ProcessState

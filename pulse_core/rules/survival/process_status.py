@@ -1,4 +1,4 @@
-"""How a guarded process stands, judged from the log alone."""
+"""Computes the status of a guarded process from the log alone."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,11 @@ from pulse_core.rules.survival.process_stop import stop_status
 from pulse_core.settings import ProcessSettings, RestartSettings
 
 START_GRACE_US = 250_000
-"""How long a start is given at least: the look that follows it must have had its turn."""
+"""The least grace period of a start: the probe that follows it must have run."""
 
 
 def evaluate_status(process: ProcessSettings, curr: Snapshot) -> ProcessStatus:
-    """How the process stands at this moment."""
+    """The status of the process at this moment."""
     history = curr.process(process.name)
     if history.stop and history.stop.holds(curr.now):
         return stop_status(process, history.stop, curr)
@@ -55,7 +55,7 @@ def _backoff_status(restart: RestartSettings, history: ProcessHistory, now: Mome
         delay = restart.pauses_when_spent.after(charged - spent_at + 1)
     else:
         delay = restart.pauses.after(failed) if failed else 0
-    tell = charged >= restart.max  # within its window or not: they did not help
+    tell = charged >= restart.max  # within the window or not: restarts did not help
     left = delay - _quiet_for(history, now)
     if left <= 0:
         return ProcessStatus(ProcessState.DUE, why=_describe_history(history), tell=tell)
@@ -66,7 +66,7 @@ def _backoff_status(restart: RestartSettings, history: ProcessHistory, now: Mome
 
 
 def _failed(history: ProcessHistory) -> int:
-    """How many attempts to wait for: restarts in a row, and a first start that did not even bring it up."""
+    """How many failed attempts the backoff counts: restarts in a row, and a first start that did not bring it up."""
     return len(history.charged) if history.stage is Stage.UP else len(history.attempts)
 
 
@@ -77,7 +77,7 @@ def _quiet_for(history: ProcessHistory, now: Moment) -> int:
 
 
 def attempts_at_exhaustion(restart: RestartSettings, attempts: Sequence[Moment]) -> int | None:
-    """After how many attempts since it was last healthy the budget was first spent, or None if it is not."""
+    """After how many attempts since it was last healthy the budget was first exhausted, or None if it is not."""
     span = restart.max
     if span == 0:
         return 0

@@ -1,4 +1,4 @@
-"""How a process stands that somebody wants down: stopped, looked at again, stopped once more, told of."""
+"""The status of a process that a person wants down: stop it, check, stop it again, then notify."""
 
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.durations import rough_duration
@@ -9,11 +9,11 @@ from pulse_core.settings import ProcessSettings
 
 STOP_TRIES = 5
 STOP_PAUSE = 5 * US_PER_SECOND
-"""How long a stop may take to show, beyond the time between two looks; doubled with each further try."""
+"""How long a stop may take, beyond the time between two probes; doubled with each further try."""
 
 
 def stop_status(process: ProcessSettings, stop: Intent, curr: Snapshot) -> ProcessStatus:
-    """How a process stands while `stop`, which has not expired, wants it down."""
+    """The status of a process while `stop`, which has not expired, wants it down."""
     history = curr.process(process.name)
     if history.up is not None and stop.worked:
         return _back(history, stop, curr)
@@ -26,7 +26,7 @@ def stop_status(process: ProcessSettings, stop: Intent, curr: Snapshot) -> Proce
 
 
 def _back(history: ProcessHistory, stop: Intent, curr: Snapshot) -> ProcessStatus:
-    """It went down, stayed so, and is up again: somebody brought it up, who is not to be fought but to be known."""
+    """It went down, stayed down, and is up again: somebody started it, so notify instead of stopping it."""
     left = _left(stop, curr)
     why = f"{history.evidence}, though {stop.by} wants it down for another {rough_duration(left)}: somebody started it"
     return ProcessStatus(ProcessState.UP, left, why, tell=True)

@@ -1,4 +1,4 @@
-"""A critical process is dead: bring it back, with patience, and tell a person only if that does not help."""
+"""Restarts guarded processes that died, with backoff, and notifies a person only if that does not help."""
 
 from pulse_core.model.actions import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.kinds import Effect
@@ -15,7 +15,7 @@ QUIET = frozenset({ProcessState.UP, ProcessState.UNKNOWN})
 
 
 async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Restart a critical process that has died; stop one that a person wants down, until it is."""
+    """Restart a guarded process that has died; stop one that a person wants down."""
     verdict = await inner(prev, curr)
     for process in curr.settings.process:
         condition = evaluate_status(process, curr)
@@ -32,7 +32,7 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
 
 
 def process_effects(process: ProcessSettings, condition: ProcessStatus, curr: Snapshot) -> list[Effect]:
-    """The actions that this condition calls for."""
+    """The effects for this status."""
     effects = []
     if condition.state is ProcessState.DUE:
         effects.append(restart_effect(process, condition.why, curr))
@@ -42,7 +42,7 @@ def process_effects(process: ProcessSettings, condition: ProcessStatus, curr: Sn
 
 
 def restart_effect(process: ProcessSettings, why: str, curr: Snapshot) -> Effect:
-    """The wish to restart it, naming the dead one so that nothing alive is taken for it."""
+    """The effect that restarts it; it names the dead process so that no live one is replaced."""
     history = curr.process(process.name)
     dead = {"pid": history.pid, "started": history.started} if history.pid is not None else None
     return Effect(
@@ -61,12 +61,12 @@ def restart_effect(process: ProcessSettings, why: str, curr: Snapshot) -> Effect
 
 
 def is_fresh(curr: Snapshot, history: ProcessHistory) -> bool:
-    """Whether its death was seen a moment ago, so that looking again before the restart would only cost time."""
+    """Whether its death was seen a moment ago, so that another probe before the restart would only cost time."""
     return history.down is not None and curr.now.since(history.down) < FRESH_US
 
 
 def stop_effect(process: ProcessSettings, curr: Snapshot) -> Effect:
-    """The wish to end it because a person said so."""
+    """The effect that stops it because a person requested that."""
     intent = curr.process(process.name).stop
     return Effect(
         action=STOP_PROCESS,

@@ -1,4 +1,4 @@
-"""The machine is short of memory or room: say so, help in stages, and say whether that helped."""
+"""Acts on shortages of memory and disk space: warns, takes measures in stages, and reports whether they helped."""
 
 from collections.abc import Iterable, Mapping
 
@@ -21,7 +21,7 @@ from pulse_core.rules.survival.shortage import (
 
 TOPIC = "resource:"
 BETTER = 0.02
-"""The share by which something must have become less to be called better."""
+"""The share by which usage must have fallen to count as better."""
 TITLES = {
     "memory": "memory is short",
     "swap": "swap is nearly full",
@@ -39,11 +39,11 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "swap": OF_MEMORY[:2],
     "pressure:io": OF_MEMORY[:2],
 }
-"""Who is silent while one of these stands: machines that run out of memory also wait for their disks."""
+"""By condition, those that explain it, so that it sends no notice: a machine short of memory also waits for its disks."""
 
 
 async def resource_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Warn, then clean, archive or stop what the settings allow, one after the other, while it does not help."""
+    """Warn, then clean, archive or stop what the settings allow, one after the other, until one helps."""
     verdict = await inner(prev, curr)
     for name, condition in curr.conditions.raised.items():
         if title_of(name):
@@ -52,7 +52,7 @@ async def resource_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
 
 
 def title_of(name: str) -> str:
-    """What this condition is called in a notice; nothing if it is none of a resource."""
+    """The title of this condition in a notice; empty if it is no resource condition."""
     kind, _, path = name.partition(":")
     return TITLES.get(name) or (OF_PATHS[kind].format(path) if kind in OF_PATHS and path else "")
 
@@ -71,7 +71,7 @@ def _with_answer(name: str, condition: Condition, curr: Snapshot, verdict: Verdi
 def _shortage_notices(
     name: str, condition: Condition, due: ShortageStep, curr: Snapshot
 ) -> tuple[Effect, ...]:
-    """The warning, and later, once, that nothing has helped."""
+    """The warning, and later, once, the notice that nothing has helped."""
     title = title_of(name)
     if due.vain is None:
         return notify_unless_told(
@@ -87,7 +87,7 @@ def _shortage_notices(
 
 
 def describe_plan(name: str, curr: Snapshot) -> str:
-    """What is going to be done, or what a person could allow."""
+    """Describe the planned measures, or what a person could allow."""
     if name == UNWRITTEN:
         return "Pulse acts from memory, and writes it down when there is room: make some."
     resources = curr.settings.resources
@@ -113,19 +113,19 @@ def describe_plan(name: str, curr: Snapshot) -> str:
 
 
 def describe_measures(tried: Iterable[Measure]) -> str:
-    """What was tried, and how it went."""
+    """Describe what was tried and the outcomes."""
     return ", ".join(f"{one.action} ({describe_measure(one)})" for one in tried)
 
 
 def describe_measure(measure: Measure) -> str:
-    """How a measure went, in words."""
+    """Describe the outcome of a measure."""
     if measure.settled is None:
         return "under way"
     return measure.told or ("done" if measure.worked else "not done")
 
 
 def describe_trend(name: str, condition: Condition, curr: Snapshot) -> str:
-    """How it went on since it was raised, where that can be measured."""
+    """Describe the trend since it was raised, where it can be measured."""
     sample = curr.window(SYSTEM_RESOURCE).last
     now = measured_share(name, sample.data) if sample else None
     if now is None or condition.value is None:
@@ -134,14 +134,14 @@ def describe_trend(name: str, condition: Condition, curr: Snapshot) -> str:
 
 
 def is_better(name: str, condition: Condition, curr: Snapshot) -> bool:
-    """Whether it is clearly better than when it was raised, though not well."""
+    """Whether it is clearly better than when it was raised, though not cleared."""
     sample = curr.window(SYSTEM_RESOURCE).last
     now = measured_share(name, sample.data) if sample else None
     return now is not None and condition.value is not None and condition.value - now >= BETTER
 
 
 def measured_share(name: str, data: Mapping[str, Json]) -> float | None:
-    """What a sample says of the resource that a condition is about."""
+    """The share that a sample has for the condition's resource."""
     kind, _, what = name.partition(":")
     value = data.get(kind)
     if kind == "pressure":
@@ -152,7 +152,7 @@ def measured_share(name: str, data: Mapping[str, Json]) -> float | None:
 
 
 def _over_notices(curr: Snapshot) -> Iterable[Effect]:
-    """The word that it is over, for each resource of which people were told."""
+    """The notice that it is over, for each resource with an open notice."""
     standing = {topic_text(TOPIC + name) for name in curr.conditions.raised}
     for topic in curr.notices.of:
         if topic.startswith(TOPIC) and topic not in standing and is_told(topic, curr):

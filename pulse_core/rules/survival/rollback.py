@@ -1,4 +1,4 @@
-"""Taking back the engine's newest commit: when it may be wished, and what is said if it does not help."""
+"""Rollbacks of the engine: when one may be requested, and the notice if it fails."""
 
 from pulse_core.model.actions import ROLLBACK_ENGINE
 from pulse_core.model.kinds import Effect
@@ -9,12 +9,12 @@ TOPIC = "engine:rollback"
 
 
 def is_rollback_requested(engine: Engine) -> bool:
-    """Whether taking back the commit in force was wished already."""
+    """Whether a rollback of the commit in force was requested already."""
     return engine.asked is not None
 
 
 def rollback_effect(why: str, curr: Snapshot) -> Effect:
-    """The wish for the commit before the one in force."""
+    """The effect that rolls back to the commit before the one in force."""
     engine = curr.engine
     return Effect(
         action=ROLLBACK_ENGINE,
@@ -26,7 +26,7 @@ def rollback_effect(why: str, curr: Snapshot) -> Effect:
 
 
 def rollback_notices(curr: Snapshot) -> tuple[Effect, ...]:
-    """Tell a person of a rollback that was wished and is not done; or, if they were told, that it is."""
+    """Notify a person of a rollback that was requested and is not done; after that notice, that it is done."""
     engine = curr.engine
     if engine.asked is None:
         return notify_over(TOPIC, "the engine's rollback", f"{engine.commit[:12]} is in force", curr)

@@ -1,4 +1,4 @@
-"""Which measure against a shortage is due, mildest first: read from the settings and from what was tried."""
+"""Decides which measure against a shortage is due, mildest first, from the settings and what was tried."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -22,16 +22,16 @@ STOPS, BUDGET = 3, 10 * MINUTE
 """Stops within ten minutes, over all conditions and episodes; each has a slot that is free again after that."""
 
 WORTH = 0.01
-"""The share of all memory that somebody must hold for it to be worth stopping."""
+"""The least share of all memory that a process must hold to be stopped."""
 
 FRESH = 3
-"""Intervals of the sense for which its look at the consumers counts as fresh."""
+"""For how many intervals of the watcher its list of consumers counts as fresh."""
 
 
 class ShortageStep(NamedTuple):
-    """What is due (nothing: None), microseconds until that may change (None: only by an event), and why.
+    """The due effect (or None), microseconds until that may change (None: only after an event), and why.
 
-    vain: since when it is known that nothing that may be done helped; None while something may yet.
+    vain: since when all allowed measures are known to have failed; None while one may still help.
     """
 
     wish: Effect | None = None
@@ -41,7 +41,7 @@ class ShortageStep(NamedTuple):
 
 
 def allowed_actions(name: str, curr: Snapshot) -> tuple[str, ...]:
-    """The actions that may be taken against a condition, in their order; a round of them, that is."""
+    """The actions that may be taken against a condition, in order: one round."""
     resources = curr.settings.resources
     if name in OF_MEMORY:
         return (STOP_PROCESS,) * STOPS if resources.stop else ()
@@ -51,7 +51,7 @@ def allowed_actions(name: str, curr: Snapshot) -> tuple[str, ...]:
 
 
 def next_step(name: str, condition: Condition, curr: Snapshot) -> ShortageStep:
-    """The next step against this condition, which stands."""
+    """The next step against this raised condition."""
     actions = allowed_actions(name, curr)
     if not actions:
         return ShortageStep(why="nothing may be done about it")
@@ -87,7 +87,7 @@ def tried_against(name: str, curr: Snapshot) -> list[Measure]:
 
 
 def effect_keys(action: str, name: str) -> Iterator[str]:
-    """The keys that this action may have: whoever cleans one file system, archives, or stops, is alone with that."""
+    """The keys that this action may have: each excludes a second effect of the same kind."""
     if action == STOP_PROCESS:
         yield from (f"{STOP_PROCESS}:worst:{slot}" for slot in range(1, STOPS + 1))
     else:
@@ -157,7 +157,7 @@ def _stop_step(
 
 
 def consumers(name: str, data: Mapping[str, Json]) -> list[Mapping[str, Json]]:
-    """Those in the sample who may be stopped and hold enough for that to help, the worst first."""
+    """The processes in the sample that may be stopped and hold enough memory for that to help, the largest first."""
     of = "swap" if name == "swap" else "rss"
     least = WORTH * data["memory_total"]
     held = [one for one in data.get("consumers", ()) if one["rss"] + one["swap"] >= least]

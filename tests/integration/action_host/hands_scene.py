@@ -111,8 +111,8 @@ class Scene:
     @property
     def pid(self) -> int:
         """The child's process."""
-        assert self.hands.keeping is not None
-        return self.hands.keeping.life.process.pid
+        assert self.hands.supervisor is not None
+        return self.hands.supervisor.session.process.pid
 
     async def look(self, name: str = "queue") -> Any:
         """Have a watcher look, and keep its sample as the daemon does; the data."""

@@ -332,7 +332,7 @@ from pulse_core.ports import Revision
 async def main():
     async with at_work(Revision("0", sys.argv[1])) as scene:
         look = asyncio.ensure_future(scene.look("bad"))
-        await until(lambda: scene.hands.keeping.life.process.mark())
+        await until(lambda: scene.hands.supervisor.session.process.mark())
         print(scene.pid, flush=True)
         await look
 

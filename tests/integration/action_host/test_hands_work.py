@@ -252,7 +252,7 @@ def written_already(root: Path) -> Revision:
 
 async def test_an_engine_without_hands_has_no_child(tmp_path: Path) -> None:
     async with at_work(written(tmp_path)) as scene:
-        assert (scene.hands.watchers, scene.hands.executors, scene.hands.keeping) == ((), {}, None)
+        assert (scene.hands.watchers, scene.hands.executors, scene.hands.supervisor) == ((), {}, None)
         assert scene.hands.alive
 
 
@@ -319,8 +319,8 @@ async def test_hands_that_retire_while_a_policy_is_asked_for_still_do_the_deed(t
 
 
 def under_way(scene: Scene) -> bool:
-    assert scene.hands.keeping is not None
-    return not scene.hands.keeping.life.idle.is_set()
+    assert scene.hands.supervisor is not None
+    return not scene.hands.supervisor.session.idle.is_set()
 
 
 async def test_the_child_has_little_of_the_daemons_surroundings(
@@ -388,5 +388,5 @@ async def test_hands_that_were_put_away_say_so(tmp_path: Path) -> None:
     ) as scene:
         await scene.hands.close()
         for call in (scene.look(), scene.act()):
-            with pytest.raises(PulseError, match="put away"):
+            with pytest.raises(PulseError, match="was closed"):
                 await call

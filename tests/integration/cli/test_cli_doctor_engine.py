@@ -11,7 +11,7 @@ from pulse_adapters.engine_user.checks import AccountChecks
 from pulse_adapters.engine_user.reach import READABLE
 from pulse_adapters.git.checks import RepositoryChecks
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.template import shipped
+from pulse_adapters.git.template import template_folder
 from pulse_core.app.doctor import OK, WARN, Finding
 
 ADA = "Ada <ada@example.org>"
@@ -20,7 +20,7 @@ ADA = "Ada <ada@example.org>"
 def made(tmp_path: Path) -> Home:
     home = Home(tmp_path / "home")
     home.create()
-    Repository.create(home.path, shipped(), ADA)
+    Repository.create(home.path, template_folder(), ADA)
     return home
 
 

@@ -27,8 +27,8 @@ READS_BUT_WRITES_NOTHING = (
 )  # fmt: skip
 WAY = """
 import pathlib, sys
-from pulse_adapters.sqlite.connect import way_to
-print(way_to(pathlib.Path(sys.argv[1])).name)
+from pulse_adapters.sqlite.connect import read_mode_for
+print(read_mode_for(pathlib.Path(sys.argv[1])).name)
 """
 
 

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.template import shipped
+from pulse_adapters.git.template import template_folder
 from pulse_core.app.engine.dev_reports import DevReport
-from pulse_core.app.engine.dev_session import DevTarget, go_on
+from pulse_core.app.engine.dev_session import DevTarget, follow_staging
 from pulse_core.app.state import current_state
 from pulse_core.projections import Engine
 from tests.integration.cli.cli_home import CliHome
@@ -41,7 +41,7 @@ def new_home(path: Path, source: str = CALM, config: str = "", engine: str = "")
     home.create()
     home.config.write_text(config if "[engine]" in config else f"{PATIENT}{config}")
     template = path / "template"
-    shutil.copytree(shipped(), template, ignore=shutil.ignore_patterns("tests", "__pycache__"))
+    shutil.copytree(template_folder(), template, ignore=shutil.ignore_patterns("tests", "__pycache__"))
     written(template, source, engine)
     Repository.create(path, template, ADA)
     warm(path)
@@ -97,7 +97,7 @@ async def author(home: CliHome) -> AsyncIterator[Ear]:
     """`upulse dev` at work in this process."""
     ear = Ear()
     target = tried(home.path, ear)
-    work = asyncio.create_task(go_on(target), name="dev")
+    work = asyncio.create_task(follow_staging(target), name="dev")
     try:
         yield ear
     finally:

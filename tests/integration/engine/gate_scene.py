@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.template import shipped
+from pulse_adapters.git.template import template_folder
 from pulse_core.app.engine.candidate_checks import GATES, Candidate
 from pulse_core.ports import Revision
 from tests.types_cache import warm
@@ -28,7 +28,7 @@ def candidate(path: Path, files: Mapping[str, str] = {}) -> GateScene:
     home = Home(path / "home")
     home.create()
     home.config.write_text("# secret: in the settings\n")
-    Repository.create(home.path, shipped(), ADA)
+    Repository.create(home.path, template_folder(), ADA)
     warm(home.path)
     warm(home.path)
     return another(home, files)

@@ -5,7 +5,7 @@ from pathlib import Path
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_core.app.engine.dev_reports import ActionFailed, DevRemark, RulesLoaded, SampleTaken, TickSeen
-from pulse_core.app.engine.dev_session import once
+from pulse_core.app.engine.dev_session import try_once
 from pulse_core.app.engine.staging_actions import StagingActions
 from pulse_core.model.kinds import Effect
 from tests.integration.engine.engine_home import Ear, author, new_home, save, tried
@@ -116,7 +116,7 @@ async def test_once_says_whom_it_does_not_ask(tmp_path: Path) -> None:
     home = new_home(tmp_path / "home")
     sensing(home.path)
     ear = Ear()
-    assert await once(tried(home.path, ear))
+    assert await try_once(tried(home.path, ear))
     assert (await ear.next(DevRemark, lambda remark: "heat" in remark.words)).words == "not asked now: heat"
 
 

@@ -12,7 +12,7 @@ from pulse_core.app.engine.dev_reports import (
     RulesLoaded,
     TickSeen,
     TriedEffect,
-    seen_by,
+    tick_report,
 )
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
@@ -94,7 +94,7 @@ def test_a_wish_is_held_while_everything_is_paused_and_else_it_is_new() -> None:
     curr = at(1)
     paused = replace(curr, state=replace(curr.state, control=replace(curr.state.control, paused=curr.now)))
     fold_result = FoldResult(Verdict((WISH.effect,)), (LAYER,), (EngineFault("determinism", "time.time"),))
-    found = seen_by(fold_result, paused, paused, 0.1, False)
+    found = tick_report(fold_result, paused, paused, 0.1, False)
     assert [wish.state for wish in found.wishes] == ["held"]
     assert (found.faults, found.warnings) == ([], ["time.time"])
-    assert [wish.state for wish in seen_by(fold_result, curr, curr, 0.1, False).wishes] == ["new"]
+    assert [wish.state for wish in tick_report(fold_result, curr, curr, 0.1, False).wishes] == ["new"]

@@ -264,14 +264,14 @@ def test_a_gate_ends_with_its_promote(tmp_path: Path) -> None:
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
-from pulse_adapters.sandbox.tool_sandbox import Job, run
-run(Path({tried.revision.path!r}), Job("pytest", ("-q", "tests")))
+from pulse_adapters.sandbox.tool_sandbox import ToolJob, run
+run(Path({tried.revision.path!r}), ToolJob("pytest", ("-q", "tests")))
 """
     promote = subprocess.Popen([sys.executable, "-c", code])
     until = time.monotonic() + 30
 
     def children() -> list[int]:
-        return [pid for pid, one in process_tree.table().items() if one.parent == promote.pid]
+        return [pid for pid, one in process_tree.live_process_table().items() if one.parent == promote.pid]
 
     while not (found := children()):
         assert time.monotonic() < until
@@ -281,7 +281,7 @@ run(Path({tried.revision.path!r}), Job("pytest", ("-q", "tests")))
         time.sleep(0.02)
     promote.send_signal(signal.SIGKILL)
     promote.wait(timeout=30)
-    while found[0] in process_tree.table():
+    while found[0] in process_tree.live_process_table():
         assert time.monotonic() < until, "it outlives its promote"
         time.sleep(0.02)
 
@@ -298,12 +298,12 @@ def test_where_the_kernel_lacks_a_part_the_gate_goes_on_and_says_so(tmp_path: Pa
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
-from pulse_adapters.workers.seccomp_filter import ALLOW, ENOSYS, begin, put, when
+from pulse_adapters.workers.seccomp_filter import ALLOW, ENOSYS, begin, install_filter, when
 from pulse_adapters.config.home import Home
 from upulse_cli.wiring.workflow import code_checks
 from upulse_cli.wiring.home import home_context
 
-put([*begin({platform.machine()!r}), *when(444, [ENOSYS]), ALLOW])  # it knows no Landlock now
+install_filter([*begin({platform.machine()!r}), *when(444, [ENOSYS]), ALLOW])  # it knows no Landlock now
 print(code_checks(home_context(Home(Path({str(tried.home.path)!r})))).tests({tried.revision.path!r}))
 """
     done = subprocess.run(

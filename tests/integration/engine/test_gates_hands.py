@@ -1,4 +1,4 @@
-"""The gate `loads` has a hands host take what senses and acts, so that nothing of it fails after the promote only."""
+"""The gate `loads` loads watchers and executors in an action host, so that nothing of it fails after the promote only."""
 
 from pathlib import Path
 

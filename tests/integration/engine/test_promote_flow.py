@@ -11,7 +11,7 @@ import pytest
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.host.clock import SystemClock
-from pulse_core.app.engine.promote import ROLLBACK_UNDER_WAY, under_way
+from pulse_core.app.engine.promote import ROLLBACK_UNDER_WAY, pending_request
 from pulse_core.projections import Engine
 from tests.integration.cli.cli_home import UPULSE, CliHome, eventually
 from tests.integration.engine.engine_home import CALM, PATIENT, engine_of, new_home, save
@@ -93,9 +93,9 @@ def test_a_main_that_was_moved_by_hand_is_said_everywhere(served: CliHome) -> No
 def test_a_rollback_that_survival_wished_for_is_waited_for_and_not_for_ever() -> None:
     wished = SystemClock().now()
     engine = Engine(commit="a" * 40, asked=wished)
-    assert under_way(engine, True, wished.plus(ROLLBACK_UNDER_WAY - 1)) == "a rollback is under way"
-    assert under_way(engine, True, wished.plus(ROLLBACK_UNDER_WAY)) == ""
-    assert under_way(engine, False, wished) == ""
+    assert pending_request(engine, True, wished.plus(ROLLBACK_UNDER_WAY - 1)) == "a rollback is under way"
+    assert pending_request(engine, True, wished.plus(ROLLBACK_UNDER_WAY)) == ""
+    assert pending_request(engine, False, wished) == ""
 
 
 def test_at_a_terminal_only_the_sentence_is_seen(served: CliHome) -> None:

@@ -11,7 +11,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.engine_user import account as accounts
 from pulse_adapters.engine_user.account import Account
 from pulse_adapters.engine_user.layout import engine_user_of
-from pulse_adapters.engine_user.reach import READABLE, barrier
+from pulse_adapters.engine_user.reach import READABLE, first_unreadable
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad
 from tests.engine_user import ROOT_ALONE, throwaway
@@ -46,7 +46,7 @@ def test_the_usual_one_is_taken_if_it_can_read_python_and_else_left(
 ) -> None:
     monkeypatch.setattr(accounts, "NAME", account.name)
     found = engine_user_of(home.path, None)
-    assert (found is None) == bool(barrier(account))
+    assert (found is None) == bool(first_unreadable(account))
     monkeypatch.setattr(sys, "executable", str(closed(home)))
     assert engine_user_of(home.path, None) is None
 

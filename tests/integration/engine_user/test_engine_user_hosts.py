@@ -91,10 +91,10 @@ async def test_the_users_limit_of_processes_holds_a_rule_even_without_seccomp(
     code = f"""
 import os
 from pulse_adapters.rule_host import child
-from pulse_adapters.sandbox.confinement import landlock, lock, seccomp
+from pulse_adapters.sandbox.confinement import confine_process, landlock, seccomp
 landlock.abi = lambda: None
 seccomp.supported = lambda: False
-print(lock(["/"], "/tmp", 2**29, {account.ids!r}))
+print(confine_process(["/"], "/tmp", 2**29, {account.ids!r}))
 try:
     os.fork()
 except OSError as error:
@@ -170,7 +170,9 @@ async def test_what_a_living_program_answers_for_is_no_stray(
     )
     try:
         await until(lambda: sleepers(account) == [child.pid])
-        assert child.pid not in list(process_tree.strays(account.uid)(process_tree.table()))
+        assert child.pid not in list(
+            process_tree.orphans_of_user(account.uid)(process_tree.live_process_table())
+        )
     finally:
         child.kill()
         await child.wait()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.engine_user.account import Account
-from pulse_adapters.engine_user.layout import EngineUserLayout, place_of
+from pulse_adapters.engine_user.layout import EngineUserLayout, layout_path
 from pulse_adapters.sandbox.copy_tree import TreeRefused, copy_tree
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad
@@ -197,6 +197,6 @@ def test_what_the_home_no_longer_lays_out_goes_and_what_was_tried_lately_stays(
 
 
 def test_homes_of_one_name_have_places_of_their_own(folder: Path) -> None:
-    one, other = place_of(folder / "a" / ".upulse"), place_of(folder / "b" / ".upulse")
+    one, other = layout_path(folder / "a" / ".upulse"), layout_path(folder / "b" / ".upulse")
     assert one != other
     assert one.name.startswith("upulse-")

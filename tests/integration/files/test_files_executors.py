@@ -15,8 +15,8 @@ from pulse_adapters.files import worker_client
 from pulse_adapters.files.archive_sessions import ArchiveSessions
 from pulse_adapters.files.clean_paths import CleanPaths
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.workers.environment import passed_on
-from pulse_adapters.workers.proc import carries, living
+from pulse_adapters.workers.environment import inherited_environment
+from pulse_adapters.workers.proc import has_marker, live_processes
 from pulse_adapters.workers.worker import Program
 from pulse_core.actions.files import ArchiveParams, CleanParams
 from pulse_core.model.errors import PulseError, Refused
@@ -269,7 +269,9 @@ async def test_a_cancelled_run_ends_its_child_and_the_next_one_tidies_up(
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    while any(carries(one.pid, EFFECT) for one in living()):  # it is killed, and may take a moment to be gone
+    while any(
+        has_marker(one.pid, EFFECT) for one in live_processes()
+    ):  # it is killed, and may take a moment to be gone
         assert time.monotonic() < until
         await asyncio.sleep(0.005)
     assert left(tmp_path / "sessions") == {"large"}
@@ -323,7 +325,7 @@ async def test_the_event_loop_goes_on_meanwhile(
 async def test_a_child_that_fails_is_a_failure_in_words(
     code: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = Program((sys.executable, "-c", code), passed_on())
-    monkeypatch.setattr(worker_client, "module", lambda *_, **__: broken)
+    broken = Program((sys.executable, "-c", code), inherited_environment())
+    monkeypatch.setattr(worker_client, "module_program", lambda *_, **__: broken)
     with pytest.raises(PulseError, match=words):
         await worker_client.ask("clean_program", {}, seconds=10, effect=EFFECT)

@@ -11,9 +11,9 @@ import pytest
 from pulse_adapters.git.errors import GitFailed
 from pulse_adapters.git.export import remove
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revision_path import altered, objects
+from pulse_adapters.git.revision_path import altered_revisions, objects_folder
 from pulse_adapters.git.revisions import RevisionStore
-from pulse_adapters.git.tree_hash import is_of, reckoned, tree_of
+from pulse_adapters.git.tree_hash import folder_hash, holds_commit, tree_of_commit
 from tests.integration.git.git_scene import FILES, edited, files, git, made, write
 
 
@@ -33,8 +33,8 @@ def test_it_is_what_git_says(tmp_path: Path) -> None:
     repository, commit = varied(tmp_path)
     path = RevisionStore(repository.home).ensure(commit)
     tree = git(repository.home / "engine", "rev-parse", f"{commit}^{{tree}}")
-    assert reckoned(path, commit) == tree_of(commit, objects(repository.home)) == tree
-    assert is_of(path, commit, objects(repository.home))
+    assert folder_hash(path, commit) == tree_of_commit(commit, objects_folder(repository.home)) == tree
+    assert holds_commit(path, commit, objects_folder(repository.home))
 
 
 def test_attributes_change_nothing_of_what_is_laid_out(tmp_path: Path) -> None:
@@ -73,13 +73,13 @@ def test_whatever_is_changed_it_is_made_anew_and_what_was_found_is_kept(tmp_path
         folder.chmod(0o755)
     for file in (path / "rules" / "__init__.py", path / "a0.py"):
         file.chmod(0o644)
-    assert is_of(path, commit, objects(repository.home))
+    assert holds_commit(path, commit, objects_folder(repository.home))
     CHANGES[change](path)
     laid = revisions.laid(commit)
     assert laid.altered == str(revisions.folder / f".altered-{commit}")
     assert files(laid.path) == before
     assert not laid.path.is_symlink()
-    assert altered(repository.home) == [commit]
+    assert altered_revisions(repository.home) == [commit]
     assert revisions.laid(commit) == (path, "")
     for folder in (path, path / "rules"):
         folder.chmod(0o755)
@@ -91,7 +91,7 @@ def test_whatever_is_changed_it_is_made_anew_and_what_was_found_is_kept(tmp_path
 def test_one_that_was_packed_is_laid_out_and_found_again(tmp_path: Path) -> None:
     repository, commit = varied(tmp_path)
     git(repository.home / "engine", "gc", "--prune=now")
-    assert tree_of(commit, objects(repository.home)) is None
+    assert tree_of_commit(commit, objects_folder(repository.home)) is None
     revisions = RevisionStore(repository.home)
     made = revisions.ensure(commit).stat().st_ino
     assert revisions.laid(commit) == (revisions.path(commit), "")
@@ -116,7 +116,7 @@ def test_another_repository_within_is_left_out_and_the_rest_is_not_made_again_an
 
 def test_a_repository_that_was_tampered_with_is_not_believed(tmp_path: Path) -> None:
     repository, commit = varied(tmp_path)
-    store = objects(repository.home)
+    store = objects_folder(repository.home)
     oid = git(repository.home / "engine", "rev-parse", f"{commit}:a.py")
     file = store / oid[:2] / oid[2:]
     file.chmod(0o644)
@@ -127,4 +127,4 @@ def test_a_repository_that_was_tampered_with_is_not_believed(tmp_path: Path) -> 
     head = store / commit[:2] / commit[2:]
     head.chmod(0o644)
     head.write_bytes((store / other[:2] / other[2:]).read_bytes())
-    assert tree_of(commit, store) is None
+    assert tree_of_commit(commit, store) is None

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git.author import by, whoever
-from pulse_adapters.git.create_repository import found
+from pulse_adapters.git.author import author_environment, login_author
+from pulse_adapters.git.create_repository import create_repository
 from pulse_adapters.git.errors import CannotMend, NoRepository
 from pulse_adapters.git.repository import Repository
 from pulse_core.model.errors import PulseError
@@ -64,7 +64,7 @@ def test_killed_at_any_call_of_git_the_next_one_finishes_it(tmp_path: Path, afte
         home = tmp_path / f"home-{calls}"
         home.mkdir()
         try:
-            list(found(MortalGit(home, calls, after=after), source, ADA))
+            list(create_repository(MortalGit(home, calls, after=after), source, ADA))
             break
         except Killed:
             Repository.create(home, source, ADA)
@@ -183,11 +183,11 @@ def test_names_beyond_ascii_come_through(tmp_path: Path) -> None:
 )
 def test_an_author_is_a_name_and_an_address(author: str) -> None:
     with pytest.raises(PulseError, match="is no author; write it as"):
-        by(author)
+        author_environment(author)
 
 
 def test_whoever_runs_it_is_an_author() -> None:
-    assert by(whoever())["GIT_AUTHOR_NAME"]
+    assert author_environment(login_author())["GIT_AUTHOR_NAME"]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git.locks import alone, at_work
+from pulse_adapters.git.locks import process_holding, repository_lock
 from pulse_core.model.errors import PulseError
 from tests.integration.git.git_scene import ADA, edited, git, made, write
 
@@ -43,14 +43,14 @@ def test_a_lock_of_a_git_that_lives_is_waited_for(tmp_path: Path) -> None:
     )
     try:
         until = time.monotonic() + 10
-        while not at_work(repository.home, lock):
+        while not process_holding(repository.home, lock):
             assert time.monotonic() < until
         with (
             pytest.raises(
                 PulseError,
                 match=rf"another git is at work: .*index\.lock is there, held by process {living.pid}",
             ),
-            alone(repository.home, 0.1),
+            repository_lock(repository.home, 0.1),
         ):
             pass
         assert lock.exists()
@@ -68,11 +68,11 @@ def test_a_git_that_was_sent_here_from_elsewhere_is_respected(tmp_path: Path, to
     living = subprocess.Popen(words, cwd="/", env={**os.environ, **env}, stdin=subprocess.PIPE)
     try:
         until = time.monotonic() + 10
-        while at_work(repository.home, folder / "index.lock") != f"process {living.pid}":
+        while process_holding(repository.home, folder / "index.lock") != f"process {living.pid}":
             assert time.monotonic() < until
     finally:
         living.communicate(timeout=30)
-    assert not at_work(repository.home, folder / "index.lock")
+    assert not process_holding(repository.home, folder / "index.lock")
 
 
 def test_a_lock_that_another_program_has_open_is_respected(tmp_path: Path) -> None:
@@ -80,7 +80,10 @@ def test_a_lock_that_another_program_has_open_is_respected(tmp_path: Path) -> No
     lock = repository.home / "engine" / ".git" / "index.lock"
     with lock.open("w"):
         os.utime(lock, (0, 0))
-        with pytest.raises(PulseError, match=f"held by process {os.getpid()}"), alone(repository.home, 0.1):
+        with (
+            pytest.raises(PulseError, match=f"held by process {os.getpid()}"),
+            repository_lock(repository.home, 0.1),
+        ):
             pass
         assert lock.exists()
     assert edited(repository)
@@ -93,7 +96,7 @@ def test_a_git_somewhere_else_is_not_taken_for_one_here(tmp_path: Path) -> None:
         ["git", "cat-file", "--batch"], cwd=tmp_path / "template", stdin=subprocess.PIPE
     )
     try:
-        assert not at_work(repository.home, repository.home / "engine" / ".git" / "index.lock")
+        assert not process_holding(repository.home, repository.home / "engine" / ".git" / "index.lock")
     finally:
         living.communicate(timeout=30)
 
@@ -102,7 +105,7 @@ def test_a_fresh_lock_is_not_taken_away(tmp_path: Path) -> None:
     repository = made(tmp_path)
     lock = repository.home / "engine" / ".git" / "index.lock"
     write(lock, "")
-    with pytest.raises(PulseError, match="another git is at work"), alone(repository.home, 0.1):
+    with pytest.raises(PulseError, match="another git is at work"), repository_lock(repository.home, 0.1):
         pass
     assert lock.exists()
 
@@ -117,7 +120,7 @@ def test_one_waits_for_the_other(tmp_path: Path) -> None:
         seen.append("second")
 
     thread = threading.Thread(target=second)
-    with alone(repository.home):
+    with repository_lock(repository.home):
         thread.start()
         inside.wait(10)
         thread.join(0.2)
@@ -129,9 +132,9 @@ def test_one_waits_for_the_other(tmp_path: Path) -> None:
 def test_one_that_waits_too_long_says_for_whom(tmp_path: Path) -> None:
     repository = made(tmp_path)
     with (
-        alone(repository.home),
+        repository_lock(repository.home),
         pytest.raises(PulseError, match="another upulse is changing the engine"),
-        alone(repository.home, 0.05),
+        repository_lock(repository.home, 0.05),
     ):
         pass
 
@@ -139,8 +142,8 @@ def test_one_that_waits_too_long_says_for_whom(tmp_path: Path) -> None:
 def test_what_a_killed_process_held_is_free(tmp_path: Path) -> None:
     repository = made(tmp_path)
     program = (
-        "import sys, time, pathlib\nfrom pulse_adapters.git.locks import alone\n"
-        "with alone(pathlib.Path(sys.argv[1])):\n    print('in', flush=True)\n    time.sleep(60)\n"
+        "import sys, time, pathlib\nfrom pulse_adapters.git.locks import repository_lock\n"
+        "with repository_lock(pathlib.Path(sys.argv[1])):\n    print('in', flush=True)\n    time.sleep(60)\n"
     )
     argv = [sys.executable, "-c", program, str(repository.home)]
     holder = subprocess.Popen(argv, stdout=subprocess.PIPE)

@@ -204,7 +204,7 @@ def test_killed_at_any_call_of_git_before_main_moves_the_same_calls_make_the_can
         mortal = MortalGit(repository.home, calls, after=after)
         try:
             commit_staging(mortal, "a", ADA)
-            merge.candidate(mortal, "a", ADA)
+            merge.merge_candidate(mortal, "a", ADA)
             survived = True
         except Killed:
             repository.commit_staging("a", ADA)

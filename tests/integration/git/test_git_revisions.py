@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git.errors import GitFailed, Unsafe
+from pulse_adapters.git.errors import GitFailed, UnsafeTree
 from pulse_adapters.git.revisions import RevisionStore
 from pulse_core.model.errors import PulseError
 from tests.integration.git.git_scene import FILES, edited, files, git, made, promoted, write
@@ -57,7 +57,7 @@ def test_a_link_that_leads_outside_is_refused(tmp_path: Path, name: str, target:
     (staging / "link").symlink_to(".")  # with this one, `link/../x` looks as if it stayed inside
     (staging / name).symlink_to(target)
     commit = edited(repository)
-    with pytest.raises(Unsafe, match=r"outside|absolute path"):
+    with pytest.raises(UnsafeTree, match=r"outside|absolute path"):
         RevisionStore(repository.home).ensure(commit)
     assert list((repository.home / "revisions").iterdir()) == []
 

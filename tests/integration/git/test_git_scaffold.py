@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git.edit_engine_list import CannotEdit, listed
+from pulse_adapters.git.edit_engine_list import CannotEdit, add_to_list
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import RevisionStore
 from pulse_adapters.git.scaffold import SHELVES, scaffold
-from pulse_adapters.git.template import shipped
+from pulse_adapters.git.template import template_folder
 from pulse_core.model.errors import PulseError, UnknownName
 from tests.integration.git.git_scene import files, git, is_clean, write
 
@@ -23,7 +23,9 @@ ADA = "Ada Lovelace <ada@example.org>"
 def engine(place: Path) -> Path:
     """A folder with the template's files."""
     return Path(
-        shutil.copytree(shipped(), place / "engine", ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
+        shutil.copytree(
+            template_folder(), place / "engine", ignore=shutil.ignore_patterns("__pycache__", ".*_cache")
+        )
     )
 
 
@@ -43,7 +45,7 @@ def run(at: Path, *words: str) -> None:
 
 def test_the_template_passes_its_own_tests_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
-    repository, _ = Repository.create(tmp_path / "home", shipped(), ADA)
+    repository, _ = Repository.create(tmp_path / "home", template_folder(), ADA)
     path = RevisionStore(repository.home).ensure(repository.head())
     before = set(path.rglob("*"))
     run(path, "pytest", "-p", "no:asyncio", "-p", "no:randomly")
@@ -173,7 +175,7 @@ def test_a_list_is_added_to_in_the_manner_it_is_written(before: str, after: str,
     source, wanted = (
         (head + text).replace("\n", ends).encode() for head, text in ((HEAD, before), (NEW, after))
     )
-    assert listed(source, "from rules.mine import mine", "mine", "RULES", "mine") == wanted
+    assert add_to_list(source, "from rules.mine import mine", "mine", "RULES", "mine") == wanted
 
 
 def test_a_dict_is_added_to_likewise() -> None:
@@ -182,7 +184,7 @@ def test_a_dict_is_added_to_likewise() -> None:
         b"from pulse_core import Projection\n\nfrom projections.b import b\n\n"
         b"P = {\n    'a': Projection(0, f),  # one\n    \"b\": b,\n}\n"
     )
-    assert listed(source, "from projections.b import b", "b", "P", '"b": b') == wanted
+    assert add_to_list(source, "from projections.b import b", "b", "P", '"b": b') == wanted
 
 
 @pytest.mark.parametrize(
@@ -198,12 +200,14 @@ def test_a_dict_is_added_to_likewise() -> None:
 )  # fmt: skip
 def test_an_import_stands_where_it_is_sorted(imports: str, after: str) -> None:
     source = f"{imports}\nRULES = []\n".encode()
-    assert listed(source, "from rules.m import m", "m", "RULES", "m") == f"{after}\nRULES = [m]\n".encode()
+    assert (
+        add_to_list(source, "from rules.m import m", "m", "RULES", "m") == f"{after}\nRULES = [m]\n".encode()
+    )
 
 
 def test_a_file_in_another_encoding_is_left_alone() -> None:
     with pytest.raises(CannotEdit, match="no Python that can be read"):
-        listed(
+        add_to_list(
             "# coding: latin-1\nimport os  # ü\nRULES = []\n".encode("latin-1"),
             "from rules.m import m",
             "m",

@@ -12,7 +12,7 @@ import pytest
 
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.proc import content, pids
+from pulse_adapters.workers.proc import pids, read_proc_file
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def end_marked(name: str) -> None:
     for pid in pids():
-        if pid != os.getpid() and name.encode() in (content(f"/proc/{pid}/environ") or b""):
+        if pid != os.getpid() and name.encode() in (read_proc_file(f"/proc/{pid}/environ") or b""):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 

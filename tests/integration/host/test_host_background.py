@@ -13,7 +13,7 @@ from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.stop_process import StopProcess
-from pulse_adapters.workers.proc import carries, command_line, entry, is_alive, living
+from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes, read_stat
 from pulse_core.actions.processes import RestartParams, StopParams
 from pulse_core.ports import ProcessId, ProcessObservation, Result
 from pulse_core.settings import ProcessSettings, Settings
@@ -40,12 +40,14 @@ def start(spawner: Spawner, log: Path, effect: str) -> Start:
 def carriers(effect: str, program: str = "sleep") -> list[ProcessId]:
     """The live processes of a start that are this program by now."""
     return [
-        one.found for one in living() if carries(one.pid, effect) and command_line(one.pid)[:1] == [program]
+        one.found
+        for one in live_processes()
+        if has_marker(one.pid, effect) and command_line(one.pid)[:1] == [program]
     ]
 
 
 async def over(start: ProcessId) -> None:
-    await until(lambda: entry(start.pid) is None)
+    await until(lambda: read_stat(start.pid) is None)
 
 
 async def seen(table: LinuxProcessTable, it: ProcessSettings, known: ProcessId) -> ProcessObservation:
@@ -60,7 +62,7 @@ async def test_who_exits_at_once_with_0_has_gone_into_the_background(
     await until(lambda: len(carriers(effect)) == 2)
     sight = await seen(table, process("x"), first)
     assert set(sight.found) == set(carriers(effect))
-    leader = entry(sight.found[0].pid)
+    leader = read_stat(sight.found[0].pid)
     assert leader is not None
     assert leader.session == leader.pid  # who has a session of its own stands for it, the other one helps
     assert f"left in the background by {first.pid}" in sight.detail

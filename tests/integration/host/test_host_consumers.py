@@ -17,7 +17,7 @@ from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.host.system_watcher import SystemHistory, SystemResource
-from pulse_adapters.workers.proc import ProcStat, command_line, entry, is_alive, living
+from pulse_adapters.workers.proc import ProcStat, command_line, is_alive, live_processes, read_stat
 from pulse_core.actions.processes import StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.moment import Moment
@@ -65,7 +65,7 @@ class Crowd:
         said = await self.spawner.run(argv, timeout=20)
         pid = int(said.output)
         await until(lambda: out.exists() and out.read_text())
-        seen = entry(pid)
+        seen = read_stat(pid)
         assert seen is not None
         return seen.found
 
@@ -139,9 +139,9 @@ async def test_the_parent_of_a_guarded_process_is_never_told(crowd: Crowd) -> No
     argv = [sys.executable, "-c", LEADS, str(out), crowd.word, "1"]
     parent = crowd.spawner.start(argv, output=crowd.place / "log")
     await until(lambda: out.exists() and out.read_text())
-    child = entry(int(out.read_text()))
+    child = read_stat(int(out.read_text()))
     assert child is not None
-    assert protected_pids([child.pid], living()) >= {parent.pid, child.pid}
+    assert protected_pids([child.pid], live_processes()) >= {parent.pid, child.pid}
 
 
 async def test_pulse_and_what_runs_for_it_are_never_told(crowd: Crowd) -> None:
@@ -196,7 +196,7 @@ def test_what_would_take_the_guarded_along_is_spared(
 
 
 def test_the_first_process_and_this_one_are_always_spared() -> None:
-    assert protected_pids([], living()) >= {1, os.getpid(), os.getppid()}
+    assert protected_pids([], live_processes()) >= {1, os.getpid(), os.getppid()}
 
 
 def test_what_a_process_holds_is_read_and_a_missing_one_holds_nothing() -> None:

@@ -14,7 +14,7 @@ from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.run_command import RunCommand
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.host.stop_process import StopProcess
-from pulse_adapters.workers.proc import carries, command_line, is_alive, living
+from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes
 from pulse_core.actions.commands import CommandParams
 from pulse_core.actions.processes import RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
@@ -61,7 +61,7 @@ async def test_the_dead_one_is_replaced(
     )
     new = found_in(await restart(executor, instead_of={"pid": 2**22 + 1, "started": 1}, if_dead=True))
     assert is_alive(new)
-    assert carries(new.pid, EVENT_ID)
+    assert has_marker(new.pid, EVENT_ID)
     await until(lambda: (tmp_path / "logs" / "it.log").read_text() == "hi\n")
 
 
@@ -271,7 +271,7 @@ async def test_a_command_that_overruns_is_ended_whole(runner: Callable[..., RunC
     params = command("sh", "-c", "setsid sleep 1000 & sleep 1000", timeout_s=0.3)
     with pytest.raises(CommandTimedOut):
         await runner("/bin/sh").execute(effect, params, event)
-    assert not [one for one in living() if carries(one.pid, EVENT_ID)]
+    assert not [one for one in live_processes() if has_marker(one.pid, EVENT_ID)]
 
 
 def test_a_command_is_repeated_only_on_its_authors_word(runner: Callable[..., RunCommand]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from pulse_adapters.host.process_search import KEPT, SEARCHED, CommandLines, ProcessSearch, argv_of
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.proc import command_line, pids, started
+from pulse_adapters.workers.proc import command_line, pids, start_time_of
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports import ProcessId
 from tests.integration.host.host_scene import bury, child, until
@@ -123,7 +123,7 @@ async def test_a_pid_given_out_again_is_another_process(search: ProcessSearch, w
     try:
         await until(lambda: word in command_line(old))
         assert old not in [one.pid for one in await found(search, r"^/bin/sleep 1000 0$")]
-        assert await found(search, word) == (ProcessId(old, started(old) or 0),)
+        assert await found(search, word) == (ProcessId(old, start_time_of(old) or 0),)
     finally:
         os.kill(old, 9)
         bury(old)
@@ -134,7 +134,7 @@ async def test_the_dead_are_not_found_and_their_files_are_let_go(search: Process
     await until(lambda: word in command_line(pid))
     assert [one.pid for one in await found(search, word)] == [pid]
     os.kill(pid, 9)
-    await until(lambda: not started(pid))
+    await until(lambda: not start_time_of(pid))
     assert await found(search, word) == ()  # a zombie
     bury(pid)
     assert await found(search, word) == ()

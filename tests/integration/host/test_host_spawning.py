@@ -12,7 +12,7 @@ import pytest
 
 from pulse_adapters.host import outputs
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
-from pulse_adapters.workers.proc import carries, command_line, entry, is_alive, living
+from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes, read_stat
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
 from tests.integration.host.host_scene import said, script, until
@@ -35,7 +35,7 @@ async def test_a_started_process_leads_its_own_session_and_keeps_its_identity(
     spawner: Spawner, log: Path
 ) -> None:
     found = spawner.start(["sleep", "1000"], output=log)
-    born = entry(found.pid)
+    born = read_stat(found.pid)
     assert born is not None
     assert (born.started, born.session, born.group) == (found.started, found.pid, found.pid)
 
@@ -127,7 +127,7 @@ async def test_a_script_without_its_interpreter_says_so(spawner: Spawner, log: P
 
 async def test_dead_children_leave_no_zombies(spawner: Spawner, log: Path) -> None:
     found = [spawner.start(["true"], output=log) for _ in range(20)]
-    await until(lambda: all(entry(one.pid) is None for one in found))
+    await until(lambda: all(read_stat(one.pid) is None for one in found))
 
 
 async def test_children_survive_the_close(mark: str, log: Path) -> None:
@@ -155,7 +155,7 @@ async def test_a_command_ends_when_it_ends_though_a_child_keeps_its_output_open(
     command = ["sh", "-c", "echo started; sleep 1000 &"]
     outcome = await spawner.run(command, timeout=5, log=log, marker="left")
     assert outcome.output == "started\n"
-    left = [one for one in living() if carries(one.pid, "left")]
+    left = [one for one in live_processes() if has_marker(one.pid, "left")]
     await until(lambda: command_line(left[0].pid) == ["sleep", "1000"])
 
 
@@ -168,9 +168,9 @@ async def test_a_timeout_ends_even_what_left_its_session_twice(spawner: Spawner,
     path = tmp_path / "pid"
     with pytest.raises(CommandTimedOut, match=r"longer than 0\.5 s"):
         await escaped(path, spawner, "effect-1", 0.5)
-    left = entry(int(said(path)))
+    left = read_stat(int(said(path)))
     assert left is None or not left.alive
-    assert not [one for one in living() if carries(one.pid, "effect-1")]
+    assert not [one for one in live_processes() if has_marker(one.pid, "effect-1")]
 
 
 async def test_cancelling_ends_the_tree_before_it_returns(spawner: Spawner, tmp_path: Path) -> None:
@@ -182,14 +182,14 @@ async def test_cancelling_ends_the_tree_before_it_returns(spawner: Spawner, tmp_
     task.cancel()  # a second one, while the tree is being ended, must not cut that short
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert not [one for one in living() if carries(one.pid, "effect-2")]
+    assert not [one for one in live_processes() if has_marker(one.pid, "effect-2")]
 
 
 async def test_a_fork_bomb_is_ended(spawner: Spawner) -> None:
     bomb = "import os, time\nfor _ in range(6): os.fork()\nwhile True: time.sleep(0.01); os.fork() or os._exit(0)"
     with pytest.raises(CommandTimedOut):
         await spawner.run([sys.executable, "-c", bomb], timeout=0.3, marker="bomb")
-    assert not [one for one in living() if carries(one.pid, "bomb")]
+    assert not [one for one in live_processes() if has_marker(one.pid, "bomb")]
 
 
 POLITE = """
@@ -224,7 +224,7 @@ async def test_a_stubborn_process_is_killed_with_its_children(spawner: Spawner, 
     began = time.monotonic()
     await spawner.end(found, soft=0.2)
     assert time.monotonic() - began >= 0.2
-    assert not [one for one in living() if carries(one.pid, "stubborn")]
+    assert not [one for one in live_processes() if has_marker(one.pid, "stubborn")]
 
 
 async def test_what_is_left_of_its_group_is_ended_too(spawner: Spawner, log: Path) -> None:
@@ -232,7 +232,7 @@ async def test_what_is_left_of_its_group_is_ended_too(spawner: Spawner, log: Pat
     found = spawner.start(["sh", "-c", leader], output=log, env={"PULSE_EFFECT": "group"})
     await until(lambda: "ready" in said(log))
     await spawner.end(found, soft=1)
-    assert not [one for one in living() if carries(one.pid, "group")]
+    assert not [one for one in live_processes() if has_marker(one.pid, "group")]
 
 
 async def test_a_reused_pid_is_never_signalled(spawner: Spawner, log: Path) -> None:
@@ -242,7 +242,7 @@ async def test_a_reused_pid_is_never_signalled(spawner: Spawner, log: Path) -> N
 
 
 async def test_pulse_does_not_end_itself(spawner: Spawner) -> None:
-    own = entry(os.getpid())
+    own = read_stat(os.getpid())
     assert own is not None
     with pytest.raises(PulseError, match="upulse daemon stop"):
         await spawner.end(own.found, soft=0.1)

@@ -13,7 +13,7 @@ import pytest
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.proc import command_line, entry, started
+from pulse_adapters.workers.proc import command_line, read_stat, start_time_of
 from pulse_core.actions.processes import RestartParams
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId, ProcessObservation
@@ -71,23 +71,23 @@ async def test_who_is_let_go_is_not_told(table: LinuxProcessTable, spawner: Spaw
 
 async def test_a_zombie_is_not_there(table: LinuxProcessTable) -> None:
     pid = child("/bin/true")
-    await until(lambda: (seen := entry(pid)) and seen.state == "Z")
-    zombie = entry(pid)
+    await until(lambda: (seen := read_stat(pid)) and seen.state == "Z")
+    zombie = read_stat(pid)
     assert zombie is not None
     assert not (await seen(table, by(), zombie.found)).found
-    assert started(pid) is None
+    assert start_time_of(pid) is None
     bury(pid)
 
 
 async def test_a_held_child_that_nobody_waits_for_is_reaped(table: LinuxProcessTable) -> None:
     dead: list[ProcessId] = []
     pid = child("/bin/sleep", "1000")
-    born = entry(pid)
+    born = read_stat(pid)
     assert born is not None
     table.hold([born.found], dead.append)
     os.kill(pid, 9)
     await until(lambda: dead)
-    assert entry(pid) is None
+    assert read_stat(pid) is None
 
 
 async def test_without_a_way_only_the_known_one_counts(
@@ -112,10 +112,10 @@ async def test_every_match_counts_oldest_first_until_the_last_is_gone(
     assert (await seen(table, process)).found == tuple(found)
     assert (await seen(table, process, found[1])).found == (found[1],)
     os.kill(found[0].pid, 9)
-    await until(lambda: entry(found[0].pid) is None)
+    await until(lambda: read_stat(found[0].pid) is None)
     assert (await seen(table, process, found[0])).found == (found[1],)
     os.kill(found[1].pid, 9)
-    await until(lambda: entry(found[1].pid) is None)
+    await until(lambda: read_stat(found[1].pid) is None)
     assert (await seen(table, process, found[1])).found == ()
 
 
@@ -261,7 +261,7 @@ async def test_a_port_whose_backlog_is_full_does_not_answer_but_is_found(
         sight = await seen(table, by(tcp=f"127.0.0.1:{server.getsockname()[1]}"))
         for client in clients:
             client.close()
-    own = entry(os.getpid())
+    own = read_stat(os.getpid())
     assert own is not None
     assert (sight.found, sight.answering) == ((own.found,), False)
 

@@ -15,7 +15,7 @@ import pytest
 from pulse_adapters.logs import reader as reader_module
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_adapters.workers.conversation import Conversation, conversation
-from pulse_adapters.workers.environment import passed_on
+from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.worker import Program
 from pulse_core.model.backoff import Backoff
 from pulse_core.settings import LogSettings
@@ -168,7 +168,7 @@ async def test_nonsense_of_the_reader_is_its_fault_and_it_is_begun_again(
     code = (
         "from pulse_adapters.workers import child_side; child_side.send({'hits': 5, 'source': 'x'}); input()"
     )
-    raving = Program((sys.executable, "-c", code), passed_on())
+    raving = Program((sys.executable, "-c", code), inherited_environment())
     monkeypatch.setattr(reader_module, "program", lambda: raving)
     ear = Ear(errors(log))
     ear.reader.follow(ear.logs, {}, ())
@@ -333,7 +333,7 @@ async def tail(
         "ignore": [],
         "limit": 9,
     }
-    env = {**passed_on(), "PYTHONPATH": os.pathsep.join(packages_for(python))}
+    env = {**inherited_environment(), "PYTHONPATH": os.pathsep.join(packages_for(python))}
     said = []
     async with conversation(Program((*prefix, python, *TAIL), env), dict) as child, asyncio.timeout(60):
         child.tell({"logs": [rule], "places": {}, "patterns": [], "journalctl": ["journalctl"]})

@@ -15,7 +15,7 @@ import pytest
 from pulse_adapters.metrics.heartbeat import send_heartbeat
 from pulse_adapters.metrics.sidecars import Heartbeat, SidecarProblem
 from pulse_adapters.workers.conversation import conversation
-from pulse_adapters.workers.worker import module
+from pulse_adapters.workers.worker import module_program
 from pulse_core.settings import HeartbeatSettings
 from tests.integration.metrics.metrics_scene import free_port, receiving
 
@@ -130,7 +130,7 @@ async def test_without_a_url_nobody_beats() -> None:
 async def test_the_child_answers_each_time_and_ends_with_its_requests(beats: tuple[int, list[int]]) -> None:
     port, _ = beats
     async with conversation(
-        module("pulse_adapters.metrics.heartbeat"), SidecarProblem, farewell=20.0
+        module_program("pulse_adapters.metrics.heartbeat"), SidecarProblem, farewell=20.0
     ) as child:
         for _ in range(2):
             child.tell({"url": f"http://127.0.0.1:{port}/", "seconds": 5})

@@ -8,13 +8,13 @@ import pytest
 
 from pulse_adapters.metrics import sidecars
 from pulse_adapters.metrics.sidecars import is_wanted, metrics_program, run_metrics, supervise_metrics
-from pulse_adapters.workers.environment import passed_on
+from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.worker import Program
 from pulse_core.settings import MetricsSettings
 
 
 def python(code: str) -> Program:
-    return Program((sys.executable, "-c", code), passed_on())
+    return Program((sys.executable, "-c", code), inherited_environment())
 
 
 async def test_complaints_are_passed_on_and_the_rest_is_last_words() -> None:

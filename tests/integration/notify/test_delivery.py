@@ -14,8 +14,8 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.notify.executor import Notify
 from pulse_adapters.notify.transport import DELIVER, ChildTransport, Delivered
 from pulse_adapters.workers.conversation import conversation
-from pulse_adapters.workers.environment import passed_on
-from pulse_adapters.workers.worker import Program, module
+from pulse_adapters.workers.environment import inherited_environment
+from pulse_adapters.workers.worker import Program, module_program
 from pulse_core.actions.notices import NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -106,7 +106,7 @@ FORGED = 'child_side.send({"number": "zero", "why": ""})\ntime.sleep(9876)'
 
 
 def python(code: str) -> Program:
-    return Program((sys.executable, "-c", CHILD + code), passed_on())
+    return Program((sys.executable, "-c", CHILD + code), inherited_environment())
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ async def test_whatever_the_child_does_each_letter_has_its_answer(
 async def test_a_child_whose_daemon_is_gone_ends_itself(box: Postbox) -> None:
     box.manners["drips"] = drip
     order = {"seconds": 3, "letters": [to(box, "drips")._asdict()]}
-    async with conversation(module(DELIVER), Delivered) as child:
+    async with conversation(module_program(DELIVER), Delivered) as child:
         child.tell(order)
         assert await child.next() is None
         assert await child.end() == "was ended by SIGALRM"
@@ -164,7 +164,7 @@ async def test_without_apprise_it_is_said_how_to_get_it(tmp_path: Path) -> None:
     (tmp_path / "apprise.py").write_text("raise ImportError")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
     code += "from pulse_adapters.notify.deliver import main; main()"
-    program = Program((sys.executable, "-c", code), passed_on())
+    program = Program((sys.executable, "-c", code), inherited_environment())
     (why,) = await ChildTransport(program=program).deliver([OutgoingMessage("json://127.0.0.1:1/", "t", "b")])
     assert why.endswith("install it with: pip install 'upulse[notify]'")
 

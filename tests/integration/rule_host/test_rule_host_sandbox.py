@@ -213,10 +213,10 @@ async def test_as_root_it_can_be_given_a_user_of_its_own(tmp_path: Path) -> None
 def test_without_landlock_and_seccomp_the_rest_goes_on(tmp_path: Path) -> None:
     code = f"""
 from pulse_adapters.rule_host import child
-from pulse_adapters.sandbox.confinement import landlock, seccomp, lock
+from pulse_adapters.sandbox.confinement import confine_process, landlock, seccomp
 landlock.abi = lambda: None
 seccomp.supported = lambda: False
-print(lock(["/"], {str(tmp_path)!r}, 2**29, None))
+print(confine_process(["/"], {str(tmp_path)!r}, 2**29, None))
 """
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
@@ -227,7 +227,7 @@ print(lock(["/"], {str(tmp_path)!r}, 2**29, None))
 @pytest.mark.parametrize("roomy", [False, True])
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_the_filter_is_within_what_the_kernel_takes(machine: str, roomy: bool) -> None:
-    program = seccomp.assembled(machine, 1234, roomy)
+    program = seccomp.build_filter(machine, 1234, roomy)
     assert len(program) < 4096
     assert program[-1] == (0x06, 0, 0, 0x7FFF0000), "whatever is not refused is allowed"
     for place, (_, if_true, if_false, _) in enumerate(program[:-1]):

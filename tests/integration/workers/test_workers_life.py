@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from pulse_adapters.workers.conversation import WAITING, ask, conversation
-from pulse_adapters.workers.environment import passed_on
+from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.framing import LARGEST_REPLY, Message, WorkerFault
 from pulse_adapters.workers.spawn import spawn
 from pulse_adapters.workers.worker import Program, Worker
@@ -33,7 +33,7 @@ ECHO = "for request in child_side.requests(): child_side.send(request)"
 
 
 def program(code: str, **more: Any) -> Program:
-    return Program((sys.executable, "-c", HEAD + code), passed_on(), **more)
+    return Program((sys.executable, "-c", HEAD + code), inherited_environment(), **more)
 
 
 async def answer(code: str, kind: Any = Any, seconds: float = 20.0, **more: Any) -> Any:

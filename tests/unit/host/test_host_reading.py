@@ -12,7 +12,7 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.listening_ports import ListeningAddress, listening_inodes
 from pulse_adapters.host.outputs import HEAD, TAIL, OutputCapture, end_of_output
 from pulse_adapters.host.process_search import is_pulse
-from pulse_adapters.workers.proc import entry
+from pulse_adapters.workers.proc import read_stat
 
 
 def test_the_clock_tells_boot_and_never_goes_back() -> None:
@@ -30,7 +30,7 @@ def test_a_name_with_parentheses_and_blanks_fools_nobody() -> None:
     with open(path, "w") as file:
         file.write(name)
     try:
-        own = entry(os.getpid())
+        own = read_stat(os.getpid())
     finally:
         with open(path, "w") as file:
             file.write(old)
