@@ -1,5 +1,5 @@
-"""The home directory and its `config.toml`: where things lie, and what a person decided.
+"""The home directory and its `config.toml`: paths and user settings.
 
 Nothing is imported here, since the command line starts with `home` and must not wait for pydantic; nothing in
-this package fixes or guesses a setting: what cannot be used is refused, every fault at once, each with its line.
+this package corrects or guesses a setting: an invalid file is refused with every fault at once, each with its line.
 """

@@ -1,4 +1,4 @@
-"""Every setting there is, read off the models, so that no list of them can be forgotten."""
+"""Every setting, derived from the models, so that no list of them can become outdated."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,10 +21,10 @@ PLAIN = {bool: "true or false", int: "whole number", float: "number", str: "text
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key of one group. kind: what may be written there, in words; inner: the group of a table or of tables.
+    """One key of one group. kind: the allowed values, in words; inner: the group of a table or of tables.
 
     A group that has plain settings too has its tables inline; one of tables alone has them under headers.
-    choices: the only texts there may be, where they are few.
+    choices: the allowed texts, if they are few.
     """
 
     key: str
@@ -42,7 +42,7 @@ class Setting:
 
     @property
     def example(self) -> Any:
-        """Something that may be written there: the default, if it says anything."""
+        """An allowed value: the default, unless it is empty."""
         example = (self.field.examples or [self.default])[0]
         return {**self._usual(), **example} if isinstance(example, dict) else example
 
@@ -58,18 +58,18 @@ class Setting:
 
     @property
     def secret(self) -> bool:
-        """Whether nobody may see what is written there."""
+        """Whether its value must be hidden."""
         return is_secret(self.field)
 
     @property
     def bounds(self) -> str:
-        """What bounds it as words, `at least 100, at most 3600000`; that nothing may be negative goes unsaid."""
+        """What bounds it as words, `at least 100, at most 3600000`; a lower bound of 0 is left out."""
         numbers = [words for name, number, words in self._bounds() if (name, number) != ("ge", 0)]
         return ", ".join([*numbers, *self._chosen()])
 
     @property
     def every_bound(self) -> str:
-        """The bounds as words, all of them: for whoever went over one."""
+        """All bounds as words, for an error message."""
         return ", ".join(words for _, _, words in self._bounds())
 
     def _bounds(self) -> Iterator[tuple[str, int, str]]:

@@ -1,4 +1,4 @@
-"""What the doctor asks of what the settings need: optional packages, and variables of the daemon's environment."""
+"""The doctor's checks of what the settings need: optional packages, and variables of the daemon's environment."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +28,7 @@ class NeedChecks:
     bad_urls: Callable[[NotifySettings], Mapping[int, str]]
 
     def extras(self) -> Iterator[Finding]:
-        """Optional packages that the settings ask for."""
+        """Check for the optional packages that the settings need."""
         settings = self.settings()
         metrics = settings.metrics
         wanted = (
@@ -55,7 +55,7 @@ class NeedChecks:
             yield Finding("extras", OK, ", ".join(package for package, *_ in asked) or "none are asked for")
 
     def environment(self) -> Iterator[Finding]:
-        """Whether the daemon has the variables that the settings name."""
+        """Check that the daemon has the variables that the settings name."""
         names = sorted(_variables(self.settings()))
         if not names:
             return
@@ -76,7 +76,7 @@ class NeedChecks:
             yield Finding("environment", OK, f"set in {whose}: {', '.join(names)}")
 
     def _environment_of_daemon(self) -> Mapping[str, str] | None:
-        """The variables that the daemon was started with, None if nobody can tell."""
+        """The variables that the daemon was started with, None if unknown."""
         if (pid := self.daemon()) is None:
             return None
         try:

@@ -29,7 +29,7 @@ _BOUNDS = frozenset({"greater_than_equal", "greater_than", "less_than_equal", "l
 
 
 def path_text(data: Mapping[str, Any], path: Path) -> str:
-    """A path as a person would say it: `process.gateway.restart.max`, an unnamed one by its place from 1."""
+    """A path in readable form: `process.gateway.restart.max`, an unnamed one by its place from 1."""
     words = ""
     for length, part in enumerate(path, 1):
         if isinstance(part, str):
@@ -41,7 +41,7 @@ def path_text(data: Mapping[str, Any], path: Path) -> str:
 
 
 def value_at(data: Any, path: Path) -> Any:
-    """What stands at this path of the parsed file, or None."""
+    """The value at this path of the parsed file, or None."""
     for part in path:
         try:
             data = data[part]
@@ -51,7 +51,7 @@ def value_at(data: Any, path: Path) -> Any:
 
 
 def error_sentence(data: Mapping[str, Any], detail: ErrorDetails) -> str:
-    """One error of pydantic's as a sentence for whoever wrote the file."""
+    """One of pydantic's errors as a sentence for the file's author."""
     path, what = detail["loc"], detail["type"]
     group, setting = find_setting(path)
     given = value_at(data, path)

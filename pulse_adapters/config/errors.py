@@ -1,4 +1,4 @@
-"""Everything that is wrong with a settings file, each fault once and with its line."""
+"""Collects every fault of a settings file, each once and with its line."""
 
 import copy
 import re
@@ -30,7 +30,7 @@ def faults(text: str, data: dict[str, Any], error: ValidationError) -> list[tupl
 
 
 def _pydantic_faults(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[Placed]:
-    """What pydantic found, but for what is wrong between tables: that is told with its place below."""
+    """Pydantic's errors, except those between tables, which `_faults_between_tables` reports with their place."""
     for detail in details:
         if detail["loc"]:
             words = error_sentence(data, detail)
@@ -38,10 +38,10 @@ def _pydantic_faults(data: dict[str, Any], details: list[ErrorDetails]) -> Itera
 
 
 def _masked_faults(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[Placed]:
-    """What pydantic passes over: a group's own check is not run while one of its keys is faulty.
+    """Faults that pydantic masks: a group's own check is not run while one of its keys is faulty.
 
-    So the faulty keys are taken out and the rest is checked again; what is then said about a key that was
-    taken out, or that it was probably meant to be, is no fault of the file.
+    So the faulty keys are removed and the rest is checked again; an error about a removed key, or about
+    the key that it was probably meant to be, is no fault of the file.
     """
     left, taken = copy.deepcopy(data), set[Path]()
     while gone := {path for detail in details if (path := _take_out(left, detail))} - taken:
@@ -54,7 +54,7 @@ def _masked_faults(data: dict[str, Any], details: list[ErrorDetails]) -> Iterato
 
 
 def _faults_between_tables(data: dict[str, Any]) -> Iterator[Placed]:
-    """What is wrong between tables, as far as they can be told apart."""
+    """Faults between tables, as far as the tables can be identified."""
     processes = _partial_tables(data, "process", ProcessSettings, name=None, depends_on=())
     processes = {place: process for place, process in processes.items() if process.name is not None}
     yield from _faults_by_place(disagreements(list(processes.values())), processes)
@@ -65,13 +65,13 @@ def _faults_between_tables(data: dict[str, Any]) -> Iterator[Placed]:
 
 
 def _faults_by_place(found: Iterable[Disagreement], tables: Mapping[int, object]) -> Iterator[Placed]:
-    """The faults of tables that have these places in the file."""
+    """The faults between tables that have these places in the file."""
     places = list(tables)
     return (((fault.table, places[fault.place], fault.key), fault.text) for fault in found)
 
 
 def _partial_tables(data: dict[str, Any], table: str, model: type[Model], **keys: Any) -> dict[int, Model]:
-    """The tables by their place, valid or not, with just these keys, and these values where they have no text."""
+    """The tables by their place, valid or not, with only these keys, and these values in place of missing texts."""
     tables = data.get(table)
     return {
         place: model.model_construct(
@@ -82,7 +82,7 @@ def _partial_tables(data: dict[str, Any], table: str, model: type[Model], **keys
 
 
 def _texts(value: Any, absent: Any) -> Any:
-    """The text, or the texts of a list, where such a thing is due."""
+    """The text, or the texts of a list, where the setting takes these."""
     if isinstance(absent, tuple):
         return tuple(part for part in value if isinstance(part, str)) if isinstance(value, list) else absent
     return value if isinstance(value, str) else absent
@@ -111,13 +111,13 @@ def _faults_left(data: dict[str, Any]) -> list[ErrorDetails]:
 
 
 def _of_group(detail: ErrorDetails) -> bool:
-    """Whether this was said by a group's own check, not about one key."""
+    """Whether this error is from a group's own check, not about one key."""
     _, setting = find_setting(detail["loc"])
     return detail["type"] == "value_error" and bool(setting and setting.inner)
 
 
 def _take_out(data: dict[str, Any], detail: ErrorDetails) -> Path | None:
-    """Remove the faulty key, or put something in its place if it must be there; None if nothing can be done."""
+    """Remove the faulty key, or replace its value if it is required; None if neither is possible."""
     path = detail["loc"]
     while path and isinstance(path[-1], int):
         path = path[:-1]
@@ -133,7 +133,7 @@ def _take_out(data: dict[str, Any], detail: ErrorDetails) -> Path | None:
 
 
 def _concerns(words: str, group: Path, taken: set[Path]) -> bool:
-    """Whether a group's fault speaks of a key that was taken out of it."""
+    """Whether a group's fault mentions a key that was removed from it."""
     setting = find_setting(group)[1]
     known = [inner.key for inner in settings_of(setting.inner)] if setting and setting.inner else []
     meant = {str(path[-1]) for path in taken if path[:-1] == group}
@@ -142,7 +142,7 @@ def _concerns(words: str, group: Path, taken: set[Path]) -> bool:
 
 
 def _mentioned(data: dict[str, Any], group: Path, words: str) -> Path:
-    """The first key of the group that the words mention and the file has, or else the group."""
+    """The first key of the group that the message mentions and the file has, or else the group."""
     table = value_at(data, group)
     spoken = re.findall(r"[\w-]+", words)
     return next(((*group, word) for word in spoken if isinstance(table, dict) and word in table), group)

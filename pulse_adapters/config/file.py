@@ -48,7 +48,7 @@ def load(path: Path) -> Settings:
 
 
 def load_to_start(path: Path) -> tuple[Settings, tuple[str, ...]]:
-    """The settings to start with, and the faults that must keep no daemon from starting.
+    """The settings to start with, and the faults that must not prevent the daemon's start.
 
     These are a group or user that is gone, and a pattern that RE2 does not support but an earlier version did.
 
@@ -65,7 +65,7 @@ def load_to_start(path: Path) -> tuple[Settings, tuple[str, ...]]:
 
 
 def _until(fault: str) -> str:
-    """What it means, until it is mended."""
+    """The consequence of a fault, until it is corrected."""
     if ": engine.user: " in fault:
         return NO_ENGINE
     return OWNER_ALONE if ": socket.group: " in fault else NO_PATTERN

@@ -1,4 +1,4 @@
-"""The home directory: which one is meant, whether there is one, and how it is made."""
+"""The home directory: resolves its path, checks whether it exists, and creates it."""
 
 import os
 import pwd
@@ -15,9 +15,9 @@ class NotUsable(PulseError):
 
 
 def expand_path(text: str) -> Path:
-    """The absolute path that a setting names: `~/` is the home of the user that runs this.
+    """The absolute path that a setting names: `~/` is the home of the current user.
 
-    Settings hold paths as they were written, so that they say the same to whoever reads them.
+    Settings hold paths as written, so that they mean the same to every reader.
     """
     if not text.startswith("~/"):
         return Path(text)
@@ -29,7 +29,7 @@ def expand_path(text: str) -> Path:
 
 
 def _from_environment() -> str:
-    """The home that the environment names, or nothing; raises NotUsable if it names two."""
+    """The home that the environment names, or empty; raises NotUsable if it names two."""
     home, name = os.environ.get("UPULSE_HOME", ""), os.environ.get(VARIABLE, "")
     if home and name:
         raise NotUsable(f"UPULSE_HOME and {VARIABLE} both say which home is meant; unset one of them")
@@ -37,13 +37,13 @@ def _from_environment() -> str:
 
 
 class Home(HomeLayout):
-    """A home on this machine; making the value touches nothing."""
+    """A home on this machine; creating the value accesses no file."""
 
     __slots__ = ()
 
     @classmethod
     def resolve(cls, option: str | None = None) -> "Home":
-        """The home that is meant: `--home`, or else UPULSE_HOME or UPULSE_INSTANCE, or else `~/.upulse`."""
+        """Resolve the home: `--home`, or else UPULSE_HOME or UPULSE_INSTANCE, or else `~/.upulse`."""
         if option is not None and not option:
             raise NotUsable("--home is empty; give a directory, or leave it out for ~/.upulse")
         chosen = option or _from_environment() or BASE
@@ -64,7 +64,7 @@ class Home(HomeLayout):
             ) from error
 
     def create(self) -> None:
-        """Make the directory and its run/ for their owner alone; what is in a home already is kept."""
+        """Create the directory and its run/ for their owner alone; the content of an existing home is kept."""
         try:
             self._refuse_strangers()
             for directory in (self.path, self.run):

@@ -11,7 +11,7 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}"
 
 
 class BadInstance(PulseError):
-    """What was given is no instance's name."""
+    """A text that is no valid instance name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -27,6 +27,6 @@ def home_called(name: str) -> str:
 
 
 def instance_at(home: Path) -> str | None:
-    """The instance whose home this is, whosever it is; None if it is nobody's by its name."""
+    """The instance whose home this is, of any user; None if its name is no instance's."""
     found = re.fullmatch(rf"\.upulse-({NAME})", home.name)
     return found[1] if found else None

@@ -1,4 +1,4 @@
-"""Every setting as markdown, for the documentation: read off the models."""
+"""Every setting as markdown, for the documentation, derived from the models."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,12 +13,12 @@ HEAD = "| key | type | default | meaning |\n|---|---|---|---|"
 
 
 def reference() -> str:
-    """A chapter for each group: a table of key, what may be written, default, meaning."""
+    """A chapter for each group: a table of key, allowed values, default, meaning."""
     return "\n".join(line for paths, model in _chapters() for line in _chapter(paths, model))
 
 
 def _chapters() -> Iterator[tuple[Sequence[str], type[BaseModel]]]:
-    """The groups; inner tables of one kind share a chapter behind that of the group that they are in."""
+    """The groups; inner tables of one kind share a chapter after that of the group that contains them."""
     shared: dict[tuple[str, type[BaseModel]], list[str]] = {}
     for path, model in groups():
         around = path if has_header(path) else path.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""Parsed TOML becomes settings here, strictly."""
+"""Validates parsed TOML strictly into settings."""
 
 import grp
 import json
@@ -20,9 +20,9 @@ from pulse_core.settings.settings import GROUP_CHECK
 
 
 def validate(data: dict[str, Any], *, to_start: bool = False, home: Path | None = None) -> Settings:
-    """Check as JSON, where a list may become a tuple but no text a number; raises pydantic's ValidationError.
+    """Validate as JSON, where a list may become a tuple but no text a number; raises pydantic's ValidationError.
 
-    to_start: let pass what must keep no daemon from starting: a group or user that is not on this machine, and a pattern
+    to_start: accept what must not prevent the daemon's start: a group or user that is not on this machine, and a pattern
     that Python's `re` has and RE2 has not; home: Pulse's own directory, in which nothing may be deleted, if it is known.
     """
     text = json.dumps(data, default=lambda _: [None])  # a date or time, which no setting takes
@@ -44,7 +44,7 @@ def demand_elsewhere(home: str, tree: str) -> None:
 
 
 def demand_python_pattern(text: str) -> None:
-    """Raise ValueError for what is no regular expression of Python either, which once searched for all of them."""
+    """Raise ValueError for what is no regular expression of Python's `re` either, which earlier versions used."""
     try:
         re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The commented `config.toml` of a new home, read off the models."""
+"""The commented `config.toml` of a new home, derived from the models."""
 
 import textwrap
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def template(demo: bool = False) -> str:
 
 
 def has_header(path: str) -> bool:
-    """Whether the group of this dotted name stands under a header of its own."""
+    """Whether the group of this dotted name has a header of its own."""
     setting = find_setting(path.split("."))[1]
     return bool(setting and setting.headed)
 
@@ -48,7 +48,7 @@ def header(path: str) -> str:
 
 
 def group_purpose(model: type[BaseModel]) -> str:
-    """What a group is for: its docstring without the name of its table."""
+    """The purpose of a group: its docstring without the name of its table."""
     words = " ".join((model.__doc__ or "").split())
     words = words.partition("`: ")[2] or words
     return words[0].upper() + words[1:]

@@ -1,4 +1,4 @@
-"""On which line of a TOML text each key stands; `tomllib` reads the values and forgets the places."""
+"""Finds the line of each key in a TOML text; `tomllib` reads the values but keeps no line numbers."""
 
 import re
 import tomllib
@@ -120,7 +120,7 @@ class _Reader:
             self._taken(",")
 
     def _note(self, path: Path, line: int) -> None:
-        """Remember the first place of the path and of everything around it."""
+        """Record the first line of the path and of every path around it."""
         for length in range(len(path), 0, -1):
             self._lines.setdefault(path[:length], line)
 
@@ -131,5 +131,5 @@ class _Reader:
 
 
 def _unquote(quoted: str) -> str:
-    """What a quoted key says."""
+    """The text of a quoted key."""
     return str(tomllib.loads(f"key = {quoted}")["key"])

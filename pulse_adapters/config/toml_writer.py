@@ -13,9 +13,9 @@ from pulse_core.settings import format_duration, parse_duration
 
 
 def settings_as_toml(settings: Settings) -> str:
-    """The settings in force as valid TOML, defaults filled in, durations spelled; loads to the same value.
+    """The settings in force as valid TOML, defaults filled in, durations with units; loads to the same value.
 
-    But secrets are hidden, and what stands for one is refused when it is loaded.
+    Secrets are hidden, and their placeholder is refused when it is loaded.
     """
     return "\n".join(_table(Settings, settings.model_dump(by_alias=True), ())).strip() + "\n"
 
@@ -49,12 +49,12 @@ def inline(value: Any) -> str:
 
 
 def key(name: str) -> str:
-    """A key as TOML, in quotes where it needs them."""
+    """A key as TOML, quoted if necessary."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else inline(name)
 
 
 def dotted(path: Sequence[str]) -> str:
-    """A path of keys as TOML, as it stands between the brackets of a header."""
+    """A path of keys as TOML, as between the brackets of a header."""
     return ".".join(key(part) for part in path)
 
 

@@ -1,4 +1,4 @@
-"""The program that archives sessions: tidies, finishes what was interrupted, lets old archives go, makes new ones."""
+"""The program that archives sessions: finishes an interrupted run, deletes expired archives, writes new ones."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ from pulse_adapters.files.worker import Deadline, OrderRefused, OutOfTime, descr
 
 
 def open_directories(order: Mapping[str, Any], stack: ExitStack) -> tuple[SafeDirectory, SafeDirectory]:
-    """The root and the directory for archives, which is made if need be, and locked against another run."""
+    """Open the root and the directory for archives, which is made if missing, and locked against another run."""
     try:
         root = open_directory(os.path.expanduser(order["root"]))
     except FileNotFoundError as error:
@@ -37,7 +37,7 @@ def open_directories(order: Mapping[str, Any], stack: ExitStack) -> tuple[SafeDi
 
 
 def make_directory(path: str) -> SafeDirectory:
-    """The directory for archives; only the last step of the path is made where it is missing."""
+    """Make the directory for archives; only the last component of the path is made if it is missing."""
     with suppress(FileNotFoundError):
         return open_directory(path)
     above, name = os.path.split(path.rstrip("/"))
@@ -51,15 +51,15 @@ def make_directory(path: str) -> SafeDirectory:
         ) from error
 
 
-def archive_root(order: Mapping[str, Any], watch: Deadline) -> Mapping[str, Any]:
-    """Tidy, finish what was interrupted, and unless that is all that is wanted, let old archives go and make new ones."""
+def archive_root(order: Mapping[str, Any], deadline: Deadline) -> Mapping[str, Any]:
+    """Remove partial archives, finish an interrupted run; unless `finish_only`, expire old archives and write new ones."""
     now = time.time_ns()
     with ExitStack() as stack:
         root, store = open_directories(order, stack)
         if order["near"] and not is_near(root, order["near"]):
             return {"sessions": 0, "passed": f"{root.path} is on another file system than {order['near']}"}
-        reader = SessionReader(root, now - order["keep_us"] * 1000, find_files_in_use(), watch)
-        archiver = Archiver(reader, store, order["effect"], watch)
+        reader = SessionReader(root, now - order["keep_us"] * 1000, find_files_in_use(), deadline)
+        archiver = Archiver(reader, store, order["effect"], deadline)
         tally = archiver.tally
         try:
             archiver.tidy()

@@ -1,4 +1,4 @@
-"""The executor `archive-sessions`: packs old sessions away, and deletes them once the archive was read back."""
+"""The executor `archive-sessions`: archives old sessions, and deletes them once the archive was read back."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -18,9 +18,9 @@ _FINISH = 600.0
 
 
 class ArchiveSessions:
-    """Has a child of low priority archive sessions that nobody touched for long; see `archive`.
+    """Archives sessions that were not modified for long, in a child of low priority; see `archive`.
 
-    archive: the directory for archives where the settings name none; home: Pulse's own.
+    archive: the directory for archives if the settings name none; home: Pulse's own.
     """
 
     action, params = ARCHIVE_SESSIONS.name, ArchiveParams
@@ -29,7 +29,7 @@ class ArchiveSessions:
         self._settings, self._archive, self._home = settings, archive, home
 
     def policy(self, params: ArchiveParams) -> Policy:
-        """After a crash, what was half done is finished or taken back before anything is begun again."""
+        """After a crash, an interrupted run is finished or undone before a new one begins."""
         return Policy(Safety.VERIFY_FIRST, timeout=_TIMEOUT)
 
     def check(self, params: ArchiveParams) -> None:
@@ -44,13 +44,13 @@ class ArchiveSessions:
         return sessions
 
     async def execute(self, effect: Effect, params: ArchiveParams, event: Event) -> Result:
-        """Archive; the result tells how many sessions went, the archives' names, and why others were left."""
+        """Archive; the result has the number of archived sessions, the archives' names, and why others were left."""
         order = {**self._order(params), "finish_only": False}
         answer = await ask("archive", order, seconds=_TIMEOUT - 60, effect=event.id)
         return Result({name: value for name, value in answer.items() if value not in ([], {})})
 
     async def verify(self, effect: Effect, params: ArchiveParams, event: Event) -> Result | None:
-        """Remove what a crash left half written, finish what was archived already; None if that was nothing."""
+        """Remove partial archives of a crash, finish what was archived already; None if that was nothing."""
         order = {**self._order(params), "finish_only": True}
         answer = await ask("archive", order, seconds=_FINISH, effect=event.id)
         return Result({**answer, "interrupted": True}) if answer.get("archives") else None

@@ -1,6 +1,6 @@
-"""Archiving the sessions of one root: packed, read back, compared with what lies there, and only then deleted.
+"""Archives the sessions of one root: written, read back, compared with the files, and only then deleted.
 
-A batch is a few sessions; a disk that is nearly full needs room for one batch, and gains by each.
+A batch is a few sessions: a nearly full disk needs room for one batch, and each batch frees some.
 """
 
 import errno
@@ -34,7 +34,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass
 class ArchiveReport:
-    """What was archived, what was left and why, and what became of the archives."""
+    """The sessions archived, those left with the reason, and the archives written and expired."""
 
     sessions: int = 0
     bytes: int = 0
@@ -44,7 +44,7 @@ class ArchiveReport:
 
     @property
     def told(self) -> dict[str, Any]:
-        """As JSON, not too long."""
+        """As JSON of bounded size."""
         return {
             "sessions": self.sessions, "bytes": self.bytes, "archives": self.archives[-20:],
             "left": dict(self.left.most_common(20)), "expired": self.expired[-20:],
@@ -54,23 +54,23 @@ class ArchiveReport:
 class Archiver:
     """Archives the sessions of one root into one directory; `effect` is part of the archives' names."""
 
-    def __init__(self, reader: SessionReader, store: SafeDirectory, effect: str, watch: Deadline) -> None:
-        self.reader, self.store, self.effect, self.watch = reader, store, effect, watch
+    def __init__(self, reader: SessionReader, store: SafeDirectory, effect: str, deadline: Deadline) -> None:
+        self.reader, self.store, self.effect, self.deadline = reader, store, effect, deadline
         self.root = reader.root
         self.tally = ArchiveReport()
 
     def tidy(self) -> None:
-        """Remove what an earlier run left half written; nobody else runs here, since the directory is locked."""
+        """Remove partial archives of an earlier run; no other run is here, since the directory is locked."""
         for name in self._names():
             if PART.fullmatch(name):
                 os.unlink(name, dir_fd=self.store.fd)
 
     def finish(self) -> None:
-        """Delete what an interrupted run of this effect has archived and not deleted any more.
+        """Delete the sessions that an interrupted run of this effect has archived but not deleted.
 
-        Directories bear the time of what was deleted in them: that files are untouched is what counts.
+        Deletions change a directory's time, so only the times of files count.
         """
-        anything = SessionReader(self.root, sys.maxsize, self.reader.used, self.watch)
+        anything = SessionReader(self.root, sys.maxsize, self.reader.used, self.deadline)
         for name in self._names():
             if (found := NAME.fullmatch(name)) and found[2] == self.effect:
                 self.tally.archives.append(name)
@@ -78,10 +78,12 @@ class Archiver:
                     manifest = self._read(name)
                     names = sorted({path.partition("/")[0] for path in manifest})
                     left = self._sessions(names, anything)
-                    self._delete([one for one in left if archive_holds(manifest, self.root, one, self.watch)])
+                    self._delete(
+                        [one for one in left if archive_holds(manifest, self.root, one, self.deadline)]
+                    )
 
     def expire(self, before_ns: int) -> None:
-        """Delete archives that are older than they have to be, by their name and by their file's own time."""
+        """Delete archives whose retention is over, by their name and by their file's own time."""
         for name in self._names():
             if found := NAME.fullmatch(name):
                 made = datetime.strptime(found[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() * 10**9
@@ -90,17 +92,17 @@ class Archiver:
                     self.tally.expired.append(name)
 
     def archive(self) -> None:
-        """Batch by batch, the smallest sessions first: each makes room for a larger one."""
+        """Archive batch by batch, the smallest sessions first: each frees room for a larger one."""
         with os.scandir(self.root.fd) as entries:
             names = sorted(entry.name for entry in entries)
         found = sorted(self._sessions(names, self.reader), key=lambda session: session.size)
         taken = [int(known[3]) for name in self._names() if (known := NAME.fullmatch(name))]
         for number, batch in enumerate(batches(found), max(taken, default=0) + 1):
             name = f"sessions-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{self.effect}-{number}.tar.gz"
-            self._put_away(batch, name)
+            self._archive_batch(batch, name)
 
     def _sessions(self, names: Sequence[str], reader: SessionReader) -> list[Session]:
-        """The sessions of these names that may go, as many as memory is to hold at a time."""
+        """The sessions of these names that may be archived, in chunks that bound memory."""
         found, pieces = list[Session](), 0
         for name in names:
             if pieces > MOST:
@@ -115,8 +117,8 @@ class Archiver:
                 continue
         return found
 
-    def _put_away(self, batch: Sequence[Session], name: str) -> None:
-        """Archive a batch: written, read back and compared with what lies there, named, and only then deleted."""
+    def _archive_batch(self, batch: Sequence[Session], name: str) -> None:
+        """Archive a batch: written, read back and compared with the files, renamed, and only then deleted."""
         part = f".{name}.part"
         try:
             written = self._write(part, list(batch))
@@ -146,21 +148,21 @@ class Archiver:
             os.unlink(name, dir_fd=self.store.fd)  # all that it holds is where it was
 
     def _is_safe(self, session: Session, manifest: Manifest) -> bool:
-        """Whether the archive holds all of the session, which is exactly what it was when it was written."""
+        """Whether the archive holds all of the session, and the session has not changed since."""
         try:
             return self.reader.session(session.name) == session and archive_holds(
-                manifest, self.root, session, self.watch
+                manifest, self.root, session, self.deadline
             )
         except (KeptReason, FileNotFoundError):
             return False
 
     def _write(self, part: str, batch: list[Session]) -> Sequence[Session]:
-        """Write those of the batch that hold still; who is written to meanwhile is left out."""
+        """Write the sessions of the batch; one that changes meanwhile is left out."""
         while True:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
             with os.fdopen(os.open(part, flags, 0o600, dir_fd=self.store.fd), "wb") as file:
                 try:
-                    write_archive(file, self.root, batch, self.watch)
+                    write_archive(file, self.root, batch, self.deadline)
                 except SessionChanged as changed:
                     batch = [session for session in batch if session.name != str(changed)]
                 else:
@@ -169,10 +171,10 @@ class Archiver:
     def _read(self, name: str) -> Manifest:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(name, flags, dir_fd=self.store.fd), "rb") as file:
-            return read_back(file, self.watch)
+            return read_back(file, self.deadline)
 
     def _delete(self, sessions: Sequence[Session]) -> int:
-        """Delete sessions that an archive holds; how many of them are not whole any more."""
+        """Delete sessions that an archive holds; returns how many were deleted at least in part."""
         changed = 0
         for session in sessions:
             if delete_session(self.root, session):

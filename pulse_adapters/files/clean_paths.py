@@ -1,4 +1,4 @@
-"""The executor `clean-paths`: deletes old files beneath the directories that the settings name, and nowhere else."""
+"""The executor `clean-paths`: deletes old files below the directories that the settings name, and nowhere else."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -17,9 +17,9 @@ _TIMEOUT = 600.0
 
 
 class CleanPaths:
-    """Has a child delete what nobody touched for long; see `cleaning` for what it leaves alone.
+    """Deletes files that were not modified for long, in a child; see `cleaner` for what is kept.
 
-    ledger: the file that is told of each deletion; home: Pulse's own, which is never cleaned.
+    ledger: the file that records each deletion; home: Pulse's own, which is never cleaned.
     """
 
     action, params = CLEAN_PATHS.name, CleanParams
@@ -29,15 +29,15 @@ class CleanPaths:
         self._known: dict[str, str] = {}
 
     def policy(self, params: CleanParams) -> Policy:
-        """What is gone can be deleted no second time."""
+        """Idempotent: a file is deleted once."""
         return Policy(Safety.IDEMPOTENT, timeout=_TIMEOUT)
 
     def check(self, params: CleanParams) -> None:
-        """Refuse a root that the settings do not allow, and say what to add to allow it."""
+        """Refuse a root that the settings do not allow; the message names the setting that allows it."""
         self._allowed(params)
 
     def _allowed(self, params: CleanParams) -> list[str]:
-        """The roots, each in the words of the setting that allows it."""
+        """The roots, each as the setting that allows it spells it."""
         allow = self._settings().resources.clean
         if not allow:
             raise Refused(
@@ -48,7 +48,7 @@ class CleanPaths:
         return [root if root in allow else _same_root(root, real) for root in params.roots or allow]
 
     async def execute(self, effect: Effect, params: CleanParams, event: Event) -> Result:
-        """Clean, and tell how much went and why the rest was kept; a root that is not there has nothing to clean."""
+        """Clean; the result has what was deleted and why the rest was kept. A missing root has nothing to clean."""
         answer = await ask("clean_program", self._order(params), seconds=_TIMEOUT - 30, effect=event.id)
         self._known |= answer.pop("real")
         if answer["faults"] and not answer["files"]:

@@ -1,4 +1,4 @@
-"""The program that cleans: the roots that its order names, each as far as it may be cleaned."""
+"""The program that cleans the roots of its order."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ from pulse_adapters.files.worker import Deadline, OrderRefused, OutOfTime, descr
 
 
 def open_root(text: str, order: Mapping[str, Any]) -> SafeDirectory | str:
-    """The root, locked against another run; or why it is passed over although nothing is wrong."""
+    """Open the root and lock it against another run; or the harmless reason why it is skipped."""
     try:
         place = open_directory(os.path.expanduser(text))
     except FileNotFoundError:
@@ -41,7 +41,7 @@ def open_root(text: str, order: Mapping[str, Any]) -> SafeDirectory | str:
 
 
 def printable_path(path: str) -> str:
-    """A path as it can be told: half a character becomes `?`."""
+    """A path that can be encoded: surrogates become `?`."""
     return path.encode("utf-8", "replace").decode()
 
 
@@ -57,7 +57,7 @@ def _lock(place: SafeDirectory) -> bool:
 
 @dataclass
 class RootReports:
-    """What became of each root: its real path, why it was passed over, or what is wrong with it."""
+    """The outcome of each root: its real path, why it was skipped, or what is wrong with it."""
 
     real: dict[str, str] = field(default_factory=dict)
     passed: dict[str, str] = field(default_factory=dict)
@@ -65,8 +65,8 @@ class RootReports:
     finished: bool = True
 
 
-def clean_roots(order: Mapping[str, Any], watch: Deadline) -> Mapping[str, Any]:
-    """Clean every root; one that can't be cleaned is told and keeps none of the others."""
+def clean_roots(order: Mapping[str, Any], deadline: Deadline) -> Mapping[str, Any]:
+    """Clean every root; one that can't be cleaned is reported and does not stop the others."""
     before = time.time_ns() - order["older_than_us"] * 1000
     what = CleanOrder(before, order["limit_bytes"], order["dry_run"], order["effect"])
     tally, report = CleanReport(), RootReports()
@@ -74,7 +74,7 @@ def clean_roots(order: Mapping[str, Any], watch: Deadline) -> Mapping[str, Any]:
         used = find_files_in_use()
         try:
             for text in order["roots"]:
-                _clean(text, order, report, lambda root: Cleaner(root, what, used, ledger, tally, watch))
+                _clean(text, order, report, lambda root: Cleaner(root, what, used, ledger, tally, deadline))
         except OutOfTime:
             report.finished = False
         ledger.flush()

@@ -1,7 +1,7 @@
-"""Deleting what nobody has touched for long beneath a directory, and nothing anywhere else.
+"""Deletes files that were not modified for long below a directory, and nothing anywhere else.
 
-Every directory on the way is held by a descriptor, and the kernel is asked for one name at a time: whatever is
-renamed or linked meanwhile leads nowhere else.
+Every directory on the way is held by a descriptor, and paths are resolved one name at a time (openat): a rename or
+link made meanwhile can't lead elsewhere.
 """
 
 import os
@@ -24,7 +24,7 @@ SHOWN, SHOWN_CHARS = 100, 20_000
 
 @dataclass(frozen=True)
 class CleanOrder:
-    """What may go: files untouched since `before_ns`, up to `limit` bytes; dry: only look."""
+    """What may be deleted: files not modified since `before_ns`, up to `limit` bytes; dry: delete nothing."""
 
     before_ns: int
     limit: int | None = None
@@ -34,7 +34,7 @@ class CleanOrder:
 
 @dataclass
 class CleanReport:
-    """What went (or would), and what was kept, by reason."""
+    """What was deleted (or would be), and what was kept, by reason."""
 
     files: int = 0
     directories: int = 0
@@ -43,14 +43,14 @@ class CleanReport:
     would: list[list[Any]] = field(default_factory=list)
 
     def show(self, path: str, size: int) -> None:
-        """Remember a file that would go, as long as there is room for it in the answer."""
+        """Add a file that would be deleted, while there is room for it in the answer."""
         if len(self.would) < SHOWN and sum(len(shown) for shown, _ in self.would) + len(path) < SHOWN_CHARS:
             self.would.append([path, size])
 
 
 @dataclass(frozen=True)
 class DirectoryLevel:
-    """A directory on the way: its descriptor, name and path, what it was when it was entered, what is left of it."""
+    """A directory of the walk: its descriptor, name and path, its status when it was entered, and its entries left."""
 
     fd: int
     name: str
@@ -59,7 +59,7 @@ class DirectoryLevel:
     entries: "os._ScandirIterator[str]"
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         self.entries.close()
         os.close(self.fd)
 
@@ -74,19 +74,19 @@ class Cleaner:
         used: FilesInUse,
         ledger: Ledger,
         tally: CleanReport,
-        watch: Deadline,
+        deadline: Deadline,
     ) -> None:
         self.root, self.order, self.used = root, order, used
-        self.ledger, self.tally, self.watch = ledger, tally, watch
+        self.ledger, self.tally, self.deadline = ledger, tally, deadline
         self._st_dev, self._mount = os.fstat(root.fd).st_dev, mount_of(root.fd)
         self._device = MountDevices().device(self._mount)
 
     def clean(self) -> None:
-        """Walk all of it, deepest first, and leave the root itself where it is."""
+        """Clean the whole tree, deepest first, but keep the root itself."""
         levels = [self._level(os.dup(self.root.fd), "", self.root.path)]
         try:
             while levels:
-                self.watch.beat()
+                self.deadline.check()
                 if entry := next(levels[-1].entries, None):
                     self._look_at(entry, levels)
                 else:
@@ -128,7 +128,7 @@ class Cleaner:
             levels.append(level)
 
     def _leave(self, levels: list[DirectoryLevel]) -> None:
-        """Leave a directory, and delete it if it is old and nothing is left in it."""
+        """Leave a directory, and delete it if it is old and empty."""
         level = levels.pop()
         held = self.root.holds(level.fd)
         level.close()
@@ -145,13 +145,13 @@ class Cleaner:
     def _consider(self, level: DirectoryLevel, name: str) -> None:
         path = os.path.join(level.path, name)
         said = os.lstat(name, dir_fd=level.fd)
-        if reason := self._spared(said, path):
+        if reason := self._reason_kept(said, path):
             self.tally.kept[reason] += 1
         else:
             self._delete(level, name, path, said)
 
-    def _spared(self, said: os.stat_result, path: str) -> str:
-        """Why a file is kept, or nothing."""
+    def _reason_kept(self, said: os.stat_result, path: str) -> str:
+        """Why a file is kept; empty if it may be deleted."""
         if not (stat.S_ISREG(said.st_mode) or stat.S_ISLNK(said.st_mode)):
             return "no plain file"
         if max(said.st_mtime_ns, said.st_ctime_ns, said.st_atime_ns) > self.order.before_ns:
@@ -185,5 +185,5 @@ class Cleaner:
 
 
 def size_on_disk(said: os.stat_result) -> int:
-    """The bytes that a file takes on the disk."""
+    """The bytes that a file occupies on the disk."""
     return said.st_blocks * 512

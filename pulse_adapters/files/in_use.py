@@ -1,4 +1,4 @@
-"""Which files somebody has open: one pass over /proc, and one last look at each file before it goes."""
+"""Finds files that processes have open: one pass over /proc, and a last check of each file before it is deleted."""
 
 import errno
 import fcntl
@@ -15,18 +15,18 @@ _F_SETSIG = 10
 
 
 class FilesInUse(NamedTuple):
-    """What is open, mapped, or somebody's directory: (device, inode number) and paths; device: `8:1`, or unknown."""
+    """Files that are open, mapped, or a working directory: (device, inode) and paths; device: `8:1`, or unknown."""
 
     inodes: frozenset[tuple[str, int]] = frozenset()
     paths: frozenset[str] = frozenset()
 
     def holds(self, device: str, inode: int, path: str) -> bool:
-        """Whether this is one of them, or may be, where it is not known on which device somebody's file lies."""
+        """Whether this file is one of them, or may be, where an open file's device is unknown."""
         return (device, inode) in self.inodes or (UNKNOWN, inode) in self.inodes or path in self.paths
 
 
 def find_files_in_use() -> FilesInUse:
-    """What the processes that this user may look at have open; no file is touched for it, so none can hang."""
+    """The files that visible processes have open; no file itself is accessed, so none can block."""
     inodes, paths, mounts = set[tuple[str, int]](), set[str](), MountDevices()
     own = str(os.getpid())
     for pid in os.listdir("/proc"):
@@ -39,14 +39,14 @@ def find_files_in_use() -> FilesInUse:
 
 
 class MountDevices:
-    """The device of each mount by its number, which is the same for all processes that have the mount."""
+    """The device of each mount by the mount's number, which is the same in all processes that have the mount."""
 
     def __init__(self) -> None:
         self._devices = self._read("self")
         self._asked: set[str] = set()
 
     def device(self, number: str, pid: str = "self") -> str:
-        """The device as `8:1`; of a mount that only another process has, as that one says."""
+        """The device as `8:1`; for a mount that only another process has, from that one's mount table."""
         if number not in self._devices and pid not in self._asked:
             self._asked.add(pid)
             self._devices |= self._read(pid)
@@ -71,7 +71,7 @@ def _open_files(pid: str, mounts: MountDevices) -> Iterator[tuple[str, int, str]
 
 
 def _of(pid: str, fd: str, mounts: MountDevices) -> tuple[str, int]:
-    """Device and inode number of an open file; kernels before 5.14 tell the number only if the file is asked."""
+    """Device and inode number of an open file; kernels before 5.14 give the inode only by stat."""
     with open(f"/proc/{pid}/fdinfo/{fd}") as info:
         said = dict(line.split(":", 1) for line in info if line.startswith(("mnt_id:", "ino:")))
     device = mounts.device(said["mnt_id"].strip(), pid) if "mnt_id" in said else UNKNOWN
@@ -88,15 +88,15 @@ def _mapped_files(pid: str) -> Iterator[tuple[str, int, str]]:
 
 
 class FileTaken(Exception):
-    """Somebody has it open, or it is another file by now."""
+    """A process has the file open, or it is another file by now."""
 
 
 @contextmanager
 def exclusive_access(name: str, parent: int, inode: int) -> Iterator[None]:
-    """Inside, nobody else has this file open, as far as the kernel can promise that; raises Taken.
+    """Inside, no other process has this file open, as far as the kernel can promise that; raises FileTaken.
 
-    The kernel gives a write lease only to who is alone. Files that may not be opened, and file systems without
-    leases, have only the pass over /proc.
+    The kernel grants a write lease only if no other process has it open. Files that may not be opened, or without
+    leases on their file system, have only the pass over /proc.
     """
     try:
         file = os.open(name, OPEN, dir_fd=parent)

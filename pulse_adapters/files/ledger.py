@@ -1,4 +1,4 @@
-"""What was deleted, one JSON line each; a disk that takes nothing loses lines, not the deletion."""
+"""Records deletions, one JSON line each; a full disk loses lines, but does not stop the deletion."""
 
 import json
 import os
@@ -12,9 +12,9 @@ FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK |
 
 
 class Ledger:
-    """Appends to a file; over 8 MiB it is begun anew, with the last one kept beside it as `.1`.
+    """Appends to a file, which is rotated at 8 MiB, with one old file kept as `.1`.
 
-    unwritten: lines that wait for room, or were given up because too many did.
+    unwritten: lines that wait for room, or were dropped because too many did.
     """
 
     def __init__(self, path: str) -> None:
@@ -26,11 +26,11 @@ class Ledger:
 
     @property
     def unwritten(self) -> int:
-        """How many lines are not in the file."""
+        """The number of lines that are not in the file."""
         return self._lost + len(self._waiting)
 
     def add(self, **line: Any) -> None:
-        """One line more."""
+        """Add a line."""
         self._waiting.append(json.dumps(line).encode() + b"\n")
         if len(self._waiting) > WAITING:
             self._waiting.popleft()
@@ -38,7 +38,7 @@ class Ledger:
         self.flush()
 
     def flush(self) -> None:
-        """Write what waits, as far as the disk takes it."""
+        """Write the waiting lines, as far as the disk has room."""
         with suppress(OSError):
             while self._waiting:
                 self._write(self._waiting[0])
@@ -64,7 +64,7 @@ class Ledger:
         self._size = os.fstat(self._file).st_size
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

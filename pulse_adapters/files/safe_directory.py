@@ -1,4 +1,4 @@
-"""Directories entered step by step, so that no link leads astray, and what may never be one of them."""
+"""Opens directories component by component, so that no link leads elsewhere, and refuses roots that may never be one."""
 
 import os
 import stat
@@ -36,23 +36,23 @@ KERNELS = ("/proc/", "/sys/", "/boot/", "/etc/")
 
 
 class SafeDirectory(NamedTuple):
-    """A directory: its real path, and a descriptor that stays with it whatever becomes of the path."""
+    """An open directory: its real path, and a descriptor that stays valid whatever happens to the path."""
 
     path: str
     fd: int
 
     def holds(self, fd: int) -> bool:
-        """Whether an open directory is still beneath this path, or this itself: somebody may have moved either."""
+        """Whether an open directory is still below this path, or this itself: either may have been moved."""
         real = os.readlink(f"/proc/self/fd/{fd}")
         return real == self.path or real.startswith(f"{self.path}/")
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         os.close(self.fd)
 
 
 def open_directory(path: str) -> SafeDirectory:
-    """The directory at an absolute path; only links of root or of this user are followed. Raises CannotGo.
+    """Open the directory at an absolute path; only links of root or of this user are followed. Raises OrderRefused.
 
     Raises FileNotFoundError if it is not there.
     """
@@ -84,7 +84,7 @@ def open_directory(path: str) -> SafeDirectory:
 
 
 def _link(name: str, here: int, path: str) -> str | None:
-    """Where a link leads, None if it is none; raises CannotGo if it is somebody's who must not lead us."""
+    """The target of a link, None if it is none; raises OrderRefused if its owner is not trusted."""
     said = os.lstat(name, dir_fd=here)
     if not stat.S_ISLNK(said.st_mode):
         return None
@@ -100,7 +100,7 @@ def _was_moved(here: int, name: str) -> int:
 
 
 def reason_forbidden(path: str, home: str, own: str) -> str | None:
-    """Why this real path can be no root, or None if it can; `own` is Pulse's home, `home` that of its user."""
+    """Why this real path can't be a root, or None if it can; `own` is Pulse's home, `home` that of its user."""
     if path in SYSTEM or path.startswith(KERNELS):
         return f"{path} belongs to the system; name a directory that holds nothing but what may go"
     if home == path or home.startswith(f"{path}/") or os.path.dirname(path) == "/home":
@@ -111,7 +111,7 @@ def reason_forbidden(path: str, home: str, own: str) -> str | None:
 
 
 def mount_of(fd: int) -> str:
-    """The number of the mount that an open file lies on; nothing if /proc does not tell."""
+    """The number of the mount that an open file lies on; empty if /proc does not have it."""
     try:
         with open(f"/proc/self/fdinfo/{fd}") as info:
             return next((line.split()[1] for line in info if line.startswith("mnt_id:")), "")
@@ -120,7 +120,7 @@ def mount_of(fd: int) -> str:
 
 
 def is_near(place: SafeDirectory, path: str) -> bool:
-    """Whether a directory lies on the file system that holds `path`, or takes its room from the same device."""
+    """Whether a directory is on the same file system as `path`, or on the same device."""
     try:
         other = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Sessions as they lie on the disk: everything that belongs to one, looked at without following a link."""
+"""Reads sessions from the disk: all entries of one, without following a link."""
 
 import os
 import stat
@@ -18,7 +18,7 @@ class KeptReason(Exception):
 
 
 class SessionEntry(NamedTuple):
-    """A directory, file or link of a session: its path beneath the root, what it is, and where a link leads."""
+    """A directory, file or link of a session: its path below the root, its status, and a link's target."""
 
     path: str
     mode: int
@@ -32,13 +32,13 @@ class SessionEntry(NamedTuple):
     target: str = ""
 
     def is_still(self, said: os.stat_result) -> bool:
-        """Whether this is what it was; nobody can set a change time back."""
+        """Whether it is unchanged; a change time (ctime) can't be set back."""
         before = (self.mode, self.inode, self.size, self.mtime_ns, self.ctime_ns)
         return before == (said.st_mode, said.st_ino, said.st_size, said.st_mtime_ns, said.st_ctime_ns)
 
 
 class Session(NamedTuple):
-    """An entry of the root, with all that is in it, outer before inner."""
+    """A session: an entry of the root, with all that is in it, outer before inner."""
 
     name: str
     pieces: tuple[SessionEntry, ...]
@@ -50,20 +50,20 @@ class Session(NamedTuple):
 
     @property
     def blocks(self) -> int:
-        """Bytes on the disk."""
+        """Bytes occupied on the disk."""
         return sum(piece.blocks for piece in self.pieces) * 512
 
 
 class SessionReader:
-    """Looks at the sessions of one root; those of them that were touched after `before_ns`, or are open, are kept."""
+    """Reads the sessions of one root; those that were modified after `before_ns`, or are open, are kept."""
 
-    def __init__(self, root: SafeDirectory, before_ns: int, used: FilesInUse, watch: Deadline) -> None:
-        self.root, self.before_ns, self.used, self.watch = root, before_ns, used, watch
+    def __init__(self, root: SafeDirectory, before_ns: int, used: FilesInUse, deadline: Deadline) -> None:
+        self.root, self.before_ns, self.used, self.deadline = root, before_ns, used, deadline
         self._mount = mount_of(root.fd)
         self._device = MountDevices().device(self._mount)
 
     def session(self, name: str) -> Session:
-        """The session of this name; raises Kept with the reason why it stays, FileNotFoundError if it is gone."""
+        """The session of this name; raises KeptReason if it must stay, FileNotFoundError if it is gone."""
         pieces: list[SessionEntry] = []
         try:
             if not _may_remove(self.root.fd, os.lstat(name, dir_fd=self.root.fd)):
@@ -78,7 +78,7 @@ class SessionReader:
         return Session(name, tuple(pieces))
 
     def _look(self, name: str, parent: int, path: str, depth: int, pieces: list[SessionEntry]) -> None:
-        self.watch.beat()
+        self.deadline.check()
         said = os.lstat(name, dir_fd=parent)
         if max(said.st_mtime_ns, said.st_ctime_ns) > self.before_ns:
             raise KeptReason("touched")
@@ -118,7 +118,7 @@ def _piece(path: str, said: os.stat_result, target: str) -> SessionEntry:
 
 
 def _may_remove(parent: int, said: os.stat_result) -> bool:
-    """Whether this user may delete it: what is archived and stays would be archived again and again."""
+    """Whether this user may delete it: otherwise it would be archived again and again."""
     if not os.access(f"/proc/self/fd/{parent}", os.W_OK | os.X_OK, effective_ids=True):
         return False
     holder, own = os.fstat(parent), os.geteuid()
@@ -127,7 +127,7 @@ def _may_remove(parent: int, said: os.stat_result) -> bool:
 
 @contextmanager
 def open_parent(root: SafeDirectory, path: str) -> Iterator[tuple[int, str]]:
-    """The directory that holds a piece, entered step by step from the root, and the piece's own name."""
+    """Open the directory that holds an entry, component by component from the root; yields it and the entry's name."""
     *steps, name = path.split("/")
     here = os.dup(root.fd)
     try:
@@ -141,7 +141,7 @@ def open_parent(root: SafeDirectory, path: str) -> Iterator[tuple[int, str]]:
 
 
 def delete_session(root: SafeDirectory, session: Session) -> bool:
-    """Delete what is still as it was, inner before outer, unless somebody has it open; whether all of it went."""
+    """Delete the unchanged entries, inner before outer, unless a process has them open; returns whether all were deleted."""
     try:
         for piece in session.pieces:
             if stat.S_ISREG(piece.mode):

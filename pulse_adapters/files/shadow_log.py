@@ -1,4 +1,4 @@
-"""HOME/shadow.jsonl: what a shadow did, a line each. Nothing else is ever told of it, least of all the log."""
+"""HOME/shadow.jsonl: what a shadow run did, a line each. It is recorded nowhere else, in particular not in the log."""
 
 import json
 import os
@@ -21,9 +21,9 @@ Line = Mapping[str, Any]
 
 
 class FileShadowLog:
-    """Implements `ShadowLog`; written by the shadow alone.
+    """Implements `ShadowLog`; only the shadow writes it.
 
-    A file that is begun anew repeats what the shadow said when it began.
+    After a rotation the new file repeats the shadow's first line.
     """
 
     def __init__(self, home: Path, largest: int = LARGEST) -> None:
@@ -31,13 +31,13 @@ class FileShadowLog:
         self._begun = ""
 
     def begin(self, **said: Any) -> None:
-        """A shadow begins."""
+        """Start the file for a new shadow."""
         said = {"pid": os.getpid(), **said}
         self.write("begun", **said)
         self._begun = _line("begun", {**said, "again": True})
 
     def write(self, what: str, **said: Any) -> None:
-        """One line more; one that the disk does not take is missed, and no reason to end."""
+        """Append a line; one that the disk does not take is lost, without an error."""
         line = _line(what, said)
         with suppress(OSError):
             self._append(line)
@@ -51,7 +51,7 @@ class FileShadowLog:
 
 
 def shadow_lines(home: Path) -> Iterator[Line]:
-    """What the last shadow wrote, from its beginning on as far as it is kept; one that is garbled is passed over."""
+    """The lines that the last shadow wrote, as far as they are kept; a garbled one is skipped."""
     found: list[Line] = []
     for path in (previous_file(home / NAME), home / NAME):
         for line in _read(path):
@@ -62,7 +62,7 @@ def shadow_lines(home: Path) -> Iterator[Line]:
 
 
 def previous_file(path: Path) -> Path:
-    """The file before this one."""
+    """The rotated file before this one."""
     return path.with_name(f"{path.name}.1")
 
 

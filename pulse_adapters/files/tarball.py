@@ -1,4 +1,4 @@
-"""Archives: written whole, and read back before anybody believes them."""
+"""Writes archives, and reads them back to verify them."""
 
 import hashlib
 import os
@@ -19,15 +19,15 @@ LEVEL = 6
 
 
 class SessionChanged(Exception):
-    """A session is not what it was when it was looked at."""
+    """A session has changed since it was read."""
 
 
 class ArchiveUnreadable(Exception):
-    """An archive that does not say what it should."""
+    """An archive that can't be read back as written."""
 
 
 class ArchiveMember(NamedTuple):
-    """What stands for a piece in an archive: its type, a file's SHA-256 and time, or where a link leads."""
+    """An entry of an archive: its type, a file's SHA-256 and time, or a link's target."""
 
     kind: str
     sha256: str = ""
@@ -39,10 +39,12 @@ Manifest = Mapping[str, ArchiveMember]
 """By the path of the piece."""
 
 
-def write_archive(file: IO[bytes], root: SafeDirectory, sessions: Iterable[Session], watch: Deadline) -> None:
-    """Write the sessions as a compressed tar, and have it on the disk.
+def write_archive(
+    file: IO[bytes], root: SafeDirectory, sessions: Iterable[Session], deadline: Deadline
+) -> None:
+    """Write the sessions as a compressed tar, and sync it to the disk.
 
-    Raises Changed with the name of a session that can't be read, or is not as it was.
+    Raises SessionChanged with the name of a session that can't be read, or has changed.
     """
     with (
         GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL) as packed,
@@ -51,23 +53,23 @@ def write_archive(file: IO[bytes], root: SafeDirectory, sessions: Iterable[Sessi
         for session in sessions:
             for piece in session.pieces:
                 try:
-                    _add(tar, root, piece, watch)
+                    _add(tar, root, piece, deadline)
                 except SessionChanged as changed:
                     raise SessionChanged(session.name) from changed
     file.flush()
     os.fsync(file.fileno())
 
 
-def _add(tar: tarfile.TarFile, root: SafeDirectory, piece: SessionEntry, watch: Deadline) -> None:
+def _add(tar: tarfile.TarFile, root: SafeDirectory, piece: SessionEntry, deadline: Deadline) -> None:
     if not stat.S_ISREG(piece.mode):
         tar.addfile(_describe(piece))
         return
     with open_piece(root, piece) as source:
-        tar.addfile(_describe(piece), _DeadlineReader(source, watch))
+        tar.addfile(_describe(piece), _DeadlineReader(source, deadline))
 
 
 def open_piece(root: SafeDirectory, piece: SessionEntry) -> IO[bytes]:
-    """The file that this piece is; raises Changed if it is another one by now, not as it was, or not to be read."""
+    """Open the file of this entry; raises SessionChanged if it was replaced, has changed, or can't be read."""
     try:
         with open_parent(root, piece.path) as (parent, name):
             file = os.fdopen(os.open(name, OPEN, dir_fd=parent), "rb", buffering=0)
@@ -80,13 +82,13 @@ def open_piece(root: SafeDirectory, piece: SessionEntry) -> IO[bytes]:
 
 
 class _DeadlineReader:
-    """A file whose reader looks at the clock; raises Changed where it can't be read, or is shorter than it was."""
+    """A file whose reads check the deadline; raises SessionChanged if it can't be read, or is shorter than it was."""
 
-    def __init__(self, file: IO[bytes], watch: Deadline) -> None:
-        self._file, self._watch = file, watch
+    def __init__(self, file: IO[bytes], deadline: Deadline) -> None:
+        self._file, self._deadline = file, deadline
 
     def read(self, size: int = -1, /) -> bytes:
-        self._watch.beat()
+        self._deadline.check()
         try:
             data = self._file.read(size)
         except OSError as error:
@@ -114,13 +116,13 @@ def _time(piece: SessionEntry) -> str:
     return f"{piece.mtime_ns // 10**9}.{piece.mtime_ns % 10**9:09}"
 
 
-def read_back(file: IO[bytes], watch: Deadline) -> Manifest:
-    """What an archive holds, read from the disk and to its end; raises Unreadable."""
+def read_back(file: IO[bytes], deadline: Deadline) -> Manifest:
+    """The entries of an archive, read from the disk to its end; raises ArchiveUnreadable."""
     os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     try:
         with GzipFile(fileobj=file, mode="rb") as packed:
             with tarfile.open(fileobj=packed, mode="r|", bufsize=CHUNK) as tar:
-                manifest = {info.name: _member(tar, info, watch) for info in tar}
+                manifest = {info.name: _member(tar, info, deadline) for info in tar}
             while packed.read(CHUNK):  # to the checksum at the end
                 pass
     except (tarfile.TarError, BadGzipFile, EOFError, zlib.error) as error:
@@ -128,7 +130,7 @@ def read_back(file: IO[bytes], watch: Deadline) -> Manifest:
     return manifest
 
 
-def _member(tar: tarfile.TarFile, info: tarfile.TarInfo, watch: Deadline) -> ArchiveMember:
+def _member(tar: tarfile.TarFile, info: tarfile.TarInfo, deadline: Deadline) -> ArchiveMember:
     if info.isdir():
         return ArchiveMember("directory")
     if info.issym():
@@ -136,30 +138,32 @@ def _member(tar: tarfile.TarFile, info: tarfile.TarInfo, watch: Deadline) -> Arc
     if not info.isreg() or (file := tar.extractfile(info)) is None:
         raise ArchiveUnreadable(f"{info.name!r} is no file, directory or link")
     with file:
-        return ArchiveMember("file", digest(file, watch), info.pax_headers.get("mtime", ""))
+        return ArchiveMember("file", digest(file, deadline), info.pax_headers.get("mtime", ""))
 
 
-def digest(file: IO[bytes], watch: Deadline) -> str:
-    """SHA-256 of all that can be read, hex."""
+def digest(file: IO[bytes], deadline: Deadline) -> str:
+    """SHA-256 of the whole file, in hex."""
     whole = hashlib.sha256()
     while chunk := file.read(CHUNK):
-        watch.beat()
+        deadline.check()
         whole.update(chunk)
     return whole.hexdigest()
 
 
-def archive_holds(manifest: Manifest, root: SafeDirectory, session: Session, watch: Deadline) -> bool:
-    """Whether everything that is left of a session stands in an archive, byte for byte."""
-    return all(_is_same(manifest.get(piece.path), root, piece, watch) for piece in session.pieces)
+def archive_holds(manifest: Manifest, root: SafeDirectory, session: Session, deadline: Deadline) -> bool:
+    """Whether an archive holds everything that is left of a session, byte for byte."""
+    return all(_is_same(manifest.get(piece.path), root, piece, deadline) for piece in session.pieces)
 
 
-def _is_same(member: ArchiveMember | None, root: SafeDirectory, piece: SessionEntry, watch: Deadline) -> bool:
+def _is_same(
+    member: ArchiveMember | None, root: SafeDirectory, piece: SessionEntry, deadline: Deadline
+) -> bool:
     if stat.S_ISDIR(piece.mode):
         return member == ArchiveMember("directory")
     if stat.S_ISLNK(piece.mode):
         return member == ArchiveMember("link", target=piece.target)
     try:
         with open_piece(root, piece) as file:
-            return member == ArchiveMember("file", digest(file, watch), _time(piece))
+            return member == ArchiveMember("file", digest(file, deadline), _time(piece))
     except (SessionChanged, OSError):
         return False

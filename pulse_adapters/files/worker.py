@@ -1,4 +1,4 @@
-"""What each child of this room does first and last: be modest, end when nobody waits any more, answer once."""
+"""What each child of this package does: lower its priority, end at a deadline or with its parent, answer once."""
 
 import os
 import time
@@ -10,39 +10,39 @@ from pulse_adapters.workers import child_side
 from pulse_core.model.errors import PulseError
 
 CALLS_PER_CHECK = 64
-"""Calls of `Watch.beat` between two real looks."""
+"""Calls of `Deadline.check` between two reads of the clock."""
 
 
 class OrderRefused(PulseError):
-    """Why the order can't be carried out, in words for people."""
+    """The order can't be carried out; the message is for the user."""
 
 
 class OutOfTime(PulseError):
-    """Nobody waits any more, or not much longer."""
+    """The deadline has passed, or the parent has died."""
 
     def __init__(self) -> None:
         super().__init__("it took too long")
 
 
 class Deadline:
-    """Tells when it is time to end: `seconds` are over, or the parent has died, which nobody else would notice."""
+    """The time at which this process must end: after `seconds`, or when its parent has died."""
 
     def __init__(self, seconds: float) -> None:
         self._parent = os.getppid()
         self._until = time.monotonic() + seconds
-        self._beats = 0
+        self._calls = 0
 
-    def beat(self) -> None:
-        """Raise OutOfTime if it is time to end; cheap enough for every file and every piece of one."""
-        self._beats += 1
-        if self._beats % CALLS_PER_CHECK == 0 and (
+    def check(self) -> None:
+        """Raise OutOfTime if it is time to end; cheap enough to call for every file and every chunk."""
+        self._calls += 1
+        if self._calls % CALLS_PER_CHECK == 0 and (
             time.monotonic() > self._until or os.getppid() != self._parent
         ):
             raise OutOfTime
 
 
 def run_order(work: Callable[[Mapping[str, Any], Deadline], Mapping[str, Any]], *, idle: bool) -> NoReturn:
-    """Do the one order and answer with what comes of it; `idle`: only when nobody else needs the disk."""
+    """Carry out the one order and answer with its result; `idle`: use the disk only when it is idle."""
 
     def done(order: Mapping[str, Any]) -> Mapping[str, Any]:
         os.chdir("/")
@@ -53,7 +53,7 @@ def run_order(work: Callable[[Mapping[str, Any], Deadline], Mapping[str, Any]], 
 
 
 def lower_priority(idle: bool) -> None:
-    """Give way to others: to everybody if `idle`, else as far as a machine without room can wait for."""
+    """Lower the CPU and disk priority: to the lowest if `idle`, else less, since a full disk can't wait long."""
     os.nice(19 if idle else 5)
     with suppress(ImportError, OSError):
         import psutil  # only here: a child that does not get so far needs none of it
@@ -63,5 +63,5 @@ def lower_priority(idle: bool) -> None:
 
 
 def describe_os_error(error: OSError) -> str:
-    """An error of the system in words."""
+    """An OSError in words."""
     return error.strerror or str(error)

@@ -1,4 +1,4 @@
-"""Having a program of this room run in a child, and its answer."""
+"""Runs a program of this package in a child and returns its answer."""
 
 from collections.abc import Mapping
 
@@ -11,9 +11,9 @@ from pulse_core.model.json_types import Json
 
 
 async def ask(program: str, order: Mapping[str, Json], *, seconds: float, effect: str) -> dict[str, Json]:
-    """What the program `pulse_adapters.files.PROGRAM` answers; raises PulseError with its own words if it can't.
+    """Run `pulse_adapters.files.PROGRAM` and return its answer; raises PulseError with its message if it fails.
 
-    It is told to end by itself in good time before it would be ended.
+    Its own deadline is 80 % of `seconds`, so that it ends before it is killed.
     """
     worker = module_program(
         f"pulse_adapters.files.{program}", env={**inherited_environment(), EFFECT_MARK: effect}

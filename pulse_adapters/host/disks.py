@@ -32,11 +32,11 @@ class Disks:
         distant = [path for path in paths if not self._mounts.is_local(path)]
         found = {path: _sample_local(path) for path in paths if path not in distant}
         if distant:
-            answers = await asyncio.gather(*(self._far(path) for path in distant))
+            answers = await asyncio.gather(*(self._sample_remote(path) for path in distant))
             found.update(zip(distant, answers, strict=True))
         return {path: found[path] for path in paths}
 
-    async def _far(self, path: str) -> Mapping[str, Json]:
+    async def _sample_remote(self, path: str) -> Mapping[str, Json]:
         if any(is_alive(one) for one in self._stuck.get(path, ())):
             return {"error": "the last one who asked is still waiting for an answer"}
         try:

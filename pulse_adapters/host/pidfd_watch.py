@@ -19,34 +19,34 @@ class PidfdWatch:
     def __init__(self, reap: Callable[[int], None]) -> None:
         self._reap = reap
         self._handles: dict[ProcessId, int | None] = {}
-        self._told: set[ProcessId] = set()
+        self._reported: set[ProcessId] = set()
 
     def hold(self, found: Iterable[ProcessId], died: Died) -> None:
         """Watch exactly these; those already watched keep their descriptor."""
         wanted = frozenset(found)
-        self._told &= wanted
+        self._reported &= wanted
         for gone in self._handles.keys() - wanted:
             self._release(gone)
-        fresh = wanted - self._handles.keys() - self._told
+        fresh = wanted - self._handles.keys() - self._reported
         self._died = died
         for one in fresh:
-            self._grasp(one)
+            self._watch(one)
 
-    def _grasp(self, found: ProcessId) -> None:
+    def _watch(self, found: ProcessId) -> None:
         loop = asyncio.get_running_loop()
         try:
-            handle = self._opened(found)
+            handle = self._open(found)
         except OSError as error:
             # The next look is the safety net, and tries again; losing this one would be worse.
             LOG.warning("cannot hold process %d by a pidfd: %s", found.pid, error.strerror)
             return
         self._handles[found] = handle
         if handle is None:
-            loop.call_soon(self._tell, found)
+            loop.call_soon(self._report, found)
         else:
-            loop.add_reader(handle, self._tell, found)
+            loop.add_reader(handle, self._report, found)
 
-    def _opened(self, found: ProcessId) -> int | None:
+    def _open(self, found: ProcessId) -> int | None:
         """A pidfd of exactly this process: its start time is compared after the open, when the pid can't be reused."""
         try:
             handle = os.pidfd_open(found.pid)
@@ -57,10 +57,10 @@ class PidfdWatch:
         os.close(handle)
         return None
 
-    def _tell(self, found: ProcessId) -> None:
+    def _report(self, found: ProcessId) -> None:
         if found in self._handles:  # else it was released after the call was due
             self._release(found)
-            self._told.add(found)
+            self._reported.add(found)
             self._reap(found.pid)
             self._died(found)
 

@@ -34,8 +34,8 @@ class LinuxProcessTable:
     ) -> None:
         require_linux()
         self._home = home
-        self._looked_for: set[str] = set()
-        self._looked_behind: dict[str, ProcessId] = {}
+        self._searched_once: set[str] = set()
+        self._adopted_starts: dict[str, ProcessId] = {}
         self._spawner = spawner
         self._systemctl = systemctl or Systemctl(spawner)
         self._held = PidfdWatch(self._reap)
@@ -48,41 +48,41 @@ class LinuxProcessTable:
         sights: dict[str, ProcessObservation] = {}
         ahead: list[ProcessSettings] = []
         for process in processes:
-            sight = sights[process.name] = await self._believed(process, known.get(process.name))
+            sight = sights[process.name] = await self._check_known(process, known.get(process.name))
             if process.tcp or not (sight.found or _has_no_way(process)):
                 ahead.append(process)
         if ahead:
             await self._search(ahead, sights)
-        first = [one for one in processes if _has_no_way(one) and one.name not in self._looked_for]
+        first = [one for one in processes if _has_no_way(one) and one.name not in self._searched_once]
         for process in first:
-            self._looked_for.add(process.name)
+            self._searched_once.add(process.name)
             if not sights[process.name].found:
-                await self._recognise(process.name, sights)
+                await self._adopt_unrecorded(process.name, sights)
         for process in processes:
             if _has_no_way(process) and not sights[process.name].found and process.name in known:
-                await self._look_behind(process, known[process.name], sights)
+                await self._adopt_background(process, known[process.name], sights)
         return sights
 
-    async def _look_behind(
+    async def _adopt_background(
         self, process: ProcessSettings, start: ProcessId, sights: dict[str, ProcessObservation]
     ) -> None:
         """Once after a start that ended early: take the process that it left in the background."""
         ended = early_exit(self._spawner, process, start)
-        if ended is None or self._looked_behind.get(process.name) == start:
+        if ended is None or self._adopted_starts.get(process.name) == start:
             return
-        self._looked_behind[process.name] = start
+        self._adopted_starts[process.name] = start
         if ended.code == 0 and (found := await processes_left_by(ended.effect)):
             words = f"process {found[0].pid} was left in the background by {start.pid}"
             sights[process.name] = ProcessObservation(found, known=False, detail=words)
 
-    async def _recognise(self, name: str, sights: dict[str, ProcessObservation]) -> None:
+    async def _adopt_unrecorded(self, name: str, sights: dict[str, ProcessObservation]) -> None:
         """At the first observation: take a process that an earlier daemon started and died before it recorded."""
         if self._home and (found := await find_marked(f"{name}@{self._home}", PROCESS_MARK, leaders=True)):
             sights[name] = ProcessObservation(
                 found, known=False, detail=f"process {found[0].pid} was started by an earlier daemon"
             )
 
-    async def _believed(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
+    async def _check_known(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
         """Observe without a search: the last known process, while it lives and still matches its settings."""
         if known is None:
             return ProcessObservation(detail="not seen yet")

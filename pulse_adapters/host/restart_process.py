@@ -46,7 +46,7 @@ class RestartProcess:
         self._spawner, self._outputs = spawner, outputs
         self._systemctl = Systemctl(spawner)
         self._boot = boot_id()
-        self._begun_last: dict[str, ProcessId] = {}
+        self._last_started: dict[str, ProcessId] = {}
         """By name, what was started last: it may not be recorded as up yet."""
 
     def policy(self, params: RestartParams) -> Policy:
@@ -62,7 +62,7 @@ class RestartProcess:
         process = guarded_process(self._settings(), params.process)
         start = self._start_before(process, params)
         if not start and self._just_seen_dead(params, event):
-            return await self._begin(process, (), event)
+            return await self._start(process, (), event)
         behind = await processes_left_by(start.effect) if start else ()
         sight = await observe_all(self._table, process, self._known())
         if process.match and sight.busy:
@@ -74,7 +74,9 @@ class RestartProcess:
                 return _already_up(
                     behind[0]
                 )  # it went into the background, and has its grace to come up there
-        return await self._begin(process, (*{*sight.found, *self._alive(params), *behind},), event)
+        return await self._start(
+            process, (*{*sight.found, *self._live_predecessors(params), *behind},), event
+        )
 
     def _start_before(self, process: ProcessSettings, params: RestartParams) -> ProcessEnded | None:
         """How the previous start ended, if it ended early: its background processes would run twice."""
@@ -84,15 +86,17 @@ class RestartProcess:
     def _just_seen_dead(self, params: RestartParams, event: Event) -> bool:
         """Whether the watcher saw it dead a moment ago, so that another search would only cost time."""
         fresh = event.boot == self._boot and 0 <= boot_us() - event.mono < _FRESH_US
-        return params.fresh and params.instead_of is not None and fresh and not self._alive(params)
+        return (
+            params.fresh and params.instead_of is not None and fresh and not self._live_predecessors(params)
+        )
 
-    def _alive(self, params: RestartParams) -> set[ProcessId]:
+    def _live_predecessors(self, params: RestartParams) -> set[ProcessId]:
         believed = self._known().get(params.process)
         named = params.instead_of.found if params.instead_of else None
-        mine = self._begun_last.get(params.process)
+        mine = self._last_started.get(params.process)
         return {one for one in (believed, named, mine) if one and is_alive(one)}
 
-    async def _begin(self, process: ProcessSettings, left: tuple[ProcessId, ...], event: Event) -> Result:
+    async def _start(self, process: ProcessSettings, left: tuple[ProcessId, ...], event: Event) -> Result:
         """Start it; systemd and a restart command end the old one themselves."""
         if process.systemd_unit:
             await self._systemctl.restart(process.systemd_unit, user=process.systemd_user, timeout=55.0)
@@ -110,7 +114,7 @@ class RestartProcess:
             },
             output=self._log(process),
         )
-        self._begun_last[process.name] = ProcessId(new.pid, new.started)
+        self._last_started[process.name] = ProcessId(new.pid, new.started)
         return Result({"pid": new.pid, "started": new.started})
 
     async def _run(self, process: ProcessSettings, event: Event) -> Result:
@@ -130,12 +134,12 @@ class RestartProcess:
         """The process that this effect started, if it lives; for a command or unit, one younger than the request."""
         process = guarded_process(self._settings(), params.process)
         if process.start:
-            return await self._begun(event)
+            return await self._find_started(event)
         sight = await observe_all(self._table, process, self._known())
         younger = (one for one in sight.found if self._is_younger(one, event))
         return next((_result(one) for one in younger), None)
 
-    async def _begun(self, event: Event) -> Result | None:
+    async def _find_started(self, event: Event) -> Result | None:
         for pause in (0.05, 0.0):
             if carriers := await find_marked(event.id):
                 return _result(carriers[0])

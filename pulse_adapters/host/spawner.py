@@ -72,7 +72,7 @@ class Spawner:
         self._children = Children()
         self._launcher = ProcessStarter()
         self._running: set[int] = set()
-        self._lives: dict[int, _StartedChild] = {}
+        self._started: dict[int, _StartedChild] = {}
 
     @property
     def running(self) -> frozenset[int]:
@@ -99,15 +99,15 @@ class Spawner:
             os.close(target)
         life = _StartedChild(found.started, (env or {}).get(EFFECT_MARK, ""), time.monotonic())
         self._adopt(found.pid).add_done_callback(life.end)
-        self._lives.pop(found.pid, None)  # so that the newest is last
-        self._lives[found.pid] = life
-        if len(self._lives) > REMEMBERED:
-            del self._lives[next(iter(self._lives))]
+        self._started.pop(found.pid, None)  # so that the newest is last
+        self._started[found.pid] = life
+        if len(self._started) > REMEMBERED:
+            del self._started[next(iter(self._started))]
         return found
 
     def ended(self, found: ProcessId) -> ProcessEnded | None:
         """How a process that was started here ended; None if it has not, or if that is no longer known."""
-        code, life = self._children.exit_code(found.pid), self._lives.get(found.pid)
+        code, life = self._children.exit_code(found.pid), self._started.get(found.pid)
         if code is None or life is None or life.started != found.started:
             return None
         return ProcessEnded(code, (life.ended or time.monotonic()) - life.began, life.effect)
@@ -151,14 +151,14 @@ class Spawner:
                 argv, cwd=cwd, env=marked, output=sink.target, executable=executable
             )
             sink.begin()
-            exit_code = await self._waited(found, timeout, marker)
+            exit_code = await self._wait(found, timeout, marker)
         finally:
             output = sink.end()
         if isinstance(exit_code, tuple):
             raise CommandTimedOut(argv[0], timeout, output, exit_code)
         return Outcome(exit_code, output, time.monotonic() - began)
 
-    async def _waited(self, found: ProcessId, timeout: float, marker: str) -> int | tuple[ProcessId, ...]:
+    async def _wait(self, found: ProcessId, timeout: float, marker: str) -> int | tuple[ProcessId, ...]:
         """Wait for the exit code; after the timeout end the tree, and return its processes that could not be ended."""
         exited = self._adopt(found.pid)
         self._running.add(found.pid)

@@ -32,7 +32,7 @@ class FollowedFiles:
         self.dirty: dict[str, RotatedFiles] = {}
         self.in_doubt = False
         self.watches = LogWatches(tell)
-        self._strangers = UnfollowedFiles(self._doubt)
+        self._unfollowed = UnfollowedFiles(self._doubt)
         self._known_patterns = set(known)
         self._totals: dict[str, int] = {}
         self._since = max((last_looked_at(place) for place in places.values()), default=time.time_ns())
@@ -68,23 +68,26 @@ class FollowedFiles:
         """Scan for files: new ones are followed, and removed ones are read to their end."""
         self.in_doubt = False
         self.watches.begin()
-        found = self._found()
+        found = self._scan_all()
         if self.watches.directories(found.values()):
-            found = self._found()  # what came before it was watched, and after it was looked at
+            found = self._scan_all()  # what came before it was watched, and after it was looked at
         self._visible = {hit.identity for one in found.values() for hit in one.files}
         self._followed = {one.identity for trail in self.trails.values() for one in trail.files}
         fresh = {
-            name for pattern, one in found.items() for hit in one.files if (name := self._met(hit, pattern))
+            name
+            for pattern, one in found.items()
+            for hit in one.files
+            if (name := self._follow_new(hit, pattern))
         }
         self._known_patterns.update(found)
-        self._strangers.meet(self.trails.values(), self._followed | self._visible, fresh)
+        self._unfollowed.meet(self.trails.values(), self._followed | self._visible, fresh)
         self._drop_empty()
         self.look()
 
-    def _found(self) -> dict[str, PatternScan]:
+    def _scan_all(self) -> dict[str, PatternScan]:
         return {pattern: scan(pattern) for pattern in dict.fromkeys(self.patterns.values())}
 
-    def _met(self, hit: FoundFile, pattern: str) -> str:
+    def _follow_new(self, hit: FoundFile, pattern: str) -> str:
         """Follow a file, if it is not followed yet; returns the name of its trail if reading begins at its end."""
         if hit.identity in self._followed:
             return ""
@@ -100,9 +103,9 @@ class FollowedFiles:
             self._doubt(hit.path)
             followed.close()
             return ""
-        return self._begun(followed, self._trail(hit.path), pattern not in self._known_patterns)
+        return self._start_following(followed, self._trail(hit.path), pattern not in self._known_patterns)
 
-    def _begun(self, followed: FollowedFile, trail: RotatedFiles, fresh: bool) -> str:
+    def _start_following(self, followed: FollowedFile, trail: RotatedFiles, fresh: bool) -> str:
         """Follow it from its stored position, from its beginning, or, if its content is history, from its end."""
         history = not self._remembered(followed) and fresh and not trail.known
         if history:

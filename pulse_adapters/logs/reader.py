@@ -80,7 +80,7 @@ class FollowedLogs:
         self._failures = 0
         self._standing.clear()
         if logs:
-            self._begin()
+            self._start()
 
     async def standing(self, seconds: float) -> None:
         """Wait until it has scanned, so that whatever is written from now on is reported; or until the timeout."""
@@ -102,36 +102,36 @@ class FollowedLogs:
 
     # The child
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         paths = [os.path.expanduser(log.path) if log.path else None for log in self._logs]
         try:
-            child = self._child = Worker(program(), self._hear, lambda: self._gone(child))
+            child = self._child = Worker(program(), self._on_message, lambda: self._on_disconnect(child))
         except OSError as error:
-            self._again(f"cannot be started: {error.strerror}")
+            self._restart_later(f"cannot be started: {error.strerror}")
             return
         child.send(reader_task(self._logs, self._places, self._known, paths, self._journalctl))
-        self._expect_word()
+        self._reset_timeout()
 
-    def _gone(self, child: Worker) -> None:
+    def _on_disconnect(self, child: Worker) -> None:
         if self._child is child:
-            child.dead.add_done_callback(lambda _: self._died(child))
+            child.dead.add_done_callback(lambda _: self._on_exit(child))
 
-    def _died(self, child: Worker) -> None:
+    def _on_exit(self, child: Worker) -> None:
         if self._child is child:
             how = f"said {child.fault}" if child.fault else child.end()
             words = child.last_words()
-            self._again(f"{how} and is begun again{f': {words}' if words else ''}")
+            self._restart_later(f"{how} and is begun again{f': {words}' if words else ''}")
 
-    def _hear(self, message: Message) -> None:
-        self._take_in(parse_message(message))
-        self._expect_word()
+    def _on_message(self, message: Message) -> None:
+        self._apply(parse_message(message))
+        self._reset_timeout()
         if self._heard:
             self._news()
         if len(self._heard) >= QUEUE and self._child:
             self._waiting = True
             self._child.pause()
 
-    def _take_in(self, message: LogBatch | ReadProgress | LogReaderProblem) -> None:
+    def _apply(self, message: LogBatch | ReadProgress | LogReaderProblem) -> None:
         match message:
             case LogReaderProblem(whose, words):
                 self._failed(f"log:{whose}", words)
@@ -146,24 +146,24 @@ class FollowedLogs:
                 self._standing.set()
         self._heard.append(message)
 
-    def _expect_word(self) -> None:
+    def _reset_timeout(self) -> None:
         if self._timer:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(SILENCE, self._stuck)
+        self._timer = asyncio.get_running_loop().call_later(SILENCE, self._on_silence)
 
-    def _stuck(self) -> None:
+    def _on_silence(self) -> None:
         if self._waiting:
-            self._expect_word()  # it waits for us
+            self._reset_timeout()  # it waits for us
         elif self._child:
             self._child.kill()
-            self._again(f"said nothing for {SILENCE:g} s and is begun again")
+            self._restart_later(f"said nothing for {SILENCE:g} s and is begun again")
 
-    def _again(self, words: str) -> None:
+    def _restart_later(self, words: str) -> None:
         """Report what was wrong, and restart after a growing pause."""
         self._end()
         self._failed("log-reader", words)
         self._failures += 1
-        self._timer = asyncio.get_running_loop().call_later(BACKOFF.after(self._failures), self._begin)
+        self._timer = asyncio.get_running_loop().call_later(BACKOFF.after(self._failures), self._start)
 
     def _end(self) -> None:
         """End the child; its complete messages are kept, and it resumes after them."""

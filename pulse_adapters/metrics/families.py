@@ -1,4 +1,4 @@
-"""How everything stands, as families of metrics. Names follow the conventions of Prometheus: base units, `_total`."""
+"""The current state as families of metrics. Names follow the conventions of Prometheus: base units, `_total`."""
 
 import platform
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ Standing = Mapping[str, Any]
 
 
 class MetricsInput(NamedTuple):
-    """What one look brought: whether the daemon answered, how things stand, and sizes of the home's files."""
+    """One sample: whether the daemon answered, its status, and sizes of the home's files."""
 
     answers: bool
     standing: Standing
@@ -20,7 +20,7 @@ class MetricsInput(NamedTuple):
 
 
 class GaugeField(NamedTuple):
-    """A gauge that is one field of a sample: its name, what it says, the field, and what one of it is worth."""
+    """A gauge that is one field of a sample: its name, help text, field, and unit factor."""
 
     name: str
     says: str
@@ -60,7 +60,7 @@ OF_TARGETS = (
 
 
 def families(seen: MetricsInput, version: str) -> Iterator[Metric]:
-    """Every metric of one look; what was not measured is left out."""
+    """Every metric of one sample; what was not measured is left out."""
     built = GaugeMetricFamily(
         "pulse_build_info", "The version that serves this.", labels=("version", "python")
     )

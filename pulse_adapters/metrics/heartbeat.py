@@ -1,4 +1,4 @@
-"""The program of the child that gives a sign of life outwards: `python -m pulse_adapters.metrics.heartbeat`.
+"""The program of the child that sends heartbeats: `python -m pulse_adapters.metrics.heartbeat`.
 
 Each request has `url` (or `env:NAME` of the variable that holds it) and `seconds`, how long it may take. Each reply says
 `why` it was not answered, without the URL, which may hold a secret; nothing if it was. Only the standard library is
@@ -17,14 +17,14 @@ NICE = 10
 
 
 def main() -> None:
-    """Carry out orders until there are no more."""
+    """Send the requested heartbeats until the input ends."""
     child_side.begin(NICE)
     for order in child_side.requests():
         child_side.send({"why": send_heartbeat(order["url"], order["seconds"])})
 
 
 def send_heartbeat(url: str, seconds: float) -> str:
-    """Fetch the URL; why that did not work, in one line, or nothing."""
+    """Fetch the URL; returns why that failed, in one line, or empty."""
     name = url.removeprefix("env:")
     if name != url and not (url := os.environ.get(name, "")):
         return f"the environment variable {name} of [heartbeat] url is not set"
@@ -44,7 +44,7 @@ def send_heartbeat(url: str, seconds: float) -> str:
 
 
 def _describe_error(error: object) -> str:
-    """What went wrong in one line; what is no error of the system might quote the URL, and tells only its kind."""
+    """The error in one line; one that is no OSError might quote the URL, so only its type is given."""
     words = (getattr(error, "strerror", None) or str(error)) if isinstance(error, OSError) else ""
     return " ".join(words.split()) or type(error).__name__
 

@@ -1,4 +1,4 @@
-"""The exporter: hands spans to an OpenTelemetry collector over OTLP/HTTP, with the SDK and its own exporter."""
+"""Exports spans to an OpenTelemetry collector over OTLP/HTTP, with the SDK's exporter."""
 
 import logging
 import socket
@@ -26,7 +26,7 @@ TIMEOUT_S = 10.0
 
 
 class FixedIds(IdGenerator):
-    """Gives the ids that it was given."""
+    """An id generator that returns the ids set beforehand."""
 
     def __init__(self) -> None:
         self.trace, self.span = 1, 1
@@ -52,14 +52,14 @@ class SpanCollector(SpanProcessor):
 
 
 class ExporterLog(logging.Handler):
-    """Remembers the last words of the exporter, which itself returns only whether it worked."""
+    """Keeps the exporter's last log message: the exporter itself returns only whether it worked."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.heard: deque[str] = deque(maxlen=1)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Remember it."""
+        """Keep the record's message."""
         self.heard.append(record.getMessage())
 
 
@@ -85,7 +85,7 @@ class OtlpCollector:
         self._exporter = OTLPSpanExporter(endpoint=url, timeout=timeout)
 
     def take(self, spans: Sequence[Span]) -> str:
-        """Hand over the spans; why the collector did not take them, or nothing."""
+        """Export the spans; returns why the collector did not take them, or empty."""
         for span in spans:
             self._made(span)
         made, self._ended.spans = self._ended.spans, []
@@ -104,7 +104,7 @@ class OtlpCollector:
 
 
 def _parent_context(span: Span) -> Context:
-    """The context of what hangs below another span; an empty one for what begins a trace."""
+    """The context of a span's parent; an empty one for the root of a trace."""
     if span.parent is None:
         return Context()
     parent = SpanContext(span.trace, span.parent, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))

@@ -1,4 +1,4 @@
-"""The page of metrics: made when somebody asks, at most once a second, however many ask."""
+"""The metrics page: made on request, at most once a second, however many requests come."""
 
 import threading
 import time
@@ -23,8 +23,8 @@ class ServedPage(NamedTuple):
 
 
 class Page(Collector):
-    """Looks at Pulse, and remembers for a second what it saw. look: the look, which may take its time; it is
-    never asked for by two at once, and raises nothing."""
+    """Samples Pulse and caches the sample for a second. look: takes a sample, which may take long; it is never
+    called concurrently, and must not raise."""
 
     def __init__(self, look: Callable[[], MetricsInput], version: str, fresh: float = FRESH_S) -> None:
         self._look, self._version, self._fresh = look, version, fresh
@@ -35,7 +35,7 @@ class Page(Collector):
         self._registry.register(self)
 
     def describe(self) -> list[Metric]:
-        """Nothing: to be registered is no reason to look."""
+        """Nothing: registration must not take a sample."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -50,11 +50,11 @@ class Page(Collector):
             return self._seen
 
     def served(self, accept: str = TEXT) -> ServedPage:
-        """The page in the format that an Accept header asks for."""
+        """The page in the format that an Accept header requests."""
         encode, kind = choose_encoder(accept)
         return ServedPage(encode(self._registry), kind)
 
     def farewell(self) -> None:
-        """From now on there is no daemon, and nobody knows how anything stands."""
+        """From now on report that there is no daemon, and no state."""
         with self._lock:
             self._seen, self._at = MetricsInput(False, {}), float("inf")

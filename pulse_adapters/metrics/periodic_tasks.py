@@ -1,4 +1,4 @@
-"""What the metrics process does over and over, each in a thread of its own, and says once when it fails."""
+"""Periodic tasks of the metrics process, each in its own thread; a failure is reported once."""
 
 import threading
 import time
@@ -9,9 +9,9 @@ from pulse_core.model.errors import PulseError
 
 
 class PeriodicTask:
-    """Work that is done at intervals. work: returns what is in the way, or nothing; say: told when that changes.
+    """Work that is done at intervals. work: returns the problem, or empty; say: called when that changes.
 
-    What goes wrong is tried again, less and less often, but at least every `longest` seconds.
+    A failure is retried at growing intervals, but at least every `longest` seconds.
     """
 
     def __init__(
@@ -22,7 +22,7 @@ class PeriodicTask:
         self._failures = 0
 
     def once(self) -> float:
-        """Do it, say what is new about it, and return the seconds until the next time."""
+        """Do it, report a change, and return the seconds until the next time."""
         why = self._tried()
         if why and why != self._said:
             self._say(why)
@@ -40,7 +40,7 @@ class PeriodicTask:
             return f"{type(error).__name__}: {error}"
 
     def begin(self, name: str) -> None:
-        """Do it for ever, in the background."""
+        """Do it for ever in a daemon thread."""
         threading.Thread(target=self._for_ever, name=name, daemon=True).start()
 
     def _for_ever(self) -> None:

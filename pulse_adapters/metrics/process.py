@@ -1,4 +1,4 @@
-"""What the metrics process does: it serves numbers and exports traces until the daemon hangs up."""
+"""The metrics process: serves metrics and exports traces until the daemon closes its end."""
 
 import threading
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class PackageMissing(PulseError):
 class MetricsHome(NamedTuple):
     """A home as the metrics process sees it.
 
-    look: how everything stands; traces: what it has recorded; exported: the file that says up to where that went out.
+    look: takes a sample; traces: the recorded traces; exported: the file with the position of the last export.
     """
 
     look: "Callable[[], MetricsInput]"
@@ -41,7 +41,7 @@ class MetricsHome(NamedTuple):
 
 
 def run(home: MetricsHome, listen: str | None, textfile: str | None, every: float, otlp: str | None) -> None:
-    """Serve at an address, write a file every so many seconds, export to a collector: what is wanted of these."""
+    """Serve at an address, write a file every so many seconds, export to a collector: as far as each is requested."""
     child_side.begin(NICE)
     prefer_oom_kill()
     page = MetricsPage(home.look)
@@ -62,13 +62,13 @@ def run(home: MetricsHome, listen: str | None, textfile: str | None, every: floa
 
 
 def prefer_oom_kill() -> None:
-    """Have the kernel take this first where memory is short."""
+    """Raise the OOM score, so that the kernel kills this process first."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(str(VICTIM))
 
 
 def require_package(package: str, name: str, extra: str) -> None:
-    """Raise Missing if an optional package is not there; it may be installed while this runs."""
+    """Raise PackageMissing if an optional package is missing; it may be installed while this runs."""
     with suppress(ModuleNotFoundError):
         if find_spec(package):
             return
@@ -78,12 +78,12 @@ def require_package(package: str, name: str, extra: str) -> None:
 
 
 def report_problem(words: str) -> None:
-    """Tell the daemon what is in the way."""
+    """Report a problem to the daemon."""
     child_side.send({"why": words[:1_000]})
 
 
 class MetricsPage:
-    """The page of a home, made when it is first wanted. Raises Missing."""
+    """The metrics page of a home, made on first use. Raises PackageMissing."""
 
     def __init__(self, look: "Callable[[], MetricsInput]") -> None:
         self._look = look
@@ -100,14 +100,14 @@ class MetricsPage:
             return self._page
 
     def serve(self, listen: str) -> str:
-        """Serve it for ever, or say why that cannot be done."""
+        """Serve it for ever, or return why that is impossible."""
         page = self.page()
         from pulse_adapters.metrics.web import serve_forever
 
         return serve_forever(listen, page)
 
     def write(self, path: Path) -> str:
-        """Write it into a file; why that did not work, or nothing."""
+        """Write it into a file; returns why that failed, or empty."""
         from pulse_adapters.metrics.textfile import write
 
         try:
@@ -117,14 +117,14 @@ class MetricsPage:
         return ""
 
     def farewell(self, path: Path) -> None:
-        """Write for the last time: the daemon is not there any more."""
+        """Write it for the last time, as without a daemon."""
         if self._page:
             self._page.farewell()
             self.write(path)
 
 
 class TraceExport:
-    """The traces of a home, on their way to a collector."""
+    """Exports the traces of a home to a collector."""
 
     def __init__(self, home: MetricsHome, url: str) -> None:
         self._home, self._url = home, url
@@ -132,14 +132,14 @@ class TraceExport:
         self._sending = threading.Lock()
 
     def round(self) -> str:
-        """Send what is new; what is in the way, or nothing. Raises PulseError."""
+        """Send what is new; returns the problem, or empty. Raises PulseError."""
         with self._sending:
             self._tracing = self._tracing or self._start()
             why = self._tracing.round()
         return f"{self._url} did not take the traces: {why}" if why else ""
 
     def rest(self) -> None:
-        """Begin no round any more; one under way has a second, so that what was sent is known to be."""
+        """Begin no further round; a running one has a second, so that its position is stored."""
         self._sending.acquire(timeout=1.0)
 
     def _start(self) -> "Tracing":

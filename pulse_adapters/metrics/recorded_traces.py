@@ -1,4 +1,4 @@
-"""Ticks and settled effects as recorded, for whoever exports them."""
+"""Reads recorded ticks and settled effects for the export."""
 
 import json
 import time
@@ -57,12 +57,12 @@ class RecordedTraces:
 
 
 def layers_of(tick: TickRecord) -> Sequence[Sequence[Any]]:
-    """Its layers as those who export them take them."""
+    """A tick's layers in the form of the export."""
     return [astuple(layer) for layer in tick.layers]
 
 
 def effect_history(log: EventReader, effect: str) -> Sequence[EffectStep]:
-    """The life of an effect, its wish first; nothing if the wish cannot be found."""
+    """All events of an effect, its request first; empty if the request is not found."""
     try:
         wish = log.event(effect)
     except PulseError:

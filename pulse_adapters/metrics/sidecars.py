@@ -1,6 +1,6 @@
-"""Processes beside the daemon: one serves metrics, one gives a sign of life outwards.
+"""Processes beside the daemon: one serves metrics, one sends heartbeats.
 
-They are run for the settings in force: started, changed and ended with them.
+They follow the settings in force: started, changed and ended with them.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ FIRST_S, ANSWER_S, MARGIN_S = 1.0, 10.0, 5.0
 
 
 class SidecarProblem(NamedTuple):
-    """What is in the way of such a process; nothing if all is well."""
+    """A problem of such a process; empty if all is well."""
 
     why: Annotated[str, CutTo(2_000)]
 
@@ -39,7 +39,7 @@ def sidecars(
     is_turning: Callable[[float], Awaitable[bool]],
     failed: Failed,
 ) -> Mapping[str, Service]:
-    """The services that keep them. is_turning: whether the loops turn within so many seconds."""
+    """The services that supervise them. is_turning: whether the daemon's loops made progress within so many seconds."""
 
     def metrics(wanted: MetricsSettings) -> Awaitable[None]:
         return supervise_metrics(home, wanted, failed)
@@ -67,7 +67,7 @@ def metrics_program(home: Path, metrics: MetricsSettings) -> Program:
 
 
 async def supervise_metrics(home: Path, metrics: MetricsSettings, failed: Failed) -> None:
-    """Have the metrics process live, for ever; started again when it ends. Returns if there is nothing to do."""
+    """Supervise the metrics process for ever, and restart it when it ends. Returns if there is nothing to do."""
     loop, restarts = asyncio.get_running_loop(), Restarts(BACKOFF, WELL_S)
     while is_wanted(metrics):
         restarts.started(loop.time())
@@ -77,7 +77,7 @@ async def supervise_metrics(home: Path, metrics: MetricsSettings, failed: Failed
 
 
 async def run_metrics(program: Program, failed: Failed) -> str:
-    """Start a child and pass on what it complains of until it ends; how it ended, with its last words."""
+    """Run a child and report its problems until it ends; returns how it ended, with its last output."""
     try:
         async with conversation(program, SidecarProblem, farewell=FAREWELL_S) as child:
             while complaint := await child.next():
@@ -88,7 +88,7 @@ async def run_metrics(program: Program, failed: Failed) -> str:
 
 
 class Heartbeat:
-    """Signs of life outwards, each only after the loops have turned. A failure is said once, until it is over."""
+    """Sends heartbeats, each only if the daemon's loops made progress. A failure is reported once, until it is over."""
 
     def __init__(
         self, heartbeat: HeartbeatSettings, is_turning: Callable[[float], Awaitable[bool]], failed: Failed
@@ -98,7 +98,7 @@ class Heartbeat:
         self._said = ""
 
     async def run(self) -> None:
-        """Beat for ever, if anybody wants it."""
+        """Send heartbeats for ever, if the settings ask for them."""
         if self._heartbeat.url is None:
             return
         wait = min(FIRST_S, self._every)
@@ -114,7 +114,7 @@ class Heartbeat:
                 await asyncio.sleep(wait)
 
     async def _life(self, child: Conversation[SidecarProblem], wait: float) -> float:
-        """Beat until the child fails; the seconds until the next beat is due then."""
+        """Send heartbeats until the child fails; returns the seconds until the next one is due."""
         loop = asyncio.get_running_loop()
         while True:
             turning = await self._is_turning(wait)
@@ -126,7 +126,7 @@ class Heartbeat:
             self._say(why)
 
     async def _sent(self, child: Conversation[SidecarProblem]) -> str | None:
-        """Send one; why it did not arrive, or nothing. None if the child is of no use any more."""
+        """Send one; returns why it did not arrive, or empty; None if the child has failed."""
         limit = min(ANSWER_S, self._every)
         child.tell({"url": self._heartbeat.url, "seconds": limit})
         ended = "died"

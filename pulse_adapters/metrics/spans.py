@@ -1,7 +1,7 @@
-"""Ticks and effects as spans. Pure: the same rows give the same spans with the same ids, so a repetition is none.
+"""Ticks and effects as spans. Pure: the same rows give the same spans and ids, so an export can be repeated.
 
-A tick begins a trace; the effects that it wished hang below it, and below each effect what was tried. An effect that
-no tick wished begins a trace of its own.
+A tick is the root of a trace; the effects that it requested are its children, and an effect's attempts are the effect's.
+An effect that no tick requested is the root of its own trace.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ class TickSpan(NamedTuple):
 
 
 class EffectStep(NamedTuple):
-    """An event in the life of an effect. id: the event's own; data: decoded."""
+    """An event of an effect. id: the event's own; data: decoded."""
 
     id: str
     kind: str
@@ -41,7 +41,7 @@ class EffectStep(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A span: numbers as OpenTelemetry has them, times in nanoseconds; failed: why, or nothing."""
+    """A span: numbers as OpenTelemetry has them, times in nanoseconds; failed: why, or empty."""
 
     trace: int
     id: int
@@ -54,7 +54,7 @@ class Span(NamedTuple):
 
 
 def number(text: str, size: int) -> int:
-    """The number that a text always gets, of so many bytes, never 0."""
+    """A number derived from a text, of so many bytes, never 0."""
     return int.from_bytes(sha256(text.encode()).digest()[:size], "big") or 1
 
 
@@ -74,7 +74,7 @@ def tick_spans(host: str, tick: TickSpan) -> Iterator[Span]:
 
 
 def effect_spans(host: str, life: Sequence[EffectStep]) -> Iterator[Span]:
-    """The spans of an effect that is settled: its own, and one for each attempt. life: its wish first."""
+    """The spans of an effect that is settled: its own, and one for each attempt. life: its events, the request first."""
     wish, last = life[0], life[-1]
     tick = wish.data.get("tick")
     trace, parent = _names_of_tick(host, tick) if tick else (number(wish.id, 16), None)
@@ -103,7 +103,7 @@ def _names_of_tick(host: str, tick: int) -> tuple[int, int]:
 
 
 def _attempts(life: Sequence[EffectStep]) -> Iterator[tuple[EffectStep, EffectStep]]:
-    """Each beginning with what ended it; one that a crash cut off ends with the next one."""
+    """Each attempt's first event with its last; one that a crash cut off ends with the next one."""
     begun: EffectStep | None = None
     for step in life[1:]:
         if begun is not None and step.kind != "effect-cancel-requested":
@@ -114,12 +114,12 @@ def _attempts(life: Sequence[EffectStep]) -> Iterator[tuple[EffectStep, EffectSt
 
 
 def _between(first: Moment, last: Moment) -> tuple[int, int]:
-    """Both ends in nanoseconds; how long it lasted is told by the boot clock."""
+    """Start and end in nanoseconds; the duration is from the boot clock."""
     return first.at * US, (first.at + last.since(first)) * US
 
 
 def _failure(step: EffectStep) -> str:
-    """Why this is a failure, or nothing."""
+    """Why this is a failure, or empty."""
     if step.kind in (ACKED, CANCELLED):
         return ""
     if step.kind == BEGUN:

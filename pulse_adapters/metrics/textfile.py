@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def write(path: Path, body: bytes) -> None:
-    """Replace the file; everybody may read it, as node_exporter must. Raises OSError, and leaves the old one then."""
+    """Replace the file; readable by everybody, as node_exporter needs. Raises OSError, and then keeps the old one."""
     new = path.with_name(f".{path.name}.new")
     try:
         with open(new, "wb") as file:

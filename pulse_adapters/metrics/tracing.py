@@ -1,4 +1,4 @@
-"""Ticks and effects to a collector, from where the last export ended: what was taken is never sent again."""
+"""Exports ticks and effects to a collector, from where the last export ended: nothing accepted is sent again."""
 
 import json
 import os
@@ -13,7 +13,7 @@ MOST = 200
 
 
 class ExportPosition(NamedTuple):
-    """What was exported: of which log, up to which row and which tick."""
+    """The position of the export: the log, its last row and its last tick."""
 
     host: str
     seq: int
@@ -21,7 +21,7 @@ class ExportPosition(NamedTuple):
 
 
 class TraceBatch(NamedTuple):
-    """Ticks and lives of settled effects, in order, and where one stands after them."""
+    """Ticks and settled effects with their events, in order, and the position after them."""
 
     place: ExportPosition
     ticks: Sequence[TickSpan] = ()
@@ -29,25 +29,25 @@ class TraceBatch(NamedTuple):
 
 
 class TraceSource(Protocol):
-    """Where ticks and effects come from. Raises PulseError if they cannot be read now."""
+    """The source of ticks and effects. Raises PulseError if they can't be read now."""
 
     def here(self) -> ExportPosition:
         """The end of everything recorded so far."""
         ...
 
     def after(self, place: ExportPosition, most: int) -> TraceBatch:
-        """At most so many ticks, and settled effects, behind a place."""
+        """At most so many ticks, and settled effects, after a position."""
         ...
 
 
 class PositionFile:
-    """The place in a file, replaced whole. A file that cannot be read is none."""
+    """The export's position in a file, replaced atomically. An unreadable file counts as none."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def read(self) -> ExportPosition | None:
-        """The place that was kept last."""
+        """The stored position."""
         try:
             host, seq, tick = json.loads(self._path.read_text())
             return ExportPosition(str(host), int(seq), int(tick))
@@ -55,14 +55,14 @@ class PositionFile:
             return None
 
     def write(self, place: ExportPosition) -> None:
-        """Keep this one. Raises OSError."""
+        """Store the position. Raises OSError."""
         new = self._path.with_name(f".{self._path.name}.new")
         new.write_text(json.dumps(place))
         os.replace(new, self._path)
 
 
 class Tracing:
-    """Sends what is new, batch by batch. send: takes spans; why they were not taken, or nothing."""
+    """Sends what is new, batch by batch. send: exports spans; returns why they were not accepted, or empty."""
 
     def __init__(
         self, source: TraceSource, kept: PositionFile, send: Callable[[Sequence[Span]], str]
@@ -71,7 +71,7 @@ class Tracing:
         self._place: ExportPosition | None = None
 
     def round(self) -> str:
-        """Send all that is new; what is in the way, or nothing. Raises PulseError and OSError."""
+        """Send all that is new; returns the problem, or empty. Raises PulseError and OSError."""
         place = self._place = self._place or self._begun()
         while True:
             batch = self._source.after(place, MOST)
@@ -83,7 +83,7 @@ class Tracing:
             self._kept.write(place)
 
     def _begun(self) -> ExportPosition:
-        """Where the last one ended; a log that was never exported is exported from now on, not from its beginning."""
+        """The position of the last export; a log that was never exported starts at its end."""
         here, kept = self._source.here(), self._kept.read()
         if kept is None or kept.host != here.host or kept.seq > here.seq:
             self._kept.write(here)

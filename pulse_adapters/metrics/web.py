@@ -1,4 +1,4 @@
-"""Serves the page over HTTP: whoever asks without end, or never finishes asking, keeps nobody else out for long."""
+"""Serves the page over HTTP: a slow or endless request does not block others for long."""
 
 import socket
 import threading
@@ -19,7 +19,7 @@ SILENT_S = 5.0
 
 
 class PageServer(ThreadingHTTPServer):
-    """The page at an address as `127.0.0.1:9464` or `[::1]:9464`. Raises OSError if that cannot be had."""
+    """The page at an address as `127.0.0.1:9464` or `[::1]:9464`. Raises OSError if that can't be bound."""
 
     daemon_threads = True
     block_on_close = False
@@ -35,13 +35,13 @@ class PageServer(ThreadingHTTPServer):
         super().__init__((str(address[0]), int(address[1])), PageHandler)
 
     def server_bind(self) -> None:
-        """Bind, without asking the name service what this machine is called."""
+        """Bind without a reverse lookup of the host's name."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread, and make room for it first."""
+        """Answer in a thread, after closing the oldest connection if there are too many."""
         with self._lock:
             if len(self._open) >= MOST:
                 self._hang_up(next(iter(self._open)))
@@ -56,13 +56,13 @@ class PageServer(ThreadingHTTPServer):
             return
 
     def shutdown_request(self, request: Any) -> None:
-        """Done with this caller."""
+        """Close the connection."""
         with self._lock:
             self._open.pop(request, None)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever hangs up early is nobody's error."""
+        """Ignore it: a client that disconnects early is no error."""
 
 
 class PageHandler(BaseHTTPRequestHandler):
@@ -74,7 +74,7 @@ class PageHandler(BaseHTTPRequestHandler):
     timeout = SILENT_S
 
     def do_GET(self) -> None:
-        """The page, or where it is."""
+        """Serve the page, or a hint at its path."""
         if self.path.partition("?")[0] != PATH:
             return self._say(404, f"the metrics are at {PATH}\n".encode(), "text/plain; charset=utf-8")
         served = self.server.page.served(self.headers.get("Accept", ""))
@@ -91,11 +91,11 @@ class PageHandler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nobody wants to read who asked."""
+        """Log nothing."""
 
 
 def serve_forever(listen: str, page: Page) -> str:
-    """Serve the page there for ever; returns only if that cannot be done, with the words for it."""
+    """Serve the page there for ever; returns only if that is impossible, with the reason."""
     try:
         server = PageServer(listen, page)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Whom to trust, and what is wrong with a certificate."""
+"""TLS trust, and what is wrong with a certificate."""
 
 import os
 import ssl
@@ -16,7 +16,7 @@ EXPIRED, NOT_YET = 10, 9
 
 
 def trusted_context() -> ssl.SSLContext:
-    """The certificates that this machine trusts; read anew every hour, since they change."""
+    """A TLS context with the certificates that this machine trusts; read again every hour, since they change."""
     return _trust(int(time.monotonic() // HOUR))
 
 
@@ -29,12 +29,12 @@ def _trust(_hour: int) -> ssl.SSLContext:
 
 @lru_cache(maxsize=1)
 def untrusted_context() -> ssl.SSLContext:
-    """For pages without TLS, which need no certificates: to read them takes 20 ms."""
+    """A TLS context without certificates, for pages without TLS: reading them takes 20 ms."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 async def certificate_fault(error: ssl.SSLCertVerificationError, host: str, port: int) -> ProbeFailed:
-    """What is wrong with the certificate of this server. It is asked once more, to see when that expires."""
+    """What is wrong with this server's certificate. It connects once more, to see when it expires."""
     last = await server_expiry(host, port)
     expired = last is not None and last < time.time()
     if error.verify_code == EXPIRED or expired:

@@ -1,4 +1,4 @@
-"""Resolving a name by asking DNS servers, one after the other, and saying what each of them did."""
+"""Resolves a name by querying DNS servers, one after the other, and reports what each of them did."""
 
 import asyncio
 import ipaddress
@@ -33,7 +33,7 @@ class DnsServer(NamedTuple):
 
 
 async def resolve(name: str, servers: Sequence[str], timeout: float) -> list[str]:
-    """The addresses of a name (IPv4, or IPv6 if it has no others), within `timeout` seconds; raises Failed."""
+    """The addresses of a name (IPv4, or IPv6 if it has no others), within `timeout` seconds; raises ProbeFailed."""
     until = asyncio.get_running_loop().time() + timeout
     asked = [server_of(text) for text in servers] or system_servers()
     question = _name(name)
@@ -50,7 +50,7 @@ async def resolve(name: str, servers: Sequence[str], timeout: float) -> list[str
 
 
 def server_of(text: str) -> DnsServer:
-    """A server as the settings spell it."""
+    """Parse a server as the settings spell it."""
     address, _, port = text.partition("#")
     try:
         return DnsServer(str(ipaddress.ip_address(address)), int(port or PORT))

@@ -1,4 +1,4 @@
-"""Fetching a page: a whole answer within one deadline, or what kept it from coming."""
+"""Fetches a page: a whole answer within one deadline, or why it did not come."""
 
 import asyncio
 import errno
@@ -29,7 +29,7 @@ ERRNOS: Mapping[int, tuple[str, str]] = {
 
 
 class FetchProgress:
-    """How far a fetch has come, for what is said when its time is over."""
+    """The progress of a fetch, for the message of a timeout."""
 
     def __init__(self) -> None:
         self.step, self.status, self.received = "lookup", 0, 0
@@ -40,7 +40,7 @@ class FetchProgress:
             self.step = name
 
     def overdue(self, timeout: float) -> ProbeFailed:
-        """What is wrong when nothing more came within the timeout."""
+        """The failure if nothing more came within the timeout."""
         within = f"within {seconds_text(timeout)}"
         if self.status:
             words = f"it answered {self.status}, but did not come to an end {within} ({self.received} bytes)"
@@ -55,13 +55,13 @@ class FetchProgress:
 
 
 class Lookups:
-    """Looks names up in threads, which may hang for long: for each name at most one of them."""
+    """Looks names up in threads, which may block for long: at most one thread for each name."""
 
     def __init__(self) -> None:
         self._under_way: dict[str, asyncio.Task[str]] = {}
 
     async def check(self, host: str) -> None:
-        """Raise Failed if the system has no address for this name."""
+        """Raise ProbeFailed if the system has no address for this name."""
         task = self._under_way.get(host)
         if task is None:
             task = self._under_way[host] = asyncio.create_task(_look_up(host), name=f"look up {host}")
@@ -82,7 +82,7 @@ LOOKUPS = Lookups()
 
 
 async def fetch(url: str, timeout: float) -> int:
-    """The status of a page that came whole within `timeout` seconds; raises Failed."""
+    """The status of a page that was received whole within `timeout` seconds; raises ProbeFailed."""
     progress = FetchProgress()
     try:
         async with asyncio.timeout(timeout):
@@ -131,7 +131,7 @@ def is_address(host: str) -> bool:
 
 
 def is_proxied(url: httpx.URL) -> bool:
-    """Whether the environment names a proxy for it. This machine itself is always asked directly."""
+    """Whether the environment names a proxy for it. This machine itself is always connected to directly."""
     if url.host == "localhost" or (is_address(url.host) and ipaddress.ip_address(url.host).is_loopback):
         return False
     proxies = urllib.request.getproxies()
@@ -140,7 +140,7 @@ def is_proxied(url: httpx.URL) -> bool:
 
 
 def probe_failure(error: BaseException) -> ProbeFailed:
-    """What an error of httpx, or of what is below it, says of the target."""
+    """Translate an error of httpx, or of a layer below it."""
     for cause in causes(error):
         match cause:
             case ssl.SSLError():

@@ -1,4 +1,4 @@
-"""The child's program: takes questions and answers them.
+"""The child's program: receives probe requests and answers them.
 
 A question has id, about (`dns` or `http`), target, timeout (seconds) and servers; an answer id, trouble (none
 if there was none), detail, took_ms, status and addresses. They are answered in the order in which they end. It
@@ -48,7 +48,7 @@ async def answer(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def dns_probe() -> Probe:
-    """Resolves a name. Imported when it is wanted, as it takes 6 MiB and a tenth of a second."""
+    """The DNS probe. Imported on first use, since that takes 6 MiB and a tenth of a second."""
     from pulse_adapters.network.dns import resolve
 
     async def probe(question: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def dns_probe() -> Probe:
 
 
 def http_probe() -> Probe:
-    """Fetches a page. Imported when it is wanted, as it takes 6 MiB and a quarter of a second."""
+    """The HTTP probe. Imported on first use, since that takes 6 MiB and a quarter of a second."""
     for unused in ("click", "rich"):  # for the command line of httpx: 7 MiB
         sys.modules.setdefault(unused, None)  # type: ignore[arg-type]  # what is None cannot be imported
     from pulse_adapters.network.http import fetch
@@ -73,14 +73,14 @@ PROBES: Mapping[str, Callable[[], Probe]] = {"dns": dns_probe, "http": http_prob
 
 
 class ProbeServer:
-    """Answers side by side, and lets the kernel end this process should it stop answering."""
+    """Answers concurrently; a kernel timer kills this process should it hang."""
 
     def __init__(self) -> None:
         self.tasks: set[asyncio.Task[None]] = set()
         self._frames = Frames(LARGEST_REQUEST)
 
     def read(self) -> None:
-        """Take the questions that have come."""
+        """Read the requests that have arrived."""
         if not (raw := child_side.receive_bytes()):
             child_side.exit_at_once(0)  # a lookup that hangs would hold up a gentler end
         for body in self._frames.take(raw):
@@ -103,7 +103,7 @@ class ProbeServer:
 
 
 async def main() -> None:
-    """Answer until nobody asks any more."""
+    """Answer until the input ends."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(THREADS, "lookup"))
     loop.add_reader(REQUESTS, ProbeServer().read)

@@ -1,4 +1,4 @@
-"""What a probe says of a target that did not answer as it should. Imported in the child: only what is cheap."""
+"""The failure of a probe's target. Imported in the child: only what is cheap."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def seconds_text(number: float) -> str:
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and all that led to it, the last of all at the end."""
+    """An error and the chain of its causes, the root cause last."""
     while error is not None:
         yield error
         if isinstance(error, BaseExceptionGroup):
@@ -27,6 +27,6 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def describe_cause(error: Exception) -> str:
-    """What went wrong at the bottom of it."""
+    """The root cause in words."""
     *_, bottom = causes(error)
     return f"{type(bottom).__name__}: {bottom}"

@@ -1,4 +1,4 @@
-"""The daemon's side of asking the network: a child that is started when there is something to ask."""
+"""The daemon's side of network probes: a child that is started for the first request."""
 
 import asyncio
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ PROBE = "pulse_adapters.network.probe"
 
 
 class _Reply(NamedTuple):
-    """What the child answers to the question of this number."""
+    """The child's answer to the request of this number."""
 
     id: Seq
     took_ms: float
@@ -37,7 +37,7 @@ class _Reply(NamedTuple):
 
 @dataclass
 class _OpenRequest:
-    """A question that waits for its answer."""
+    """A request that waits for its answer."""
 
     question: ProbeRequest
     answer: asyncio.Future[ProbeResult]
@@ -46,7 +46,7 @@ class _OpenRequest:
 
 
 class ChildProber:
-    """Implements `pulse_core.ports.Prober`. Without questions there is no child."""
+    """Implements `pulse_core.ports.Prober`. Without requests there is no child."""
 
     def __init__(self) -> None:
         self._child: Worker | None = None
@@ -61,43 +61,43 @@ class ChildProber:
         return self._child.pid if self._child else None
 
     def ask(self, question: ProbeRequest) -> asyncio.Future[ProbeResult]:
-        """Put a question to the child."""
+        """Send a request to the child."""
         loop = asyncio.get_running_loop()
         self._number += 1
         patience = question.timeout_us / US_PER_SECOND + MARGIN_S
-        overdue = loop.call_later(patience, self._hangs, self._number)
+        overdue = loop.call_later(patience, self._on_timeout, self._number)
         self._open[self._number] = _OpenRequest(question, loop.create_future(), overdue)
         answer = self._open[self._number].answer
-        self._put(self._number)
-        self._stay(loop)
+        self._send(self._number)
+        self._postpone_stop(loop)
         return answer
 
-    def _stay(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _postpone_stop(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._idle:
             self._idle.cancel()
-        self._idle = loop.call_later(IDLE_S, self._rest)
+        self._idle = loop.call_later(IDLE_S, self._stop_idle)
 
-    def _rest(self) -> None:
-        """Nobody has asked for long."""
+    def _stop_idle(self) -> None:
+        """End the child after a long time without requests."""
         if not self._open:
             self._give_up()
 
-    def _put(self, number: int) -> None:
+    def _send(self, number: int) -> None:
         entry = self._open[number]
         entry.tries += 1
         try:
-            child = self._child or self._born()
+            child = self._child or self._start()
         except OSError as error:
             self._settle(number, not_asked(f"the process that asks could not be started: {error.strerror}"))
             return
         child.send(_request(number, entry.question))
 
-    def _born(self) -> Worker:
-        child = self._child = Worker(module_program(PROBE), self._said, lambda: self._gone(child))
+    def _start(self) -> Worker:
+        child = self._child = Worker(module_program(PROBE), self._on_answer, lambda: self._on_exit(child))
         self._lives = [*(one for one in self._lives if not one.has_ended), child]
         return child
 
-    def _said(self, message: Message) -> None:
+    def _on_answer(self, message: Message) -> None:
         said = decode(_Reply, message)
         self._settle(
             said.id, ProbeResult(said.trouble, said.detail, said.took_ms, said.status, said.addresses)
@@ -111,26 +111,26 @@ class ChildProber:
         if not entry.answer.done():
             entry.answer.set_result(answer)
 
-    def _hangs(self, number: int) -> None:
-        """The child has its own deadline, and did not keep it."""
+    def _on_timeout(self, number: int) -> None:
+        """Restart a child that did not keep its own deadline."""
         self._settle(number, not_asked("the process that asks hung, and was ended"))
         self._give_up()
-        self._again()
+        self._resend()
 
-    def _gone(self, child: Worker) -> None:
+    def _on_exit(self, child: Worker) -> None:
         if self._child is child:
             self._give_up()
-            self._again()
+            self._resend()
 
-    def _again(self) -> None:
-        """Put to a new child what the last one has left open."""
+    def _resend(self) -> None:
+        """Send the open requests to a new child."""
         for number in list(self._open):
             if number not in self._open:
                 continue
             if self._open[number].tries >= TRIES:
                 self._settle(number, not_asked("the process that asks died, and another one after it"))
             else:
-                self._put(number)
+                self._send(number)
 
     def _give_up(self) -> None:
         child, self._child = self._child, None
@@ -138,7 +138,7 @@ class ChildProber:
             child.dismiss()
 
     def close(self) -> None:
-        """End the child; what is open is told that nothing was asked."""
+        """End the child; open requests get the result that nothing was probed."""
         if self._idle:
             self._idle.cancel()
         for number in list(self._open):
@@ -149,7 +149,7 @@ class ChildProber:
 
 
 def not_asked(words: str) -> ProbeResult:
-    """The answer that says nothing about the target."""
+    """A result that says nothing about the target."""
     return ProbeResult(Trouble.UNASKED, words)
 
 

@@ -1,4 +1,4 @@
-"""Until when a server's certificate is valid, even if it is not to be trusted: then the ssl module does not say."""
+"""Reads the expiry of a server's certificate, also of an untrusted one, for which the ssl module gives none."""
 
 import asyncio
 import calendar
@@ -15,14 +15,14 @@ VALIDITY = 3
 
 
 class DerField(NamedTuple):
-    """One field of DER: its tag, and what it holds."""
+    """One field of DER: its tag and content."""
 
     tag: int
     content: bytes
 
 
 async def server_expiry(host: str, port: int) -> int | None:
-    """Seconds since 1970 at which the server's certificate expires, or None if that can't be found out soon."""
+    """Seconds since 1970 at which the server's certificate expires, or None if that can't be determined quickly."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             _, writer = await asyncio.open_connection(
@@ -56,7 +56,7 @@ def not_after(certificate: bytes) -> int:
 
 
 def der_fields(der: bytes) -> Iterator[DerField]:
-    """The fields that stand one after the other in DER."""
+    """The consecutive fields of DER data."""
     place = 0
     while place < len(der):
         tag, length, start = der[place], der[place + 1], place + 2

@@ -1,5 +1,5 @@
-"""Telling people: a notice is said where somebody reads it, at once in the daemon's log, and outside through Apprise.
+"""Delivers notices: at once to the daemon's log, and to outside services through Apprise.
 
-Nothing here decides what is worth saying, or when it leaves. Apprise is never imported by the daemon: what delivers
-needs TLS and memory and may hang, so it is a child that can be killed.
+Nothing here decides what is worth a notice, or when it is sent. The daemon never imports Apprise: delivery needs TLS
+and memory and may hang, so it runs in a child that can be killed.
 """

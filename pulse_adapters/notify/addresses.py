@@ -1,4 +1,4 @@
-"""Where notices go: URLs as the settings name them, resolved when they are used, and what is wrong with them."""
+"""The addresses of notices: URLs from the settings, resolved when used, and what is wrong with them."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,14 @@ NO_APPRISE = f"notices are only logged: the package apprise is not installed; in
 
 
 def resolve_url(name: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The URL that a setting names: itself, or what its variable holds; nothing if that is not set."""
+    """The URL that a setting names: itself, or the value of its variable; empty if that is not set."""
     if not name.startswith(VARIABLE):
         return name
     return environment.get(name.removeprefix(VARIABLE), "").strip()
 
 
 def delivery_faults(settings: NotifySettings, environment: Mapping[str, str] = os.environ) -> Sequence[str]:
-    """Why notices would not get where `[notify] urls` says, a sentence each; nothing if they would, or none is set."""
+    """Why notices can't reach the addresses of `[notify] urls`, a sentence each; empty if they can, or none is set."""
     missing = [
         f"no notices go to {name}: the variable is not set in the daemon's environment; set it and restart the daemon"
         for name in settings.urls

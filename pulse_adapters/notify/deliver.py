@@ -1,8 +1,8 @@
 """The program of the child that delivers messages through Apprise: `python -m pulse_adapters.notify.deliver`.
 
-It is sent one order: `letters` (each with url, title, body and good) and `seconds`, after which it ends itself. For
-each letter it says as soon as it knows `number` and `why` it did not arrive, which is empty for one that did. No secret
-stands in its command line, and none is said.
+It is sent one order: `letters` (the messages, each with url, title, body and good) and `seconds`, after which it ends
+itself. For each message it sends `number` and `why` it did not arrive, which is empty for one that did. Its command
+line and its answers have no secrets.
 """
 
 import logging
@@ -19,36 +19,36 @@ NO_APPRISE = "the package apprise is not installed; install it with: pip install
 NOT_UNDERSTOOD = "Apprise does not understand this URL"
 NOT_ACCEPTED = "it was not accepted"
 SECRET = 6
-"""Characters from which on a part of an URL might be one."""
+"""Parts of a URL of at least so many characters are treated as secrets."""
 
 
 CURRENT_MESSAGE: ContextVar[int] = ContextVar("CURRENT_MESSAGE", default=-1)
-"""The number of the letter that is being sent here, or in a thread that Apprise has made for it."""
+"""The number of the message that this context sends, also in a thread that Apprise has made for it."""
 
 
 class AppriseLog(logging.Handler):
-    """Remembers the last thing that Apprise has said of each letter: it returns only whether it worked."""
+    """Keeps the last line that Apprise logged for each message: Apprise itself returns only whether it worked."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.heard: dict[int, str] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Remember it."""
+        """Keep the record's message."""
         self.heard[CURRENT_MESSAGE.get()] = record.getMessage()
 
 
 def main() -> None:
-    """Deliver what is ordered, all letters at the same time."""
+    """Deliver all messages of the order concurrently."""
     child_side.begin()
     order = next(child_side.requests())
     signal.alarm(order["seconds"])
-    letters: Sequence[Mapping[str, Any]] = order["letters"]
-    logging.getLogger("apprise").addHandler(ear := AppriseLog())
+    messages: Sequence[Mapping[str, Any]] = order["letters"]
+    logging.getLogger("apprise").addHandler(log := AppriseLog())
     logging.getLogger("apprise").propagate = False
     threads = [
-        threading.Thread(target=deliver, args=(number, letter, ear), daemon=True)
-        for number, letter in enumerate(letters)
+        threading.Thread(target=deliver, args=(number, message, log), daemon=True)
+        for number, message in enumerate(messages)
     ]
     for thread in threads:
         thread.start()
@@ -57,33 +57,35 @@ def main() -> None:
     child_side.exit_at_once(0)  # threads that a plugin has left must not hold it up
 
 
-def deliver(number: int, letter: Mapping[str, Any], ear: AppriseLog) -> None:
-    """Send one letter, and say how that went."""
+def deliver(number: int, message: Mapping[str, Any], log: AppriseLog) -> None:
+    """Send one message and report the outcome."""
     CURRENT_MESSAGE.set(number)
     try:
-        why = send_message(letter)
+        why = send_message(message)
         if why == NOT_ACCEPTED:
-            why = ear.heard.get(number, why)
+            why = log.heard.get(number, why)
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises is why it did not arrive
         why = f"{type(error).__name__}: {error}"
-    child_side.send({"number": number, "why": mask_secrets(why, letter["url"])[:500]})
+    child_side.send({"number": number, "why": mask_secrets(why, message["url"])[:500]})
 
 
-def send_message(letter: Mapping[str, Any]) -> str:
-    """Why it did not arrive, or nothing."""
+def send_message(message: Mapping[str, Any]) -> str:
+    """Why it did not arrive; empty if it did."""
     try:
         import apprise  # takes a quarter of a second
     except ImportError:
         return NO_APPRISE
-    postman = apprise.Apprise(asset=apprise.AppriseAsset(app_id="Pulse", async_mode=False))
-    if not postman.add(letter["url"]):
+    apprise_client = apprise.Apprise(asset=apprise.AppriseAsset(app_id="Pulse", async_mode=False))
+    if not apprise_client.add(message["url"]):
         return NOT_UNDERSTOOD
-    if "overflow=" not in letter["url"]:
-        for service in postman:
+    if "overflow=" not in message["url"]:
+        for service in apprise_client:
             service.overflow_mode = apprise.OverflowMode.SPLIT  # what is too long for a service is not lost
-    kind = apprise.NotifyType.SUCCESS if letter["good"] else apprise.NotifyType.WARNING
+    kind = apprise.NotifyType.SUCCESS if message["good"] else apprise.NotifyType.WARNING
     text = apprise.NotifyFormat.TEXT
-    if postman.notify(title=letter["title"], body=letter["body"], notify_type=kind, body_format=text):
+    if apprise_client.notify(
+        title=message["title"], body=message["body"], notify_type=kind, body_format=text
+    ):
         return ""
     return NOT_ACCEPTED
 

@@ -1,4 +1,4 @@
-"""The executor `notify`: said in the daemon's log at once, and sent to people outside if there is somewhere to."""
+"""The executor `notify`: logs a notice at once, and sends it to the outside addresses if there are any."""
 
 import logging
 import os
@@ -22,7 +22,7 @@ from pulse_core.settings import Settings
 from pulse_core.settings.secrets import mask_secret
 
 KEPT_US = 7 * 86_400 * US_PER_SECOND
-"""For how long a notice is tried, however often that fails."""
+"""For how long a notice is retried."""
 
 LONGEST_S = 90.0
 AGAIN_S, AGAIN_MAX_S = 120.0, 4 * 3_600.0
@@ -35,10 +35,10 @@ REMEMBERED = 5_000
 
 
 class Notify:
-    """Sends what is begun together as one message; a notice that reached some addresses is sent to the others only.
+    """Sends notices that begin together as one message; one that reached some addresses is sent to the others only.
 
-    `hear` is a listener of the log: it says each notice as soon as it is recorded, however long that waits to be
-    sent. failed(whose, message) hears of settings that let nothing be sent, and of notices that are given up.
+    `hear` is a listener of the log: it logs each notice as soon as it is recorded, however long that waits to be
+    sent. failed(source, message) is called for settings that prevent sending, and for notices that are given up.
     """
 
     action, params = NOTIFY.name, NoticeParams
@@ -52,7 +52,7 @@ class Notify:
         environment: Mapping[str, str] = os.environ,
         logger: logging.Logger | None = None,
     ) -> None:
-        self._settings, self._courier, self._clock = settings, transport, clock
+        self._settings, self._transport, self._clock = settings, transport, clock
         self._failed, self._environment = failed, environment
         self._logger = logger or logging.getLogger("pulse.notice")
         self._host = os.uname().nodename
@@ -63,7 +63,7 @@ class Notify:
         self._message: PendingMessage | None = None
 
     def policy(self, params: NoticeParams) -> Policy:
-        """Rather twice than never; where it goes outside, for days, and ever more rarely."""
+        """At least once; to outside addresses retried for days, at growing intervals."""
         if not self._settings().notify.urls:
             return Policy(Safety.IDEMPOTENT, timeout=5.0)
         return Policy(
@@ -71,18 +71,18 @@ class Notify:
         )
 
     def check(self, params: NoticeParams) -> None:
-        """Everything may be said."""
+        """Accept every notice."""
 
     def hear(self, events: Sequence[Event]) -> None:
-        """Say new notices, and what is wrong with new settings; a listener of the log."""
+        """Log new notices, and report what is wrong with new settings; a listener of the log."""
         for event in events:
             if event.kind == SettingsLoaded.kind:
                 self._strange.clear()
-                self._complain()
+                self._report_faults()
             elif event.kind == Effect.kind and decode_plain_effect(event.data).get("action") == self.action:
-                self._hear(event)
+                self._log_notice(event)
 
-    def _hear(self, event: Event) -> None:
+    def _log_notice(self, event: Event) -> None:
         try:
             self._say(
                 event.id, NoticeParams.model_validate(decode_plain_effect(event.data).get("params", {}))
@@ -98,7 +98,7 @@ class Notify:
             del self._said[next(iter(self._said))]
 
     async def execute(self, effect: Effect, params: NoticeParams, event: Event) -> Result:
-        """Say it, if that was not done, and send it wherever it has not arrived."""
+        """Log it, if that was not done, and send it to every address that it has not reached."""
         self._say(event.id, params)
         addresses = self._settings().notify.urls
         if not addresses:
@@ -116,7 +116,7 @@ class Notify:
         self._reached.pop(id_, None)
 
     def _failure(self, effect: Effect, event: Event, error: str) -> PulseError:
-        if self._reached_all_but_strange(event.id):
+        if self._reached_all_known(event.id):
             self._forget(event.id)
             return GivenUp(f"{error}; no other attempt would do better")
         if self._clock.now().since(event.moment) < KEPT_US:
@@ -125,25 +125,25 @@ class Notify:
         self._forget(event.id)
         return GivenUp(f"{error}; given up after 7 days")
 
-    def _reached_all_but_strange(self, id_: str) -> bool:
-        """Whether every address has it, but those that no service knows."""
+    def _reached_all_known(self, id_: str) -> bool:
+        """Whether it reached every address but those that no service knows."""
         reached = self._reached.get(id_, set())
         return reached | self._strange >= set(self._settings().notify.urls)
 
     async def _send(self, notices: Sequence[RecordedNotice]) -> Mapping[str, str]:
-        """Send the notices, to each address those that it has not got; why each did not arrive everywhere."""
-        self._complain()
+        """Send to each address the notices that it lacks; returns why each did not arrive everywhere."""
+        self._report_faults()
         addresses = self._settings().notify.urls
-        letters = {
+        messages = {
             address: written
             for address in addresses
-            if (written := self._letter(address, notices)) is not None
+            if (written := self._message_for(address, notices)) is not None
         }
-        answers = await self._courier.deliver(tuple(letters.values()))
-        wrong = dict(zip(letters, answers, strict=True))
+        answers = await self._transport.deliver(tuple(messages.values()))
+        wrong = dict(zip(messages, answers, strict=True))
         for address, error in wrong.items():
             if not error:
-                self._arrived(address, notices)
+                self._record_arrival(address, notices)
             elif error == NOT_UNDERSTOOD and address not in self._strange:
                 self._strange.add(address)
                 self._failed(
@@ -151,20 +151,20 @@ class Notify:
                 )
         return {notice.id: self._missing(notice, addresses, wrong) for notice in notices}
 
-    def _letter(self, address: str, notices: Sequence[RecordedNotice]) -> OutgoingMessage | None:
-        """What this address is to get; None if it has it all, or nobody knows where it is."""
+    def _message_for(self, address: str, notices: Sequence[RecordedNotice]) -> OutgoingMessage | None:
+        """The message for this address; None if it lacks none, or if its URL is not set."""
         url = resolve_url(address, self._environment)
         due = [notice for notice in notices if address not in self._reached.get(notice.id, ())]
         return compose_message(url, due, self._host, self._clock.now().at) if url and due else None
 
-    def _arrived(self, address: str, notices: Sequence[RecordedNotice]) -> None:
+    def _record_arrival(self, address: str, notices: Sequence[RecordedNotice]) -> None:
         for notice in notices:
             self._reached.setdefault(notice.id, set()).add(address)
         while len(self._reached) > REMEMBERED:
             del self._reached[next(iter(self._reached))]
 
     def _missing(self, notice: RecordedNotice, addresses: Sequence[str], wrong: Mapping[str, str]) -> str:
-        """Which addresses have not got it, and why."""
+        """Which addresses it has not reached, and why."""
         reached = self._reached.get(notice.id, ())
         return "; ".join(
             f"{mask_secret(address)}: {wrong.get(address) or 'its variable is not set'}"
@@ -172,8 +172,8 @@ class Notify:
             if address not in reached
         )
 
-    def _complain(self) -> None:
-        """Say what is wrong with the settings, once for as long as it is."""
+    def _report_faults(self) -> None:
+        """Report each fault of the settings once, until it is over."""
         now = delivery_faults(self._settings().notify, self._environment)
         for fault in now:
             if fault not in self._faults:

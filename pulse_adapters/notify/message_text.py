@@ -1,4 +1,4 @@
-"""Notices put into words for people elsewhere: one by itself, or several as a list with their times. Pure."""
+"""Formats notices as outgoing messages: one by itself, or several as a list with their times. Pure."""
 
 from collections.abc import Sequence
 
@@ -26,14 +26,14 @@ def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now:
 
 
 def list_text(notices: Sequence[RecordedNotice], late: int) -> str:
-    """Each notice with its time; how many of them are late is said first."""
+    """Each notice with its time, after the number of late ones."""
     entries = [f"{utc_text(notice.at)}  {entry_text(notice)}" for notice in notices]
     waited = "1 of them" if late == 1 else f"{late} of them"
     return "\n\n".join([f"{waited} could not be sent before.", *entries] if late else entries)
 
 
 def entry_text(notice: RecordedNotice) -> str:
-    """Title and text of a notice in a list."""
+    """A notice's title and text for a list."""
     said = notice.said
     return truncate(f"{truncate(said.title, TITLE)}: {said.text}" if said.text else said.title, ENTRY)
 

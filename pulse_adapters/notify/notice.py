@@ -1,4 +1,4 @@
-"""What a notice says, and how it is said on one line."""
+"""A recorded notice, and its text on one line."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from pulse_core.model.event import Event
 
 
 class RecordedNotice(NamedTuple):
-    """A recorded notice: its effect's id, its row, when it was wished (UTC microseconds), and what it says."""
+    """A recorded notice: its effect's id, its row, when it was requested (UTC microseconds), and its content."""
 
     id: str
     seq: int
@@ -16,11 +16,11 @@ class RecordedNotice(NamedTuple):
 
     @classmethod
     def of(cls, event: Event, said: NoticeParams) -> "RecordedNotice":
-        """The notice that this effect's event wishes."""
+        """The notice that this effect's event requests."""
         return cls(event.id, event.seq, event.at, said)
 
 
 def one_line(said: NoticeParams) -> str:
-    """Title and text on one line: line breaks folded, so that it can't pass for two, and nothing steers a terminal."""
+    """Title and text on one line: no line breaks, so that it can't pass for two, and no control characters."""
     words = ": ".join(part for part in (said.title, said.text) if part)
     return "".join(char if char.isprintable() else "?" for char in " ".join(words.split()))

@@ -1,4 +1,4 @@
-"""One message on its way: the notices that leave together, each with somebody who waits for it."""
+"""A message that is being sent: the notices sent together, each awaited by its effect."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pulse_adapters.notify.notice import RecordedNotice
 
 Send = Callable[[Sequence[RecordedNotice]], Awaitable[Mapping[str, str]]]
-"""Sends notices, oldest first; why each (by its id) did not arrive, or nothing."""
+"""Sends notices, oldest first; returns why each (by its id) did not arrive, or empty."""
 
 
 class PendingMessage:
-    """Takes notices until the event loop has come round, then sends them; when nobody waits any more, it ends.
+    """Collects notices for one turn of the event loop, then sends them; cancelled when no effect waits any more.
 
-    Make it in a running loop.
+    Needs a running loop.
     """
 
     def __init__(self, send: Send) -> None:
@@ -28,7 +28,7 @@ class PendingMessage:
         return await self._send(sorted(self._notices, key=lambda notice: notice.seq))
 
     async def take(self, notice: RecordedNotice) -> str:
-        """Send this notice with the others; why it did not arrive, or nothing."""
+        """Send this notice with the others; returns why it did not arrive, or empty."""
         self._notices.append(notice)
         self._waiting += 1
         try:

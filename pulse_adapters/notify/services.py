@@ -1,4 +1,4 @@
-"""Which addresses no service of Apprise knows. It imports Apprise: for commands that a person waits for, not the daemon."""
+"""Which addresses no service of Apprise knows. Imports Apprise, so it is for commands, not for the daemon."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ from pulse_core.settings.secrets import mask_secret
 def unknown_services(
     settings: NotifySettings, environment: Mapping[str, str] = os.environ
 ) -> Mapping[int, str]:
-    """What is wrong with an address, by its place in `[notify] urls`; none if Apprise is not installed."""
+    """What is wrong with each address, by its index in `[notify] urls`; empty if Apprise is not installed."""
     urls = {place: resolve_url(name, environment) for place, name in enumerate(settings.urls)}
     if not any(urls.values()) or find_spec(PACKAGE) is None:
         return {}
@@ -27,7 +27,7 @@ def unknown_services(
 
 
 def _usable(urls: Sequence[str]) -> Collection[str]:
-    """Those that Apprise can use."""
+    """The URLs that Apprise can use."""
     logger = logging.getLogger("apprise")
     logger.addHandler(logging.NullHandler())  # it would show the address
     logger.propagate = False

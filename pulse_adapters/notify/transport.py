@@ -1,4 +1,4 @@
-"""Messages leave through a child process for each batch, which speaks to people's services and can be killed."""
+"""Delivers each batch of messages in a child process, which talks to the services and can be killed."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ DELIVER = "pulse_adapters.notify.deliver"
 
 
 class Delivered(NamedTuple):
-    """What the child says of the message of this number: why it did not arrive, or nothing."""
+    """The child's report on the message of this number: why it did not arrive, or empty."""
 
     number: Seq
     why: Annotated[str, CutTo(500)]
@@ -27,7 +27,7 @@ class ChildTransport:
         self._patience, self._program = patience, program
 
     async def deliver(self, letters: Sequence[OutgoingMessage]) -> Sequence[str]:
-        """Why each letter did not arrive, or nothing; those that arrived before a child died are known."""
+        """Why each message did not arrive, or empty; also right for those that arrived before a child died."""
         if not letters:
             return ()
         answers: dict[int, str] = {}
@@ -40,9 +40,9 @@ class ChildTransport:
         return [answers.get(number, why) for number in range(len(letters))]
 
     async def _delivered(self, letters: Sequence[OutgoingMessage], answers: dict[int, str]) -> str:
-        """Tell the child what to do and take its answers as they come; what is to be said of those that don't.
+        """Send the child its order and take its answers as they come; returns the reason for those without one.
 
-        It is told when to end itself if nobody is left to end it.
+        The order has a deadline at which the child ends itself, should the daemon be gone.
         """
         program = self._program or module_program(DELIVER)
         order = {"seconds": round(self._patience) + 5, "letters": [letter._asdict() for letter in letters]}

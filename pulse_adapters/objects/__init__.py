@@ -1,4 +1,4 @@
-"""Objects: immutable blobs in files named by their SHA-256; nothing here is ever rewritten or guessed."""
+"""Objects: immutable blobs in files named by their SHA-256; stored once and never rewritten."""
 
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.objects.shards import Shard, shards

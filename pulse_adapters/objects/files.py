@@ -1,4 +1,4 @@
-"""Blobs as files `ab/cdef…`, whole and on disk before anybody may name them."""
+"""Blobs as files `ab/cdef…`, complete and synced before their name is returned."""
 
 import asyncio
 import hashlib
@@ -58,13 +58,13 @@ class FileObjects:
         return blob
 
     def path(self, name: str) -> Path:
-        """Where the blob of this name lies."""
+        """The path of the blob of this name."""
         return self._directory / name[:2] / name[2:]
 
     def discard(self, names: Iterable[str], untouched_since: float) -> list[int]:
-        """Delete those objects that nobody put since that time (seconds since the epoch); their sizes.
+        """Delete those objects that were not put since that time (seconds since the epoch); returns their sizes.
 
-        For a thread. Only for names that nothing refers to; one that is put at this moment stays, or is written anew.
+        Call it in a thread. Only for names that nothing refers to; one that is put concurrently stays, or is written again.
         """
         gone = []
         for name in names:
@@ -90,7 +90,7 @@ class FileObjects:
         _sync(path.parent)
 
     def _settle(self, shard: Path) -> None:
-        """Make the shard's own entry durable, once in this process: whoever made it may have died before."""
+        """Sync the shard's own directory entry, once in this process: its creator may have died before the sync."""
         if shard not in self._settled:
             shard.mkdir(parents=True, exist_ok=True)
             _sync(shard.parent)
@@ -98,7 +98,7 @@ class FileObjects:
 
 
 async def _finish_despite_cancel(work: Callable[[], T]) -> T:
-    """Run in a thread and wait for it even when cancelled, so that no write outlives its caller."""
+    """Run in a thread and wait for it even if cancelled, so that no write outlives its caller."""
     thread = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(thread)
@@ -125,7 +125,7 @@ def _holds(path: Path, blob: bytes) -> bool:
 
 
 def _size_if_untouched(path: Path, since: float) -> int | None:
-    """The size of the file if nobody touched it since then; None if somebody did, or it is not there."""
+    """The size of the file if it was not modified since then; None if it was, or is missing."""
     try:
         found = path.stat()
     except FileNotFoundError:

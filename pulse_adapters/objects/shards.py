@@ -1,4 +1,4 @@
-"""What lies in a directory of objects, one part of it at a time."""
+"""Lists a directory of objects, one shard at a time."""
 
 import os
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ _HEX = frozenset("0123456789abcdef")
 
 
 class Shard(NamedTuple):
-    """The old files of one part: objects by name with their bytes, and what a broken-off `put` left."""
+    """The old files of one shard: objects by name with their bytes, and the remains of an interrupted `put`."""
 
     objects: dict[str, int]
     leftovers: dict[Path, int]
 
 
 def shards(directory: Path, before: float) -> Iterator[Shard]:
-    """The files that nobody touched since `before` (seconds since the epoch), part by part; what is strange is left."""
+    """The files not modified since `before` (seconds since the epoch), shard by shard; unknown files are left out."""
     try:
         names = sorted(name for name in os.listdir(directory) if len(name) == 2 and _HEX.issuperset(name))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What the doctor asks of the unit that starts the daemon."""
+"""The doctor's checks of the unit that starts the daemon."""
 
 import pwd
 import sys
@@ -18,7 +18,7 @@ class UnitChecks:
     home: Path
 
     def unit(self) -> Iterator[Finding]:
-        """Whether systemd runs it, from a unit file that is up to date."""
+        """Check whether systemd runs the daemon, from a unit file that is up to date."""
         installed = manager.installed(self.home)
         if installed is None:
             if Path("/run/systemd/system").is_dir():

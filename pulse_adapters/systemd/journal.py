@@ -1,4 +1,4 @@
-"""What the journal has of a unit, the system's or this user's."""
+"""Reads the journal of a unit, the system's or this user's."""
 
 import subprocess
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pulse_core.model.errors import PulseError
 
 
 def journal_lines(unit: Unit, count: int, follow: bool) -> Iterator[str]:
-    """The last lines, and then what comes, if that is wanted."""
+    """The last lines, and then new ones if `follow`."""
     command = ["journalctl", "--user-unit" if unit.user else "-u", unit.name, "-o", "cat", "--no-pager"]
     command += ["-n", str(count), *(["--follow"] if follow else [])]
     try:

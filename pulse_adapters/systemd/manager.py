@@ -1,4 +1,4 @@
-"""Our unit in systemd's hands: install it, find it again, and start or stop the daemon through it."""
+"""Manages Pulse's systemd unit: installs it, finds it again, and starts or stops the daemon through it."""
 
 import os
 import pwd
@@ -18,7 +18,7 @@ _PATIENCE = 150.0  # seconds; longer than the unit's own start and stop timeouts
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """An installed unit: its file, whose manager has it, and the home it serves."""
+    """An installed unit: its file, its manager (the system's or the user's), and its home."""
 
     path: Path
     user: bool
@@ -31,7 +31,7 @@ class Unit:
 
 
 def install(home: Path, user: bool = False, python: str = sys.executable) -> Unit:
-    """Write and enable the unit for `home`; starting it is another step. Nothing changes if it fails.
+    """Write and enable the unit for `home`, without starting it. Nothing changes if it fails.
 
     A system unit runs as the owner of the home, so that the home's files stay theirs.
     """
@@ -92,12 +92,12 @@ def restart(unit: Unit) -> None:
 
 
 def reload(unit: Unit) -> None:
-    """Have the daemon read its settings again; fails if it refused them."""
+    """Make the daemon read its settings again; fails if it refused them."""
     systemctl("reload", unit.name, user=unit.user)
 
 
 def is_active(unit: Unit) -> bool:
-    """Whether systemd says that the daemon is up (or reloading)."""
+    """Whether systemd reports the daemon active (or reloading)."""
     return _call(("is-active", "--quiet", unit.name), unit.user).returncode == 0
 
 
@@ -113,7 +113,7 @@ class SystemdUnit:
         return str(unit.path) if unit else None
 
     def is_active(self) -> bool:
-        """Whether systemd says that the daemon is up; False without a unit."""
+        """Whether systemd reports the daemon active; False without a unit."""
         unit = installed(self.home)
         return unit is not None and is_active(unit)
 
@@ -173,7 +173,7 @@ def _command_line(args: tuple[str, ...], user: bool) -> str:
 
 
 def _environment(user: bool) -> dict[str, str]:
-    """With the way to the user's manager, which `su` and cron jobs lack."""
+    """The environment with the address of the user's manager, which `su` and cron jobs lack."""
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     if user:
         environment.setdefault("XDG_RUNTIME_DIR", f"/run/user/{os.geteuid()}")
@@ -197,7 +197,7 @@ def _demand_manager(user: bool) -> None:
 
 
 def _demand_free(unit: Unit) -> str:
-    """The text of the unit that is there already; it must be ours to replace."""
+    """The text of an existing unit file, which must be ours to be replaced."""
     before = _read(unit.path)
     if before and (other := served_home(before)) != unit.home:
         whose = f"serves {other}" if other else "was not written by Pulse"
@@ -223,7 +223,7 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Put the whole file in place at once, on disk before its name appears."""
+    """Replace the file atomically, synced before the rename."""
     new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

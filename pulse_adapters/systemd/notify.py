@@ -1,4 +1,4 @@
-"""What the daemon tells the systemd that started it (sd_notify), without a library."""
+"""Notifies the systemd that started the daemon (sd_notify), without a library."""
 
 import os
 import socket
@@ -12,9 +12,9 @@ _PATIENCE = 1.0  # seconds; READY must not get lost in a full queue, but PID 1 m
 
 @dataclass(frozen=True, slots=True)
 class Notifier:
-    """Speaks to the notify socket; does nothing where there is none. No method raises.
+    """Sends to the notify socket; does nothing without one. No method raises.
 
-    address: a path, or `@name` for an abstract socket, or empty; watchdog_us: 0 when nobody watches.
+    address: a path, or `@name` for an abstract socket, or empty; watchdog_us: 0 without a watchdog.
     """
 
     address: str = ""
@@ -22,7 +22,7 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, environ: MutableMapping[str, str] = os.environ) -> "Notifier":
-        """Take the manager's variables out of the environment, so that what we start cannot speak for us."""
+        """Take the manager's variables out of the environment, so that child processes can't notify in our name."""
         address = environ.pop("NOTIFY_SOCKET", "")
         microseconds = environ.pop("WATCHDOG_USEC", "")
         pid = environ.pop("WATCHDOG_PID", "")

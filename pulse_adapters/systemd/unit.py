@@ -1,4 +1,4 @@
-"""The text of our unit file, and the way back from a text to the home it serves."""
+"""Builds the text of our unit file, and reads the home back from such a text."""
 
 import re
 from pathlib import Path

@@ -298,7 +298,7 @@ def test_an_archive_of_something_else_costs_nothing(
     assert ((root / "it").read_text(), archives(tmp_path)) == ("one", [])
 
 
-@pytest.mark.parametrize("when", ["write", "read_back", "delete_session"])
+@pytest.mark.parametrize("when", ["write_archive", "read_back", "delete_session"])
 @pytest.mark.parametrize("how", ["append", "replace", "add", "remove", "touch"])
 def test_what_changes_meanwhile_stays(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, how: str
@@ -389,7 +389,7 @@ def deadly(*args, **more):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(*args, **more)
 os.{call} = deadly
-worker.run(archive.work, idle=True)
+worker.run_order(archive.archive_root, idle=True)
 """
     done = subprocess.run(
         as_worker(sys.executable, "-c", code), input=encode(order), capture_output=True, timeout=60

@@ -291,9 +291,9 @@ def test_who_runs_out_of_time_says_so_and_what_went_is_told(root: Path, tmp_path
 
 def test_a_child_whose_parent_died_ends(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     grow(root, *(str(number) for number in range(4 * CALLS_PER_CHECK)))
-    watch = Deadline(60)
+    deadline = Deadline(60)
     monkeypatch.setattr(os, "getppid", lambda: 1)
-    assert not clean_program.clean_roots(cleaning_order(tmp_path, root), watch)["finished"]
+    assert not clean_program.clean_roots(cleaning_order(tmp_path, root), deadline)["finished"]
 
 
 def test_two_runs_at_a_time_leave_each_other_alone(root: Path, tmp_path: Path) -> None:
