@@ -153,7 +153,9 @@ def test_a_disk_that_fills_up_meanwhile_leaves_nothing(served: Served, tmp_path:
         child = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
         while not list(disk.iterdir()) and child.poll() is None:
             time.sleep(0.0005)
+        child.send_signal(signal.SIGSTOP)  # or it might have copied everything before the disk is full
         fill(disk, leave)
+        child.send_signal(signal.SIGCONT)
         _, words = child.communicate(timeout=60)
         assert child.returncode == 1, words
         assert "there is no room left; about " in words
