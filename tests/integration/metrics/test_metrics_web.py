@@ -67,7 +67,7 @@ def test_callers_who_never_read_keep_nobody_out(port: int) -> None:
 
 
 def test_a_caller_who_says_nothing_is_hung_up(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pulse_adapters.metrics.web.Handler.timeout", 0.05)
+    monkeypatch.setattr("pulse_adapters.metrics.web.PageHandler.timeout", 0.05)
     with connected(port) as silent:
         assert silent.recv(1) == b""
 
