@@ -379,5 +379,7 @@ async def test_other_processes_are_searched_for_beside_a_pattern_that_is_not_sup
 ) -> None:
     it = spawner.start(["sleep", "1031"], output=log)
     other = ProcessSettings.model_validate({"name": "other", "start": ["x"], "match": "^sleep 1031$"})
-    sights = await table.look([unsupported(), other], {})
-    assert (sights["other"].found, sights["other"].busy) == ((it,), False)
+    async with asyncio.timeout(20):  # for a moment after its start it is not `sleep` yet
+        while not (observed := (await table.look([unsupported(), other], {}))["other"]).found:
+            await asyncio.sleep(0.01)
+    assert (observed.found, observed.busy) == ((it,), False)
