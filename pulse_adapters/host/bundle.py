@@ -47,7 +47,7 @@ def add_file(bundle: tarfile.TarFile, name: str, blob: bytes) -> None:
 
 def machine_parts(home: HomeLayout) -> Iterator[BundlePart]:
     """The process table, the kernel's messages, and the ends of the logs."""
-    yield "process_table_text.jsonl", lambda: "\n".join(process_table_text())
+    yield "processes.jsonl", lambda: "\n".join(process_table_text())
     for name in SYSTEM:
         yield f"proc/{name}", lambda name=name: Path("/proc", name).read_text()  # type: ignore[misc]
     for path in sorted((*home.outputs.glob("*.log"), home.daemon_log)) if home.outputs.exists() else ():

@@ -178,5 +178,5 @@ class FollowedFiles:
 
 def last_looked_at(place: Mapping[str, Any]) -> int:
     """When rotated files were last searched for, from a stored position."""
-    when = place.get("last_looked_at", 0)
+    when = place.get("looked", 0)
     return when if isinstance(when, int) else 0
