@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from pulse_core.actions.declaration import parsed_params
+from pulse_core.actions import parsed_params
 from pulse_core.composition import declaration_of
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName
 from pulse_core.model.event import Draft, Event

@@ -20,7 +20,7 @@ the snapshot knows of a settlement later than the one known when the effect was 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from pulse_core.actions.reserved_keys import ABOUT_RULES
+from pulse_core.actions import ABOUT_RULES
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import NOBODY, LayerOutcome
