@@ -29,7 +29,7 @@ from pulse_core.ports import Executor, ReservedNames, Watcher
 from pulse_core.projections import Snapshot
 from pulse_core.projections.conditions import UNWRITTEN
 from pulse_core.record import Gate, Journal
-from pulse_core.tick import InnerFold, RuleFolds, Sources, Stores, Ticker, in_process_fold
+from pulse_core.tick import RuleFolds, Sources, Stores, Ticker
 from pulse_core.watch import ProcessAlive, WatchLoop
 from pulse_core.watch.watcher_costs import Cost
 
@@ -84,19 +84,11 @@ class Daemon:
         submit = EffectSubmitter(
             self.gate, self.journal, self.executor, self.executors, p.new_id, self.reporter
         )
-        folding = RuleFolds(SURVIVAL, self._inside(), submit, loop_microseconds, p.rules)
+        inside = self.engine_controller.host_supervisor.fold if self.engine_controller else None
+        folding = RuleFolds(SURVIVAL, inside, submit, loop_microseconds, p.rules)
         sources = Sources(p.view, lambda: self.watch.windows, p.current_settings, p.clock)
         stores = Stores(p.vitals, p.objects, p.version, lambda: self.housekeeping.flush_soon())
         return Ticker(sources, folding, stores, self.reporter, lambda: self.budget.is_reflex_alone)
-
-    def _inside(self) -> InnerFold | None:
-        if self.engine_controller:
-            return self.engine_controller.host_supervisor.fold
-        return (
-            in_process_fold(self.parts.inside, loop_microseconds, self.reporter)
-            if self.parts.inside
-            else None
-        )
 
     def _keeper(self, engine: EngineParts) -> EngineController:
         p = self.parts
