@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
@@ -97,11 +98,9 @@ class ExecutorLoop:
             self._group = None
 
     async def _rest(self, seconds: float) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stir.wait()
-        except TimeoutError:
-            pass
         self._stir.clear()
 
     def claim(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
