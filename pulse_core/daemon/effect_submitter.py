@@ -3,13 +3,13 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pulse_core.execute import ExecutorLoop
-from pulse_core.model.errors import LogUnavailable, Refused
+from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import encode_checked
 from pulse_core.ports import Executor
 from pulse_core.record import Gate, Journal
-from pulse_core.record.gate import why_unexecutable
+from pulse_core.record.gate import check_executable
 
 
 class EffectSubmitter:
@@ -42,14 +42,13 @@ class EffectSubmitter:
         ids = [wish.id for wish in wishes]
         try:
             await self.gate.record(self.loop.claim(wishes))
+            self.loop.begin(ids)
         except LogUnavailable:
             self.loop.release(ids)
             self._hold_drafts(wishes)
             raise
-        except BaseException:
+        finally:
             self.loop.release(ids)
-            raise
-        self.loop.begin(ids)
         return [wish.subject for wish in wishes]
 
     def _hold_drafts(self, wishes: Sequence[Draft]) -> None:
@@ -68,11 +67,9 @@ class EffectSubmitter:
 
         Effects from outside the package were checked when they arrived.
         """
-        why = why_unexecutable(self.executors, effect)
         try:
-            text = encode_checked(effect) if not why else ""
-        except Refused as refused:
-            text, why = "", str(refused)
-        if why:
-            self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {why}")
-        return text
+            check_executable(self.executors, effect)
+            return encode_checked(effect)
+        except PulseError as error:
+            self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {error}")
+            return ""
