@@ -293,17 +293,14 @@ class RollbackParams(ActionParams):
     why: str = ""
 
 
-def rollback_refusal(effect: Effect, curr: Snapshot) -> str:
-    """Refuse it to every rule of the engine."""
-    return "a rule may not take the engine back; wish for a notice, and let a person do it"
-
-
 ROLLBACK_ENGINE = ActionDeclaration(
     actions.ROLLBACK_ENGINE,
     RollbackParams,
     "Lets the commit before the one in force be in force again; done already if the rejected one is not any more.",
     is_reserved=True,
-    refusal=rollback_refusal,
+    refusal=lambda effect, curr: (
+        "a rule may not take the engine back; wish for a notice, and let a person do it"
+    ),
 )
 
 BUILT_IN: tuple[ActionDeclaration, ...] = (

@@ -20,7 +20,6 @@ from pulse_core.execute.executor_registry import ExecutorRegistry
 from pulse_core.model.condition_names import SYSTEM_RESOURCE
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.home_status import DaemonStatus, HomeStatus
-from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import DaemonStarted, DaemonStopped, ReloadRequested
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.model.vitals import WINDOW_US
@@ -132,7 +131,8 @@ class Daemon:
             ticking = self._start(group, "tick", self.ticker.run())
             executing = self._start(group, "executor", self.executor.run())
             background = [self._start(group, name, work) for name, work in self._background_work().items()]
-            await self._serving()
+            for begun in (self.ticker.begun, *self._begun.values()):
+                await begun.wait()  # every service serves, and the first tick is done
             self._state = "running"
             self.parts.service_manager.ready()
             await stop.wait()
@@ -144,11 +144,6 @@ class Daemon:
             await self._drain(executing)
             await cancel_and_wait(*background)
         await self._end()
-
-    async def _serving(self) -> None:
-        """Wait until every service serves and the first tick is done."""
-        for begun in (self.ticker.begun, *self._begun.values()):
-            await begun.wait()
 
     async def _begin(self) -> None:
         p = self.parts
@@ -280,12 +275,11 @@ class Daemon:
         whole = compute_status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, vitals)
         whole["engine"] = self.engine_controller.report() if self.engine_controller else None
         whole["shed"] = self.budget.report()
-        whole["watchers"] = self._watchers()
-        return whole
-
-    def _watchers(self) -> list[Mapping[str, Json]]:
         now, costs = asyncio.get_running_loop().time(), self.watch.costs.of
-        return [watcher_status(one, costs.get(one.name, Cost()), now) for one in self.watch.watchers]
+        whole["watchers"] = [
+            watcher_status(one, costs.get(one.name, Cost()), now) for one in self.watch.watchers
+        ]
+        return whole
 
 
 def loop_microseconds() -> int:

@@ -45,22 +45,15 @@ class EffectSubmitter:
             self.loop.begin(ids)
         except LogUnavailable:
             self.loop.release(ids)
-            self._hold_drafts(wishes)
+            # Survival's idempotent effects are held in memory, and begun.
+            may_act = self.loop.workers.may_act_unrecorded
+            if bold := [one for one in wishes if isinstance(one.payload, Effect) and may_act(one.payload)]:
+                self.journal.hold(*self.loop.claim(bold))
+                self.loop.begin([one.id for one in bold])
             raise
         finally:
             self.loop.release(ids)
         return [wish.subject for wish in wishes]
-
-    def _hold_drafts(self, wishes: Sequence[Draft]) -> None:
-        """The log can't be written: hold survival's idempotent effects in memory, and begin them."""
-        bold = [
-            wish
-            for wish in wishes
-            if isinstance(wish.payload, Effect) and self.loop.workers.may_act_unrecorded(wish.payload)
-        ]
-        if bold:
-            self.journal.hold(*self.loop.claim(bold))
-            self.loop.begin([wish.id for wish in bold])
 
     def _text(self, effect: Effect) -> str:
         """The effect as JSON text; empty if no executor can carry it out or it can't be encoded, which is reported.

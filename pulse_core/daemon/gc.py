@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from pulse_core.app.gc import collect_garbage
 from pulse_core.daemon.reporter import Reporter
@@ -44,17 +45,13 @@ class GarbageCollection:
         """Collect garbage for ever."""
         rest = FIRST_DELAY
         while True:
-            request = await self._asked_within(rest)
+            request = None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(rest):
+                    request = await self._asked.get()
             rest = HOUR
             done = await collect_garbage(self.vitals, self.sweep, self.clock.now().at, self.settings().watch)
             if done.fault:
                 self.reporter("gc", done.fault)
             if request:
                 await self.reporter.record("gc", Draft(done, cause=request.id))
-
-    async def _asked_within(self, seconds: float) -> Event | None:
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._asked.get()
-        except TimeoutError:
-            return None

@@ -93,7 +93,9 @@ def usage(sample: Sample, before: Moment | None) -> Usage | None:
 
 def next_state(shed: SheddingState, look: Usage, bounds: SelfSettings) -> SheddingState:
     """The state after one more measurement: at most one level up or down."""
-    looks = _last_minute((*shed.looks, look))
+    looks = (*shed.looks, look)
+    while sum(one.span for one in looks[1:]) >= MINUTE:
+        looks = looks[1:]  # the newest that cover a minute, or all there are
     worst = max(resource_shares(looks, bounds), key=lambda take: take.share)
     over = (shed.over or look.moment) if worst.share >= 1 else None
     calm = (shed.calm or look.moment) if worst.share < RECOVERED_SHARE else None
@@ -115,13 +117,6 @@ def resource_shares(looks: tuple[Usage, ...], bounds: SelfSettings) -> list[Reso
         cpu = sum(one.cpu * one.span for one in looks) / span
         made.append(ResourceShare(f"{cpu:.1%} of a core, {bounds.cpu:.1%} are allowed", cpu / bounds.cpu))
     return made
-
-
-def _last_minute(looks: tuple[Usage, ...]) -> tuple[Usage, ...]:
-    """The newest measurements that cover a minute, or all there are."""
-    while sum(one.span for one in looks[1:]) >= MINUTE:
-        looks = looks[1:]
-    return looks
 
 
 def pace(level: int, name: str, interval: float, usual: float) -> Pace:

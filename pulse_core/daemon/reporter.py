@@ -41,8 +41,9 @@ class Reporter:
         if earlier and now - earlier.at < QUIET_SECONDS:
             earlier.repeats += 1
             return
-        if self._is_flooding(whose, now):
-            return
+        lately = (one for (name, _), one in self._reported.items() if name == whose)
+        if sum(now - one.at < QUIET_SECONDS for one in lately) >= DIFFERENT:
+            return  # more would flood the log
         if len(self._reported) >= KEPT:
             self._reported.pop(next(iter(self._reported)))
         self._reported[whose, message] = ReportedError(now)
@@ -51,11 +52,6 @@ class Reporter:
         if not self._queue.full():
             error = ErrorReported(message=message, repeats=repeats, commit=commit, ended=ended)
             self._queue.put_nowait(Draft(error, subject=whose))
-
-    def _is_flooding(self, whose: str, now: float) -> bool:
-        """Whether so many different failures of this source were recorded lately that more would flood the log."""
-        mine = (one for (name, _), one in self._reported.items() if name == whose)
-        return sum(now - one.at < QUIET_SECONDS for one in mine) >= DIFFERENT
 
     async def record(self, whose: str, draft: Draft) -> None:
         """Record a draft of `whose`, or hold it while the log can't be written; report it if neither is possible."""

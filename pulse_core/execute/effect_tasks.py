@@ -184,20 +184,16 @@ class EffectTasks:
         if outcome is not None:
             await self._settle(effect, outcome)
             return
-        await self._wait_while_paused(effect.id)
+        # While Pulse is paused nothing is begun again, but it may be cancelled.
+        while self.current_state().control.paused is not None and not self._cancelled_by(effect.id):  # noqa: ASYNC110 - rare
+            await asyncio.sleep(PAUSED_INTERVAL)
         self._resuming.discard(effect.id)
-        if why := objection(
-            self.current_state().effects.open.get(effect.id, effect), self.current_state(), self.clock.now()
-        ):
+        state = self.current_state()
+        if why := objection(state.effects.open.get(effect.id, effect), state, self.clock.now()):
             await self._settle(effect, EffectCancelled(why=f"interrupted, and {why}"))
             return
         await self._settle(effect, EffectExecuting(attempt=effect.attempt + 1))
         await self._carry_out(self.current_state().effects.open[effect.id])
-
-    async def _wait_while_paused(self, id_: str) -> None:
-        """Wait while Pulse is paused: nothing is begun again meanwhile, but it may be cancelled."""
-        while self.current_state().control.paused is not None and not self._cancelled_by(id_):  # noqa: ASYNC110 - rare
-            await asyncio.sleep(PAUSED_INTERVAL)
 
     async def _settle(self, effect: OpenEffect, outcome: Payload) -> None:
         """Record the outcome, or hold it in memory: it must not be lost."""

@@ -152,14 +152,11 @@ class Gate:
                 f"{payload.kind!r} may be recorded by {ROLE_NAMES[payload.by]} only, not by {ROLE_NAMES[role]}"
             )
         if isinstance(payload, Effect):
-            self._check_effect(payload)
+            if forged := [name for name in RULE_FIELDS if getattr(payload, name)]:
+                raise Refused(f"{', '.join(forged)}: only a rule's effect says that; leave it out")
+            check_executable(self.executors, payload)
         elif check := CHECKS.get(payload.kind):
             check(draft, self.current_state(), self.settings())
-
-    def _check_effect(self, effect: Effect) -> None:
-        if forged := [name for name in RULE_FIELDS if getattr(effect, name)]:
-            raise Refused(f"{', '.join(forged)}: only a rule's effect says that; leave it out")
-        check_executable(self.executors, effect)
 
     def _open(self, draft: Draft) -> Event | None:
         if not isinstance(draft.payload, Effect):

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event, Head
-from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Window
 from pulse_core.ports import Checkpoint, Checkpoints, EventLog, Vitals
 from pulse_core.projections import Snapshot, State
@@ -105,13 +104,8 @@ async def restore_state(
         # Provisional events that a tick saw and that were never recorded do not count.
         seen = min(ticks[-1].head.seq, log.head.seq)
         state = await advance_state(log, state, max(seen, state.seq))
-        prev = await snapshot_of(ticks[-1], vitals, state, settings)
+        samples = await vitals.samples(ticks[-1].samples)  # as far as they are still stored
+        windows = {sample.key: Window((sample,)) for sample in samples}
+        prev = Snapshot(ticks[-1].tick, ticks[-1].moment, settings, windows, state)
     view.reset_to(await advance_state(log, state, log.head.seq))
     return prev
-
-
-async def snapshot_of(record: TickRecord, vitals: Vitals, state: State, settings: Settings) -> Snapshot:
-    """The snapshot of this tick, as far as its samples are still stored."""
-    samples = await vitals.samples(record.samples)
-    windows = {sample.key: Window((sample,)) for sample in samples}
-    return Snapshot(record.tick, record.moment, settings, windows, state)

@@ -89,7 +89,8 @@ def _backoff_status(restart: RestartSettings, history: ProcessHistory, now: Mome
     else:
         delay = restart.pauses.after(failed) if failed else 0
     tell = charged >= restart.max  # within the window or not: restarts did not help
-    left = delay - _quiet_for(history, now)
+    # Since it last died or was last tried, whichever is later.
+    left = delay - min(now.since(then) for then in (history.down, *history.attempts[-1:]) if then is not None)
     if left <= 0:
         return ProcessStatus(ProcessState.DUE, why=_describe_history(history), tell=tell)
     state = ProcessState.BACKING_OFF if spent_at is None else ProcessState.FLAPPING
@@ -100,12 +101,6 @@ def _backoff_status(restart: RestartSettings, history: ProcessHistory, now: Mome
 def _failed_attempts(history: ProcessHistory) -> int:
     """How many failed attempts the backoff counts: restarts in a row, and a first start that did not bring it up."""
     return len(history.charged) if history.stage is Stage.UP else len(history.attempts)
-
-
-def _quiet_for(history: ProcessHistory, now: Moment) -> int:
-    """Microseconds since it last died or was last tried, whichever is later."""
-    moments = [history.down, *history.attempts[-1:]]
-    return min(now.since(moment) for moment in moments if moment is not None)
 
 
 def attempts_at_exhaustion(restart: RestartSettings, attempts: Sequence[Moment]) -> int | None:

@@ -4,7 +4,7 @@ from pulse_core.model.actions import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import ProcessHistory, Snapshot
+from pulse_core.projections import Snapshot
 from pulse_core.projections.processes import STAYED_US
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import is_told, notify_over, notify_unless_told, survival_effect
@@ -43,14 +43,11 @@ def restart_effect(process: ProcessSettings, why: str, curr: Snapshot) -> Effect
     """The effect that restarts it; it names the dead process so that no live one is replaced."""
     name, history = process.name, curr.process(process.name)
     dead = {"pid": history.pid, "started": history.started} if history.pid is not None else None
-    params = {"process": name, "instead_of": dead, "if_dead": True, "fresh": is_fresh(curr, history)}
+    # Seen to die a moment ago: another probe before the restart would only cost time.
+    fresh = history.down is not None and curr.now.since(history.down) < FRESH_US
+    params = {"process": name, "instead_of": dead, "if_dead": True, "fresh": fresh}
     reason = f"{name} is {why}"
     return survival_effect(RESTART_PROCESS, restart_key(name), params, reason, curr.samples(WATCHER))
-
-
-def is_fresh(curr: Snapshot, history: ProcessHistory) -> bool:
-    """Whether its death was seen a moment ago, so that another probe before the restart would only cost time."""
-    return history.down is not None and curr.now.since(history.down) < FRESH_US
 
 
 def stop_effect(process: ProcessSettings, curr: Snapshot) -> Effect:

@@ -45,8 +45,15 @@ async def resource_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
     """Warn, then clean, archive or stop what the settings allow, one after the other, until one helps."""
     verdict = await inner(prev, curr)
     for name, condition in curr.conditions.raised.items():
-        if title_of(name):
-            verdict = _with_answer(name, condition, curr, verdict)
+        if not title_of(name):
+            continue
+        if cause := next((one for one in EXPLAINS.get(name, ()) if curr.conditions[one]), None):
+            verdict = verdict.noting(f"{name}: explained by {cause}")
+            continue
+        due = next_step(name, condition, curr)
+        requests = (due.wish,) if due.wish else ()
+        notices = _shortage_notices(name, condition, due, curr)
+        verdict = verdict.plus(*requests, *notices).after_wait(due.wait_us).noting(f"{name}: {due.why}")
     return verdict.plus(*_over_notices(curr))
 
 
@@ -54,16 +61,6 @@ def title_of(name: str) -> str:
     """The title of this condition in a notice; empty if it is no resource condition."""
     kind, _, path = name.partition(":")
     return TITLES.get(name) or (OF_PATHS[kind].format(path) if kind in OF_PATHS and path else "")
-
-
-def _with_answer(name: str, condition: Condition, curr: Snapshot, verdict: Verdict) -> Verdict:
-    if cause := next((one for one in EXPLAINS.get(name, ()) if curr.conditions[one]), None):
-        return verdict.noting(f"{name}: explained by {cause}")
-    due = next_step(name, condition, curr)
-    if due.wish:
-        verdict = verdict.plus(due.wish)
-    notices = _shortage_notices(name, condition, due, curr)
-    return verdict.after_wait(due.wait_us).plus(*notices).noting(f"{name}: {due.why}")
 
 
 def _shortage_notices(
