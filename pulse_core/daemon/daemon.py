@@ -227,12 +227,11 @@ class Daemon:
 
     async def is_turning(self, seconds: float) -> bool:
         """Whether the tick and the executor loop make progress within these seconds; returns after them."""
-        loops = self.ticker, self.executor
-        before = [loop.beats for loop in loops]
+        ticks, rounds = self.ticker.beats, self.executor.beats
         self.ticker.waker.ping()
         self.executor.nudge()
         await asyncio.sleep(seconds)
-        return all(loop.beats > then for loop, then in zip(loops, before, strict=True))
+        return self.ticker.beats > ticks and self.executor.beats > rounds
 
     # Requests
 
