@@ -25,6 +25,7 @@ from tests.acceptance.conftest import Served
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import HEAD, rule
 from upulse_cli.wiring.workflow import workflow_context
+from tests import processes
 
 ADA = "Ada Lovelace <ada@example.org>"
 CONFIG = """
@@ -226,8 +227,7 @@ def test_no_host_outlives_its_daemon(engine: Engine) -> None:
 def hosts_of(served: Served) -> list[int]:
     """The pids of the daemon's rule hosts."""
     assert served.daemon is not None
-    children = Path(f"/proc/{served.daemon.pid}/task/{served.daemon.pid}/children").read_text().split()
-    return [int(pid) for pid in children if b"rule_host" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return processes.children(served.daemon.pid, "rule_host")
 
 
 GROUPS = 4

@@ -26,6 +26,7 @@ from tests.benchmarks.harness import (
     raw_log,
 )
 from tests.benchmarks.table import Row, percentile, spread, times
+from tests import processes
 
 FILES = 200
 PER_SECOND, SECONDS, ONE_IN = 100_000, 10.0, 10
@@ -49,9 +50,8 @@ def config(place: Path) -> str:
 
 def reader_of(pid: int) -> int:
     """The daemon's child that reads logs."""
-    for child in map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
-        if b"pulse_adapters.logs.tail" in Path(f"/proc/{child}/cmdline").read_bytes():
-            return child
+    for child in processes.children(pid, "pulse_adapters.logs.tail"):
+        return child
     raise RuntimeError("nobody reads logs")
 
 

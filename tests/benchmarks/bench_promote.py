@@ -31,6 +31,7 @@ IDLE_S = 60.0
 RULE = '''"""A rule as many are: looks at a window, and passes on."""
 
 from pulse_core import Effect, Inner, Snapshot, Verdict
+from tests import processes
 
 
 async def {name}(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -135,8 +136,7 @@ def turns(home: Home) -> list[Row]:
 
 def idle(home: Home, pid: int) -> Row:
     """What the daemon and its host cost while nothing happens."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    pids = [pid, *(int(one) for one in children if b"rule_host" in Path(f"/proc/{one}/cmdline").read_bytes())]
+    pids = [pid, *processes.children(pid, "rule_host")]
     time.sleep(SETTLE)
     before = [cost(one) for one in pids]
     time.sleep(IDLE_S)

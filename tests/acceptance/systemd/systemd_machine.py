@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.processes import child_of_test
+from tests import processes
 
 T = TypeVar("T")
 
@@ -118,9 +119,7 @@ class Machine:
     def _init(self) -> int | None:
         if self.unshare.poll() is not None:
             raise AssertionError(f"the machine did not boot:{self.words()}")
-        children = Path(f"/proc/{self.unshare.pid}/task/{self.unshare.pid}/children").read_text().split()
-        named = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "systemd\n"]
-        return int(named[0]) if named else None
+        return next(iter(processes.children(self.unshare.pid, INIT)), None)
 
     def _is_up(self) -> bool:
         return self.systemctl("is-active", "machine.target", check=False).returncode == 0

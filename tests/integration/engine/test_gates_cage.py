@@ -22,6 +22,7 @@ from tests.integration.engine.gate_scene import another, candidate, contents
 SPACE = """
 import ctypes, mmap, os, resource, shutil, signal, socket, subprocess, sys, threading
 from pathlib import Path
+from tests import processes
 
 HOME, SECRET, PARENT, BYSTANDER, PORT = {names!r}
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -276,7 +277,7 @@ run(Path({tried.revision.path!r}), ToolJob("pytest", ("-q", "tests")))
     while not (found := children()):
         assert time.monotonic() < until
         time.sleep(0.02)
-    while b"sandboxed_tool" not in Path(f"/proc/{found[0]}/cmdline").read_bytes() or not _is_bound(found[0]):
+    while not processes.children(promote.pid, "sandboxed_tool") or not _is_bound(found[0]):
         assert time.monotonic() < until
         time.sleep(0.02)
     promote.send_signal(signal.SIGKILL)

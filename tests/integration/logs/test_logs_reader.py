@@ -23,6 +23,7 @@ from tests.engine_user import packages_for
 from tests.integration.logs.logs_ear import Ear, errors
 from tests.integration.logs.logs_scene import copytruncate, rename, write
 from tests.processes import child_of_test
+from pulse_adapters.workers import proc
 
 TAIL = ("-S", "-P", "-m", "pulse_adapters.logs.tail")
 ROOT = str(Path(__file__).parents[3])
@@ -224,7 +225,7 @@ asyncio.run(main())
         await asyncio.sleep(0.2)
         daemon.kill()
     deadline = time.monotonic() + 5
-    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+    while proc.start_time_of(pid) is not None:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
 
