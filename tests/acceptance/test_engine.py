@@ -21,11 +21,11 @@ from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.app.engine.promote import Plan, promote, rollback
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.readers import EventQuery
+from tests import processes
 from tests.acceptance.conftest import Served
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import HEAD, rule
 from upulse_cli.wiring.workflow import workflow_context
-from tests import processes
 
 ADA = "Ada Lovelace <ada@example.org>"
 CONFIG = """

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pulse_adapters.sqlite.connect import connect_readonly
-from tests.acceptance.conftest import Served
 from tests import processes
+from tests.acceptance.conftest import Served
 
 
 def config(place: Path, **more: Any) -> str:

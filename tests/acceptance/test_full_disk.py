@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,8 @@ from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.verify import verify
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.ports.readers import EventQuery
-from tests.acceptance.conftest import Served
 from tests import processes
+from tests.acceptance.conftest import Served
 
 VICTIM = """
 [[process]]

@@ -10,6 +10,7 @@ from typing import Any
 
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.ports.readers import EventQuery
+from tests import processes
 from tests.acceptance.conftest import Served
 from tests.acceptance.test_real_processes import argv, free_port
 

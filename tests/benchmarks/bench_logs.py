@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.connect import connect_readonly
+from tests import processes
 from tests.benchmarks import bench_reflex
 from tests.benchmarks.bare import Bare, victim
 from tests.benchmarks.bench_idle import Cost, cost, memory
@@ -26,7 +27,6 @@ from tests.benchmarks.harness import (
     raw_log,
 )
 from tests.benchmarks.table import Row, percentile, spread, times
-from tests import processes
 
 FILES = 200
 PER_SECOND, SECONDS, ONE_IN = 100_000, 10.0, 10

@@ -19,6 +19,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
 from pulse_core.ports import Revision
 from pulse_core.ports.readers import EventQuery
+from tests import processes
 from tests.benchmarks.bench_idle import GUARDED, SETTLE, config, cost, memory
 from tests.benchmarks.harness import children_of, compiled, daemon, directory, made_home
 from tests.benchmarks.table import Row

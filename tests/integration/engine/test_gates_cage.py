@@ -16,13 +16,13 @@ import pytest
 from pulse_adapters.sandbox import tool_sandbox
 from pulse_adapters.workers import process_tree
 from pulse_core.ports.code_checks import GateFailed
+from tests import processes
 from tests.integration.engine import gate_scene as gates
 from tests.integration.engine.gate_scene import another, candidate, contents
 
 SPACE = """
 import ctypes, mmap, os, resource, shutil, signal, socket, subprocess, sys, threading
 from pathlib import Path
-from tests import processes
 
 HOME, SECRET, PARENT, BYSTANDER, PORT = {names!r}
 LIBC = ctypes.CDLL(None, use_errno=True)

@@ -14,6 +14,7 @@ import pytest
 
 from pulse_adapters.logs import reader as reader_module
 from pulse_adapters.logs.reader import FollowedLogs
+from pulse_adapters.workers import proc
 from pulse_adapters.workers.conversation import Conversation, conversation
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.worker import Program
@@ -23,7 +24,6 @@ from tests.engine_user import packages_for
 from tests.integration.logs.logs_ear import Ear, errors
 from tests.integration.logs.logs_scene import copytruncate, rename, write
 from tests.processes import child_of_test
-from pulse_adapters.workers import proc
 
 TAIL = ("-S", "-P", "-m", "pulse_adapters.logs.tail")
 ROOT = str(Path(__file__).parents[3])
