@@ -69,7 +69,7 @@ KINDS = frozenset({ConditionRaised.kind, ConditionCleared.kind, Effect.kind, *SE
 def after(state: Conditions, events: Iterable[Event]) -> Conditions:
     """The conditions after more events."""
     events = tuple(events)
-    if not state.raised and not state.answering and not any(e.kind == ConditionRaised.kind for e in events):
+    if not state.raised and not state.answering and ConditionRaised.kind not in {one.kind for one in events}:
         return state  # as nearly always: nothing is wrong
     raised, cleared, answering = dict(state.raised), dict(state.cleared), dict(state.answering)
     tried, last = dict(state.tried), dict(state.last)
