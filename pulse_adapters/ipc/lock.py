@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from pulse_core.model.errors import HomeBusy, NoHome, PulseError
-from pulse_core.model.lock_holder import LockHolder
+from pulse_core.model.home_status import LockHolder
 
 _WHOLE = "hhqqi4x"
 _STEP = 0.005

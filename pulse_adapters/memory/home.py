@@ -13,9 +13,8 @@ from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import HomeBusy, NotAnswering, SettingsRefused
 from pulse_core.model.event import Draft, Event
-from pulse_core.model.home_status import HomeStatus
+from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.json_types import Json
-from pulse_core.model.lock_holder import LockHolder
 from pulse_core.model.payload import parse
 from pulse_core.ports import Clock, EventLog, Executor
 from pulse_core.ports.user_rules import UserRulesAnswer

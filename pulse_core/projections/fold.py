@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pulse_core.model.checkpoint import Checkpoint
-from pulse_core.model.event import Event, Head
+from pulse_core.model.event import Checkpoint, Event, Head
 from pulse_core.projections.state import OWN, Projection, State
 
 

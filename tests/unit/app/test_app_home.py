@@ -20,7 +20,7 @@ from pulse_core.app.status import daemon_status, home_status, why_unheard
 from pulse_core.app.why import why
 from pulse_core.model.errors import HomeBusy, PulseError, Refused, UnknownName
 from pulse_core.model.event import Draft
-from pulse_core.model.home_status import HomeStatus
+from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.kinds import (
     DaemonStarted,
     DaemonStopped,
@@ -32,7 +32,6 @@ from pulse_core.model.kinds import (
     ProcessUp,
     SettingsLoaded,
 )
-from pulse_core.model.lock_holder import LockHolder
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
 from pulse_core.ports.user_rules import UserRulesAnswer

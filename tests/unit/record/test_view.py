@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from pulse_adapters.memory import MemoryCheckpoints, MemoryLog
 from pulse_core.composition import FOLD
-from pulse_core.model.checkpoint import Checkpoint
-from pulse_core.model.event import Draft, Event, Head
+from pulse_core.model.event import Checkpoint, Draft, Event, Head
 from pulse_core.model.kinds import Effect, EffectExecuting, Paused, ProcessUp
 from pulse_core.model.moment import Moment
 from pulse_core.projections import State
