@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pulse_adapters.notify.addresses import delivery_faults, resolve_url
 from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
 from pulse_adapters.notify.message_text import RecordedNotice, compose_message, one_line
-from pulse_core.actions.notices import NOTIFY, NoticeParams
+from pulse_core.actions import NOTIFY, NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, SettingsLoaded

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pulse_core.actions.notices import NoticeParams
+from pulse_core.actions import NoticeParams
 from pulse_core.model.event import Event
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.ports import OutgoingMessage
