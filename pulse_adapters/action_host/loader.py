@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from importlib import import_module
-from typing import Any, NamedTuple
+from functools import partial
+from pkgutil import resolve_name
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,6 +16,8 @@ from pulse_adapters.action_host.engine_lists import WHY, run_lists
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 from pulse_core.ports.executor import Policy
+
+T = TypeVar("T")
 
 _FILE = "engine.py"
 
@@ -43,17 +46,14 @@ def load(root: str, plugins: Mapping[str, str], places: Places) -> ActionContent
     found = LoadedSoFar([], [], [])
     for name, entry in plugins.items():
         try:
-            plugin = _imported(entry, places)
+            plugin = _guarded(partial(resolve_name, entry), places)
             found.take(_listed(plugin, "watchers"), _listed(plugin, "executors"), places)
         except ActionsNotLoadable as error:
             found.faults.append((f"plugin:{name}", str(error)))
     if not os.path.isfile(os.path.join(root, _FILE)):
         raise ActionsNotLoadable(f"there is no {_FILE} in this revision")
     sys.path.insert(0, root)
-    try:
-        engine, left_out = run_lists(os.path.join(root, _FILE))
-    except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
-        raise ActionsNotLoadable(with_place(describe_error(error), places.of_error(error))) from None
+    engine, left_out = _guarded(partial(run_lists, os.path.join(root, _FILE)), places)
     found.faults.extend(
         (_FILE, with_place(f"what it lists with rules {WHY}", f"{_FILE}:{line}")) for line in left_out
     )
@@ -84,16 +84,12 @@ class LoadedSoFar(NamedTuple):
         return ActionContents(watchers, {one["action"]: thing for thing, one in self.executors}, told)
 
 
-def _imported(entry: str, places: Places) -> Any:
-    """Import what an entry names, `module` or `module:attribute`. Raises ActionsNotLoadable."""
-    module, _, path = entry.partition(":")
+def _guarded(work: Callable[[], T], places: Places) -> T:
+    """What authors' code comes to. Raises ActionsNotLoadable."""
     try:
-        thing: Any = import_module(module)
-        for part in filter(None, path.split(".")):
-            thing = getattr(thing, part)
+        return work()
     except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
         raise ActionsNotLoadable(with_place(describe_error(error), places.of_error(error))) from None
-    return thing
 
 
 def _listed(engine: Any, name: str) -> Sequence[Any]:

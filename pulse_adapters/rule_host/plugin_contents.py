@@ -5,8 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 from pulse_adapters.rule_host.plugins import Entry, entries
@@ -43,19 +42,13 @@ def contents(value: str) -> Told:
     from pulse_adapters.rule_host.loader import load_plugin
     from pulse_core.rules.onion import rule_name
 
-    thing = load_entry_point(value)
+    thing = resolve_name(value)
     return {
         "rules": [rule_name(rule) for rule in load_plugin(value).rules],
         "projections": list(getattr(thing, "projections", ())),
         "watchers": _called("name", getattr(thing, "watchers", ())),
         "executors": _called("action", getattr(thing, "executors", ())),
     }
-
-
-def load_entry_point(value: str) -> Any:
-    """Import what `module:attribute` names."""
-    module, _, path = value.partition(":")
-    return reduce(getattr, filter(None, path.split(".")), import_module(module))
 
 
 def _called(attribute: str, things: Iterable[Any]) -> list[str]:
