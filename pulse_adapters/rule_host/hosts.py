@@ -51,7 +51,7 @@ class ChildHosts:
             try:
                 return RuleChild(self.plugins, scratch, run_as)
             except OSError:
-                await scratch.remove()
+                scratch.remove()
                 raise
         except OSError as error:
             raise CannotLoad(f"no rule host can be started: {error}") from error

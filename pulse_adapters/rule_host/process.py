@@ -67,4 +67,4 @@ class RuleChild(HostProcess):
         if await self.ended(_STUCK):  # else the kernel does not let it go, and we can't either
             await self.reason_of_end()  # while there is something to read it from
             self.close()
-            await self.scratch.remove()
+            await asyncio.to_thread(self.scratch.remove)
