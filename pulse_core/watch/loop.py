@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from pulse_core.model.backoff import Backoff
-from pulse_core.model.errors import PulseError
+from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.model.event import Draft
 from pulse_core.model.vitals import Reading, Sample, Window
 from pulse_core.ports import Clock, EngineCodeBroken, Vitals, Watcher
@@ -153,8 +153,3 @@ class WatchLoop:
             self.failed(f"watcher:{watcher.name}", f"its conclusions could not be recorded: {error}")
             return False
         return True
-
-
-def describe_error(error: Exception) -> str:
-    """Describe an error: its message if it is a PulseError, with its type if it is a bug."""
-    return str(error) if isinstance(error, PulseError) else f"{type(error).__name__}: {error}"

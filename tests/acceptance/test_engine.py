@@ -21,6 +21,7 @@ from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.app.engine.promote import Plan, promote, rollback
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.readers import EventQuery
+from tests import processes
 from tests.acceptance.conftest import Served
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import HEAD, rule
@@ -226,8 +227,7 @@ def test_no_host_outlives_its_daemon(engine: Engine) -> None:
 def hosts_of(served: Served) -> list[int]:
     """The pids of the daemon's rule hosts."""
     assert served.daemon is not None
-    children = Path(f"/proc/{served.daemon.pid}/task/{served.daemon.pid}/children").read_text().split()
-    return [int(pid) for pid in children if b"rule_host" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return processes.children(served.daemon.pid, "rule_host")
 
 
 GROUPS = 4
