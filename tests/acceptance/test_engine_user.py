@@ -12,8 +12,8 @@ import pytest
 
 from pulse_adapters.engine_user.account import Account
 from pulse_adapters.engine_user.layout import layout_path
+from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.template import template_folder
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from tests.acceptance.conftest import Served
 from tests.engine_user import ROOT_ALONE, cleared, open_folder, throwaway, uid_of

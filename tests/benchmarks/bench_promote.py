@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.template import template_folder
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals import SqliteVitals
