@@ -1,13 +1,13 @@
 """What an action host's child answers. What an author has chosen is checked alone: it must not cost the child its life."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, NamedTuple, TypeVar
 
+from pydantic import Field
 from pydantic_core import to_json
 
 from pulse_adapters.workers.framing import WorkerFault
-from pulse_adapters.workers.messages import AtMost, Between, CutTo, decode
+from pulse_adapters.workers.messages import cut_to, decode
 from pulse_adapters.workers.source_locations import with_place
 from pulse_core.ports import EngineFault, Policy, Safety
 
@@ -16,13 +16,13 @@ T = TypeVar("T")
 MOST_BYTES = 64 * 1024
 """Of a sample, or of a result, as JSON."""
 LEAST_INTERVAL, LONGEST = 1.0, 86_400.0
-_MOST = AtMost(200)
+_MOST = Field(max_length=200)
 """Watchers, or executors, of an engine."""
-Text = Annotated[str, CutTo(2_000)]
-Name = Annotated[str, re.compile(r"[^\x00-\x20\x7f-\x9f\u2028\u2029]{1,200}")]
-Seconds = Annotated[float, Between(0.001, LONGEST)]
-Pause = Annotated[float, Between(0.0, LONGEST)]
-Items = Annotated[tuple[Mapping[str, Any], ...], _MOST]
+Text = Annotated[str, cut_to(2_000)]
+Name = Annotated[str, Field(pattern=r"^[^\x00-\x20\x7f-\x9f\u2028\u2029]{1,200}$")]
+Seconds = Annotated[float, Field(ge=0.001, le=LONGEST)]
+Pause = Annotated[float, Field(ge=0.0, le=LONGEST)]
+Items = Annotated[tuple[dict[str, Any], ...], _MOST]
 
 
 class WatcherDescription(NamedTuple):
@@ -46,7 +46,7 @@ class PolicyDescription(NamedTuple):
 
     safety: Safety
     timeout: Seconds
-    retries: Annotated[int, Between(0, 1_000)]
+    retries: Annotated[int, Field(ge=0, le=1_000)]
     backoff: Pause
     backoff_max: Pause
     cooldown: Pause
@@ -79,7 +79,7 @@ class LoadReply(NamedTuple):
     error: Text = ""
     watchers: Items = ()
     executors: Items = ()
-    faults: Annotated[tuple[tuple[Text, Text], ...], AtMost(1_000)] = ()
+    faults: Annotated[tuple[tuple[Text, Text], ...], Field(max_length=1_000)] = ()
     roots: Mapping[str, Text] = {}
 
     def loaded(self) -> LoadedActions:
@@ -104,11 +104,11 @@ class CallReply(NamedTuple):
 
     wrong: Text = ""
     words: Text = ""
-    data: Mapping[str, Any] | None = None
+    data: dict[str, Any] | None = None
     wake: bool = False
-    dropped: Annotated[int, Between(0, 2**31)] = 0
+    dropped: Annotated[int, Field(ge=0, lt=2**31)] = 0
     names: Annotated[tuple[Text, ...], _MOST] = ()
-    policy: Mapping[str, Any] | None = None
+    policy: dict[str, Any] | None = None
 
     @property
     def size(self) -> int:

@@ -99,8 +99,8 @@ class ChildRuleHost:
         found = {}
         for name in self.loaded.projections:
             reply = await self._child.ask({"do": "keep", "name": name}, HistoryReply, self._seconds)
-            if reply and reply.kept:
-                found[name] = reply.kept
+            if reply and reply.state:
+                found[name] = reply.state
         return found
 
     async def close(self) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
-from pulse_adapters.workers.messages import AtMost, Between, CutTo
+from pulse_adapters.workers.messages import Seq, cut_to
 from pulse_adapters.workers.source_locations import with_place
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import describe
@@ -15,18 +15,19 @@ from pulse_core.ports import EngineFault, FoldResult, LoadedRevision, ReplayBatc
 
 MOST_EFFECTS = 1_000
 _WORDS = 2_000
-_MOST = AtMost(2_000)
-Text = Annotated[str, CutTo(_WORDS)]
+_MOST = Field(max_length=2_000)
+Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Text = Annotated[str, cut_to(_WORDS)]
 Texts = Annotated[tuple[Text, ...], _MOST]
 
 
 class FoldReply(NamedTuple):
     """The verdict of a tick, what each layer did, and the faults."""
 
-    effects: Annotated[tuple[Mapping[str, Any], ...], AtMost(MOST_EFFECTS)]
+    effects: Annotated[tuple[dict[str, Any], ...], Field(max_length=MOST_EFFECTS)]
     tick_ms: int
     notes: Texts
-    layers: Annotated[tuple[tuple[Text, Text, Texts, int], ...], _MOST]
+    layers: Annotated[tuple[tuple[Text, Text, Texts, Whole], ...], _MOST]
     faults: Annotated[tuple[tuple[Text, Text], ...], _MOST]
 
     def result(self, tick: int, defined: Mapping[str, str]) -> FoldResult:
@@ -46,9 +47,9 @@ class FoldReply(NamedTuple):
 class ReplayReply(NamedTuple):
     """Of recorded ticks: those with a result, how often each rule had each outcome, and how many ticks were folded."""
 
-    told: Annotated[tuple[tuple[int, FoldReply], ...], _MOST]
-    outcomes: Annotated[tuple[tuple[Text, Text, int], ...], _MOST]
-    done: Annotated[int, Between(1, 2**31)]
+    told: Annotated[tuple[tuple[Whole, FoldReply], ...], _MOST]
+    outcomes: Annotated[tuple[tuple[Text, Text, Whole], ...], _MOST]
+    done: Annotated[int, Field(ge=1)]
 
     def batch(self, defined: Mapping[str, str]) -> ReplayBatch:
         """As the replay takes it."""
@@ -73,9 +74,7 @@ class LoadReply(NamedTuple):
     def loaded(self) -> LoadedRevision:
         """What was loaded, as the engine's side has it."""
         versions = {name: version for name, (version, _) in self.projections.items()}
-        return LoadedRevision(
-            self.rules, versions, self.watchers, self.executors, self.plugins, dict(self.sandbox)
-        )
+        return LoadedRevision(self.rules, versions, self.watchers, self.executors, self.plugins, self.sandbox)
 
     def units(self) -> Iterator[EngineFault]:
         """Whose each unit is, and where it is defined."""
@@ -86,4 +85,9 @@ class LoadReply(NamedTuple):
 class HistoryReply(NamedTuple):
     """An author's projection as it stands, if that was asked for and can be kept."""
 
-    kept: UserProjectionState | None = None
+    kept: tuple[Text, Seq, str] | None = None
+
+    @property
+    def state(self) -> UserProjectionState | None:
+        """The state."""
+        return UserProjectionState(*self.kept) if self.kept else None
