@@ -54,7 +54,7 @@ def compiles(pattern: str) -> bool:
 @example(r".*Main", "java é Main")
 def test_it_finds_what_re_finds_with_the_classes_of_ascii(pattern: str, line: str) -> None:
     if r"\B" in pattern:
-        line = line.replace("é", "")  # RE2 looks between bytes, so it finds \B inside of such a character
+        line = line.replace("é", ".")  # RE2 looks between bytes, so it finds \B inside of such a character
     expected = re.search(re.sub(r"\\[wSbB]", lambda found: f"(?a:{found[0]})", pattern), line) is not None
     search = SearchPattern(pattern)
     assert search.finds(line.encode()) is expected
