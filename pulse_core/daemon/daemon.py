@@ -6,8 +6,7 @@ from functools import partial
 
 from pulse_core.app.compute_status import Beat, compute_status, watcher_status
 from pulse_core.composition import SURVIVAL
-from pulse_core.daemon.gc import GarbageCollection
-from pulse_core.daemon.housekeeping import Housekeeping
+from pulse_core.daemon.housekeeping import GarbageCollection, Housekeeping
 from pulse_core.daemon.load_shedding import SelfMonitor
 from pulse_core.daemon.parts import Parts
 from pulse_core.daemon.reporter import Reporter

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from pulse_core.composition import declaration_of
 from pulse_core.execute.executor_registry import ExecutorRegistry
-from pulse_core.execute.objection import objection
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, describe_error
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import (
@@ -19,10 +19,11 @@ from pulse_core.model.kinds import (
     EffectFailed,
     EffectUnknown,
 )
-from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.payload import Payload
 from pulse_core.ports import Clock, Executor, GivenUp, Policy, Result, Safety, Unsure
-from pulse_core.projections import CurrentState, OpenEffect, Phase
+from pulse_core.projections import CurrentState, OpenEffect, Phase, State
+from pulse_core.projections.conditions import FOR
 from pulse_core.record import Journal
 from pulse_core.record.gate import parse_params
 
@@ -30,6 +31,28 @@ MAX_INTERRUPTIONS = 10
 UNRECORDED_PAUSE = 0.2
 PAUSED_INTERVAL = 0.5
 AWAITED_INTERVAL = 0.1
+
+
+def objection(effect: OpenEffect, state: State, now: Moment) -> str | None:
+    """Why the effect must be cancelled instead of begun, or None if it is still valid. Pure."""
+    if effect.cancel:
+        return f"cancelled by {effect.cancel}"
+    wish, wished = effect.wish, effect.event
+    if wish.not_after is not None and now.since(wished.moment) > wish.not_after - wished.at:
+        return "its time was over before it could be begun"
+    if not wish.survival:
+        return None
+    condition = wish.params.get(FOR)
+    if condition and state.conditions[str(condition)] is None:
+        return f"{condition} is over in the meantime"
+    return declaration_of(wish.action).objection(wish, state, now) or None
+
+
+def begin_wait(effect: OpenEffect, now: Moment, cooldown_us: int, settled: Moment | None) -> int:
+    """Microseconds until the effect may be begun; 0 if it may be now. Pure."""
+    retry = effect.retry_us - now.since(effect.moment) if effect.retry_us else 0
+    cooling = cooldown_us - now.since(settled) if cooldown_us and settled else 0
+    return max(0, retry, cooling)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Until a notice is sent it is pending on disk and takes no slot; nothing is tried
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pulse_core.execute.objection import begin_wait
+from pulse_core.execute.effect_tasks import begin_wait
 from pulse_core.model.actions import OUTWARD
 from pulse_core.model.condition_names import DOWN, NETWORK
 from pulse_core.model.durations import rough_duration
