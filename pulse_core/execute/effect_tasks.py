@@ -1,13 +1,12 @@
 """Carries out effects: one asyncio task for each, from its executor's call until its outcome is on disk."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from pulse_core.composition import declaration_of
-from pulse_core.execute.executor_registry import ExecutorRegistry
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, describe_error
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import (
@@ -53,6 +52,36 @@ def begin_wait(effect: OpenEffect, now: Moment, cooldown_us: int, settled: Momen
     retry = effect.retry_us - now.since(effect.moment) if effect.retry_us else 0
     cooling = cooldown_us - now.since(settled) if cooldown_us and settled else 0
     return max(0, retry, cooling)
+
+
+class ExecutorRegistry(Mapping[str, Executor]):
+    """Executors by action; Pulse's own can't be replaced.
+
+    is_complete: whether all executors are registered. Until then an effect without an executor waits instead of
+    failing: effects for the engine's executors may be open when the daemon starts, before its action host runs.
+    """
+
+    def __init__(self, own: Mapping[str, Executor], is_complete: bool = True) -> None:
+        self._own = own
+        self._all: Mapping[str, Executor] = own
+        self.is_complete = is_complete
+
+    def register(self, executors: Mapping[str, Executor]) -> None:
+        """Register these besides Pulse's own, instead of those that were registered before."""
+        self._all, self.is_complete = {**executors, **self._own}, True
+
+    def awaits(self, action: str) -> bool:
+        """Whether an executor for this action may still be registered."""
+        return not self.is_complete and action not in self._all
+
+    def __getitem__(self, action: str) -> Executor:
+        return self._all[action]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
 
 
 @dataclass(frozen=True, slots=True)
