@@ -68,15 +68,11 @@ def error_sentence(data: Mapping[str, Any], detail: ErrorDetails) -> str:
     if what in _BOUNDS:
         return f"{given!r} is out of bounds: {setting.every_bound}"
     if what == "literal_error" and isinstance(given, str):
-        return f"{given!r} is none of {', '.join(map(repr, setting.choices))}{_nearest(given, setting)}"
+        near = [f" (did you mean {one!r}?)" for one in get_close_matches(given.lower(), setting.choices, n=1)]
+        return f"{given!r} is none of {', '.join(map(repr, setting.choices))}{''.join(near)}"
     wanted = _WANTED["text" if isinstance(path[-1], int) and not setting.inner else setting.kind]
     bounds = f" ({setting.bounds})" if setting.bounds else ""
     return f"wants {wanted}{bounds}, not {_given(given, setting)}; write {_example(path, setting)}"
-
-
-def _nearest(given: str, setting: Setting) -> str:
-    near = get_close_matches(given.lower(), setting.choices, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def _example(path: Path, setting: Setting) -> str:

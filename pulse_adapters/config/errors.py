@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from pulse_adapters.config.settings_check import validate
 from pulse_adapters.config.toml_lines import Path, locate, nearest
 from pulse_core.composition import Settings
 from pulse_core.settings import ProcessSettings
-from pulse_core.settings.cross_checks import Disagreement, disagreements
+from pulse_core.settings.cross_checks import disagreements
 
 Placed = tuple[Path, str]
 Model = TypeVar("Model", bound=BaseModel)
@@ -23,18 +23,16 @@ Model = TypeVar("Model", bound=BaseModel)
 
 def faults(text: str, data: dict[str, Any], error: ValidationError) -> list[tuple[int, str]]:
     """Each fault as its line and `KEY: what is wrong`, in the file's order."""
-    lines = locate(text)
-    details = _details(data, error)
-    placed = [*_pydantic_faults(data, details), *_masked_faults(data, details), *_faults_between_tables(data)]
-    return sorted({(nearest(lines, path), f"{path_text(data, path)}: {words}") for path, words in placed})
-
-
-def _pydantic_faults(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[Placed]:
-    """Pydantic's errors, except those between tables, which `_faults_between_tables` reports with their place."""
+    lines, details = locate(text), _details(data, error)
+    placed = list(_masked_faults(data, details))
     for detail in details:
-        if detail["loc"]:
+        if detail["loc"]:  # what is between tables has none, and is told with its place below
             words = error_sentence(data, detail)
-            yield (_mentioned(data, detail["loc"], words) if _of_group(detail) else detail["loc"]), words
+            placed.append(
+                (_mentioned(data, detail["loc"], words) if _of_group(detail) else detail["loc"], words)
+            )
+    placed += _faults_between_tables(data)
+    return sorted({(nearest(lines, path), f"{path_text(data, path)}: {words}") for path, words in placed})
 
 
 def _masked_faults(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[Placed]:
@@ -46,7 +44,11 @@ def _masked_faults(data: dict[str, Any], details: list[ErrorDetails]) -> Iterato
     left, taken = copy.deepcopy(data), set[Path]()
     while gone := {path for detail in details if (path := _take_out(left, detail))} - taken:
         taken |= gone
-        details = _faults_left(left)
+        try:
+            validate(left)
+            return
+        except ValidationError as error:
+            details = _details(left, error)
         for detail in details:
             words = error_sentence(left, detail)
             if detail["loc"] and _of_group(detail) and not _concerns(words, detail["loc"], taken):
@@ -54,60 +56,46 @@ def _masked_faults(data: dict[str, Any], details: list[ErrorDetails]) -> Iterato
 
 
 def _faults_between_tables(data: dict[str, Any]) -> Iterator[Placed]:
-    """Faults between tables, as far as the tables can be identified."""
+    """Faults between tables, as far as the tables can be identified; each with the table's place in the file."""
     processes = _partial_tables(data, "process", ProcessSettings, name=None, depends_on=())
     processes = {place: process for place, process in processes.items() if process.name is not None}
-    yield from _faults_by_place(disagreements(list(processes.values())), processes)
+    for fault in disagreements(list(processes.values())):
+        yield (fault.table, list(processes)[fault.place], fault.key), fault.text
     for group in Settings.extensions:
         if inner := next(one.inner for one in settings_of(Settings) if one.key == group.name):
             tables = _partial_tables(data, group.name, inner, **group.outline)
-            yield from _faults_by_place(group.agree(list(tables.values()), list(processes.values())), tables)
-
-
-def _faults_by_place(found: Iterable[Disagreement], tables: Mapping[int, object]) -> Iterator[Placed]:
-    """The faults between tables that have these places in the file."""
-    places = list(tables)
-    return (((fault.table, places[fault.place], fault.key), fault.text) for fault in found)
+            for fault in group.agree(list(tables.values()), list(processes.values())):
+                yield (fault.table, list(tables)[fault.place], fault.key), fault.text
 
 
 def _partial_tables(data: dict[str, Any], table: str, model: type[Model], **keys: Any) -> dict[int, Model]:
     """The tables by their place, valid or not, with only these keys, and these values in place of missing texts."""
-    tables = data.get(table)
-    return {
-        place: model.model_construct(
-            **{key: _texts(value_at(held, (key,)), absent) for key, absent in keys.items()}
-        )
-        for place, held in enumerate(tables if isinstance(tables, list) else ())
-    }
 
+    def text_or(value: Any, absent: Any) -> Any:
+        if isinstance(absent, tuple):  # the setting takes a list of texts
+            return (
+                tuple(part for part in value if isinstance(part, str)) if isinstance(value, list) else absent
+            )
+        return value if isinstance(value, str) else absent
 
-def _texts(value: Any, absent: Any) -> Any:
-    """The text, or the texts of a list, where the setting takes these."""
-    if isinstance(absent, tuple):
-        return tuple(part for part in value if isinstance(part, str)) if isinstance(value, list) else absent
-    return value if isinstance(value, str) else absent
+    tables = data.get(table) if isinstance(data.get(table), list) else ()
+    made = (
+        {key: text_or(value_at(held, (key,)), absent) for key, absent in keys.items()}
+        for held in tables or ()
+    )
+    return {place: model.model_construct(**values) for place, values in enumerate(made)}
 
 
 def _details(data: dict[str, Any], error: ValidationError) -> list[ErrorDetails]:
-    """Pydantic's errors, each with its path as the file has it."""
-    return [{**detail, "loc": _as_written(data, detail["loc"])} for detail in error.errors()]
-
-
-def _as_written(data: dict[str, Any], loc: Path) -> Path:
-    """The path without a place in a list where the file has one table instead of a list of them."""
-    path: Path = ()
-    for part in loc:
-        if not (isinstance(part, int) and isinstance(value_at(data, path), dict)):
-            path = (*path, part)
-    return path
-
-
-def _faults_left(data: dict[str, Any]) -> list[ErrorDetails]:
-    try:
-        validate(data)
-    except ValidationError as error:
-        return _details(data, error)
-    return []
+    """Pydantic's errors, each with its path as the file has it: without a place where it has one table, not a list."""
+    details = error.errors()
+    for detail in details:
+        path: Path = ()
+        for part in detail["loc"]:
+            if not (isinstance(part, int) and isinstance(value_at(data, path), dict)):
+                path = (*path, part)
+        detail["loc"] = path
+    return details
 
 
 def _of_group(detail: ErrorDetails) -> bool:

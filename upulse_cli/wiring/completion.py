@@ -7,8 +7,7 @@ from functools import partial
 from glob import glob
 from pathlib import Path
 
-from pulse_adapters.config.home import Home
-from pulse_adapters.config.instances import BASE, instance_at
+from pulse_adapters.config.home import BASE, Home, instance_at
 from pulse_core.app.completion import effect_names, vital_names
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import one_line
