@@ -85,35 +85,25 @@ class TailReader:
         if self.files.process_events():
             self._scan_due = min(self._scan_due, self._looked + SETTLE)
         if now >= self._scan_due:
-            self._scan(now)
+            self.files.scan()
+            self._looked = now
+            rest = max(LOOK, 200 * (time.monotonic() - now))
+            self._scan_due = now + (IN_DOUBT if self.files.in_doubt else rest)
         elif now - self._looked >= self._look_every():
-            self._look(now)
-        most = max(self._read_files(now), self._read_units(now))
-        self.outbox.flush(now)
-        if now - self._told >= PROGRESS:
-            self._progress(now)
-        return most
-
-    def _scan(self, now: float) -> None:
-        self.files.scan()
-        self._looked = now
-        rest = max(LOOK, 200 * (time.monotonic() - now))
-        self._scan_due = now + (IN_DOUBT if self.files.in_doubt else rest)
-
-    def _look(self, now: float) -> None:
-        self._looked = now
-        self.files.look()
-        for unit in self.units:
-            unit.report_errors()
-        if self.files.watches.polled:
-            self._scan_due = min(self._scan_due, now + 4 * POLLED)
-
-    def _read_files(self, now: float) -> int:
-        most = 0
+            self._looked = now
+            self.files.look()
+            for unit in self.units:
+                unit.report_errors()
+            if self.files.watches.polled:
+                self._scan_due = min(self._scan_due, now + 4 * POLLED)
+        most = self._read_units(now)
         for trail in tuple(self.files.dirty.values()):
             if block := self.files.take(trail, now):
                 self.outbox.add(trail, block, now)
                 most = max(most, len(block))
+        self.outbox.flush(now)
+        if now - self._told >= PROGRESS:
+            self._progress(now)
         return most
 
     def _read_units(self, now: float) -> int:
