@@ -29,7 +29,7 @@ def pattern_from_json(log: Mapping[str, Any]) -> LinePattern:
     words, ignored = (
         tuple(text.encode() for text in log[name] if "\n" not in text) for name in ("keywords", "ignore")
     )
-    return LinePattern(words, patterns, ignored, int(log["limit"]))
+    return LinePattern(words, patterns, ignored, int(log["lines_per_minute"]))
 
 
 def matching_lines(rule: LinePattern, block: bytes) -> list[bytes]:
