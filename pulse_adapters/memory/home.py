@@ -18,8 +18,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.lock_holder import LockHolder
 from pulse_core.model.payload import parse
 from pulse_core.ports import Clock, EventLog, Executor
-from pulse_core.ports.user_rules import UserRulesAnswer
-from pulse_core.projections import Snapshot, State
+from pulse_core.projections import State
 from pulse_core.settings import Settings
 
 
@@ -27,7 +26,7 @@ from pulse_core.settings import Settings
 class MemoryHome:
     """What a home holds. answers: what its daemon says of its status; without it, it does not answer.
 
-    holder: who holds the lock; faults: why the settings are refused; user_rules: what the user's rules say.
+    holder: who holds the lock; faults: why the settings are refused.
     """
 
     clock: Clock
@@ -35,7 +34,6 @@ class MemoryHome:
     holder: LockHolder | None = None
     settings: Settings = field(default_factory=Settings)
     faults: tuple[str, ...] = ()
-    user_rules: UserRulesAnswer = field(default_factory=UserRulesAnswer)
     executors: Mapping[str, Executor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -55,7 +53,6 @@ class MemoryHome:
             objects=lambda: MemoryObjectReader(self.objects),
             daemon=MemoryDaemonClient(self),
             new_id=self._new_id,
-            user_rules=lambda: nullcontext(MemoryUserRules(self.user_rules)),
             offline=lambda: MemoryOfflineStores(self),
         )
 
@@ -128,13 +125,3 @@ class MemoryOfflineStores:
         self, settings: Callable[[], Settings], state: Callable[[], State]
     ) -> Mapping[str, Executor]:
         return self._home.executors
-
-
-class MemoryUserRules:
-    """Implements `pulse_core.ports.user_rules.UserRules` with one answer."""
-
-    def __init__(self, answer: UserRulesAnswer) -> None:
-        self._answer = answer
-
-    async def ask(self, snapshot: Snapshot, revision: str = "") -> UserRulesAnswer:
-        return self._answer

@@ -1,15 +1,17 @@
 """What the application says of a home and does in it, over stores in memory: with a daemon that answers and without."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Never
 
 import pytest
 
+from pulse_adapters.memory.engine_repository import MemoryEngineRepository
 from pulse_adapters.memory.home import MemoryHome
 from pulse_core.app import append as append_module
 from pulse_core.app import effects, incidents
-from pulse_core.app.append import AppendRequest, append
+from pulse_core.app.append import append
 from pulse_core.app.context import HomeContext
+from pulse_core.app.engine.user_rules import UserRules
 from pulse_core.app.event_filter import EventFilter, events
 from pulse_core.app.explain import explain
 from pulse_core.app.follow import settled
@@ -35,7 +37,7 @@ from pulse_core.model.kinds import (
 from pulse_core.model.lock_holder import LockHolder
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
-from pulse_core.ports.user_rules import UserRulesAnswer
+from pulse_core.ports import CannotLoad, Revision
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
@@ -50,6 +52,26 @@ class HandClock:
 
     def now(self) -> Moment:
         return Moment(START + self.second * SECOND, "boot", (self.second + 1) * SECOND)
+
+
+class NoHosts:
+    """Hosts that load nothing, and remember what they were asked for."""
+
+    def __init__(self) -> None:
+        self.did: list[str] = []
+
+    async def warm(self) -> None:
+        self.did.append("warm")
+
+    def warm_soon(self) -> None:
+        self.did.append("warm soon")
+
+    async def start(self, *_: object) -> Never:
+        self.did.append("start")
+        raise CannotLoad("nothing loads here")
+
+    async def close(self) -> None:
+        self.did.append("close")
 
 
 class Scene:
@@ -125,18 +147,18 @@ def test_of_refused_settings_only_the_names_are_known(scene: Scene) -> None:
 
 def test_an_append_goes_through_the_daemon_if_one_answers(scene: Scene) -> None:
     scene.memory.answers = running(scene)
-    answer = append(scene.home, AppendRequest("paused", data={"why": "now"}))
+    answer = append(scene.home, "paused", data={"why": "now"})
     assert (answer.by_daemon, answer.existing, answer.event["data"]) == (True, False, {"why": "now"})
     assert [event.kind for event in scene.memory.log.events] == ["paused"]
 
 
 def test_without_a_daemon_an_append_is_made_under_the_lock(scene: Scene) -> None:
-    answer = append(scene.home, AppendRequest("paused", data={"why": "now"}))
+    answer = append(scene.home, "paused", data={"why": "now"})
     assert (answer.by_daemon, answer.event["kind"], answer.event["actor"]) == (False, "paused", "somebody")
     with pytest.raises(Refused):
-        append(scene.home, AppendRequest("paused", data={"odd": 1}))
+        append(scene.home, "paused", data={"odd": 1})
     with pytest.raises(UnknownName):
-        append(scene.home, AppendRequest("pausd"))
+        append(scene.home, "pausd")
     assert len(scene.memory.log.events) == 1
 
 
@@ -146,7 +168,7 @@ def test_who_holds_the_home_and_does_not_answer_is_waited_for_and_then_named(
     monkeypatch.setattr(append_module, "PATIENCE", 0.01)
     scene.memory.holder = HOLDER
     with pytest.raises(PulseError, match="no daemon answers"):
-        append(scene.home, AppendRequest("paused"))
+        append(scene.home, "paused")
     with pytest.raises(HomeBusy):
         scene.home.offline().lock()
     assert scene.memory.log.events == []
@@ -264,9 +286,11 @@ def test_a_moment_in_the_past_is_seen_as_it_was_and_one_to_come_is_refused(scene
 
 def test_explain_tells_each_rule_and_what_is_not_known(scene: Scene) -> None:
     scene.at(1, Paused(why="tests"))
-    scene.memory.user_rules = UserRulesAnswer(caveats=["nobody could be asked"])
-    told = explain(scene.home, None, "").spelled()
-    assert "nobody could be asked" in told["caveats"]
+    hosts = NoHosts()
+    rules = UserRules(scene.home, hosts, MemoryEngineRepository, lambda commit: Revision(commit, "/nowhere"))
+    told = explain(scene.home, None, rules).spelled()
+    assert "the user's rules could not be asked: nothing loads here" in told["caveats"]
+    assert hosts.did == ["warm", "start", "close"]
     assert (told["seq"], told["effects"]) == (1, [])
     assert "process_watchdog" in [rule["rule"] for rule in told["rules"]]
 
