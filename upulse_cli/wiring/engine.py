@@ -65,6 +65,7 @@ def user_rules(home: HomeContext) -> "UserRules | None":
     """The user's rules for one question; None without an engine."""
     if not has_engine(home.layout):
         return None
+    from pulse_adapters.git.head_file import read_main
     from pulse_adapters.git.revisions import RevisionStore
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.rule_host.plugins import plugin_entries
@@ -81,9 +82,12 @@ def user_rules(home: HomeContext) -> "UserRules | None":
         return Repository(path)
 
     user = partial(run_as, home.layout, lambda: home.settings().settings)
-    hosts = StandbyHosts(ChildHosts(run_as=user, plugins=plugin_entries()))
     return UserRules(
-        home, hosts, repository, lambda commit: Revision(commit, str(RevisionStore(path).ensure(commit)))
+        home,
+        StandbyHosts(ChildHosts(run_as=user, plugins=plugin_entries())),
+        repository,
+        main=lambda: read_main(path) or repository().head(),
+        ensure=lambda commit: Revision(commit, str(RevisionStore(path).ensure(commit))),
     )
 
 

@@ -30,13 +30,14 @@ class UserRulesAnswer(NamedTuple):
 class UserRules:
     """The rules of one home, run in a host of their own for one question.
 
-    hosts: whose process begins at `warm`; repository: with git, which is slow to import; ensure: a commit's export,
-    without git where it is there already.
+    hosts: whose process begins at `warm`; repository: with git, which is slow to import; main: its commit, and ensure:
+    a commit's export, both without git where that is possible.
     """
 
     home: HomeContext
     hosts: "StandbyRuleHosts"
     repository: "Callable[[], EngineRepository]"
+    main: Callable[[], str]
     ensure: "Callable[[str], Revision]"
 
     async def ask(self, snapshot: "Snapshot", word: str = "") -> UserRulesAnswer:
@@ -51,14 +52,11 @@ class UserRules:
             return UserRulesAnswer(caveats=["[engine] enabled is false: the user's rules are not asked"])
         named = revision_named(self.repository(), word) if word else None
         try:
-            result = await self._folded(named or self._in_force(snapshot.engine.commit), snapshot)
+            revision = named or self.ensure(snapshot.engine.commit or self.main())
+            result = await self._folded(revision, snapshot)
         except PulseError as error:
             return UserRulesAnswer(caveats=[f"the user's rules could not be asked: {error}"])
         return UserRulesAnswer(result, [f"{fault.whose}: {fault.message}" for fault in result.faults])
-
-    def _in_force(self, commit: str) -> "Revision":
-        """The commit, laid out, or main where the log does not name one."""
-        return self.ensure(commit or self.repository().head())
 
     async def _folded(self, revision: "Revision", snapshot: "Snapshot") -> "FoldResult":
         from pulse_core.app.state import history_after

@@ -287,7 +287,9 @@ def test_a_moment_in_the_past_is_seen_as_it_was_and_one_to_come_is_refused(scene
 def test_explain_tells_each_rule_and_what_is_not_known(scene: Scene) -> None:
     scene.at(1, Paused(why="tests"))
     hosts = NoHosts()
-    rules = UserRules(scene.home, hosts, MemoryEngineRepository, lambda commit: Revision(commit, "/nowhere"))
+    rules = UserRules(
+        scene.home, hosts, MemoryEngineRepository, lambda: "a", lambda commit: Revision(commit, "/nowhere")
+    )
     told = explain(scene.home, None, rules).spelled()
     assert "the user's rules could not be asked: nothing loads here" in told["caveats"]
     assert hosts.did == ["warm", "start", "close"]
