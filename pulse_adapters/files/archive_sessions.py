@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pulse_adapters.files.worker_client import ask
-from pulse_core.actions.files import ARCHIVE_SESSIONS, ArchiveParams
+from pulse_core.actions import ARCHIVE_SESSIONS, ArchiveParams
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pulse_adapters.files.worker_client import ask
-from pulse_core.actions.files import CLEAN_PATHS, CleanParams
+from pulse_core.actions import CLEAN_PATHS, CleanParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json

@@ -15,7 +15,7 @@ from pulse_adapters.host.spawner import ProcessEnded, Spawner
 from pulse_adapters.host.systemctl import Systemctl
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
-from pulse_core.actions.processes import RESTART_PROCESS, RestartParams
+from pulse_core.actions import RESTART_PROCESS, RestartParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect

@@ -12,7 +12,7 @@ from pulse_adapters.workers.conversation import Conversation, conversation
 from pulse_adapters.workers.messages import CutTo
 from pulse_adapters.workers.worker import Program, module_program
 from pulse_core.daemon import CurrentSettings, Service
-from pulse_core.daemon.settings_service import SettingsService
+from pulse_core.daemon.services import SettingsService
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.settings import HeartbeatSettings, MetricsSettings

@@ -11,7 +11,7 @@ from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
 from pulse_adapters.notify.message_text import compose_message
 from pulse_adapters.notify.notice import RecordedNotice, one_line
 from pulse_adapters.notify.pending_message import PendingMessage
-from pulse_core.actions.notices import NOTIFY, NoticeParams
+from pulse_core.actions import NOTIFY, NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, SettingsLoaded

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from pulse_core.actions.notices import NoticeParams
+from pulse_core.actions import NoticeParams
 from pulse_core.model.event import Event
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -44,19 +44,19 @@ class RequestHandler:
             )
         match operation:
             case "append":
-                return stream_of_one(self._append(caller, request))
+                return self._append(caller, request)
             case "follow":
                 return self._follow(request)
             case "status":
-                return stream_of_one(self._status())
+                return self._status()
         raise UnknownName("operation", operation, OPERATIONS)
 
-    async def _status(self) -> Mapping[str, Json]:
-        return self.report()
+    async def _status(self) -> AsyncIterator[Mapping[str, Json]]:
+        yield self.report()
 
-    async def _append(self, caller: Caller, request: Mapping[str, Json]) -> Mapping[str, Json]:
+    async def _append(self, caller: Caller, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
         recorded = await self.gate.append(caller.role, caller.name, parse_drafts(request))
-        return {"events": [{**one.event.spelled(), "existing": one.existing} for one in recorded]}
+        yield {"events": [{**one.event.spelled(), "existing": one.existing} for one in recorded]}
 
     async def _follow(self, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
         """Events after `since` as they come, each by itself, for ever; only `kinds` if given."""
@@ -117,8 +117,3 @@ def parse_draft(row: Mapping[str, Json]) -> Draft:
     if id_ and not UUID.fullmatch(id_):
         raise Refused(f"{id_!r} is no event id; give a UUIDv7 in lower case, or leave it out")
     return Draft(parse(str(row.get("kind", "")), data), str(row.get("subject", "")), cause, id_)
-
-
-async def stream_of_one(answer: Awaitable[Mapping[str, Json]]) -> AsyncIterator[Mapping[str, Json]]:
-    """A single answer as a stream of one."""
-    yield await answer

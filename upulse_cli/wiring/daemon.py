@@ -32,7 +32,7 @@ from pulse_core import __version__
 from pulse_core.capability import WatcherContext
 from pulse_core.daemon import CurrentSettings, Daemon, Parts, Service
 from pulse_core.daemon.disk_quota import keep_quota
-from pulse_core.daemon.log_check import check_log
+from pulse_core.daemon.services import check_log
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported, LogVerified
 from pulse_core.model.vitals import Window

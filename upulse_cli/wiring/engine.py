@@ -65,13 +65,12 @@ def user_rules(home: HomeContext) -> "UserRules | None":
     """The user's rules for one question; None without an engine."""
     if not has_engine(home.layout):
         return None
-    from pulse_adapters.git.head_file import read_main
-    from pulse_adapters.git.revisions import RevisionStore
+    from pulse_adapters.git.git_files import read_main
+    from pulse_adapters.git.revisions import ensure_revision
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.rule_host.plugins import plugin_entries
     from pulse_adapters.rule_host.standby import StandbyHosts
     from pulse_core.app.engine.user_rules import UserRules
-    from pulse_core.ports import Revision
     from pulse_core.ports.engine_repository import EngineRepository
 
     path = home.layout.path
@@ -87,7 +86,7 @@ def user_rules(home: HomeContext) -> "UserRules | None":
         StandbyHosts(ChildHosts(run_as=user, plugins=plugin_entries())),
         repository,
         main=lambda: read_main(path) or repository().head(),
-        ensure=lambda commit: Revision(commit, str(RevisionStore(path).ensure(commit))),
+        ensure=partial(ensure_revision, path),
     )
 
 
@@ -96,7 +95,7 @@ def workflow_context(home: HomeContext, *, is_live: bool = False) -> "WorkflowCo
 
     The settings are read once, unless it is to follow a daemon whose settings may change meanwhile (is_live).
     """
-    from pulse_adapters.git.author import login_author
+    from pulse_adapters.git.git_command import login_author
     from pulse_adapters.git.repository import Repository
     from pulse_adapters.rule_host.standby import StandbyHosts
     from pulse_core.app.engine.context import WorkflowContext
@@ -118,7 +117,7 @@ def workflow_context(home: HomeContext, *, is_live: bool = False) -> "WorkflowCo
 
 def code_checks(context: HomeContext) -> "SandboxedChecks":
     """The gates' tools for this home, run as the engine's user if it has one. Raises PulseError."""
-    from pulse_adapters.git.template import template_folder
+    from pulse_adapters.git.create_repository import template_folder
     from pulse_adapters.sandbox.code_checks import SandboxedChecks
 
     config, home = template_folder() / "pyproject.toml", context.layout

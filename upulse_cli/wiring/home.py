@@ -35,7 +35,7 @@ def instance_home(name: str) -> str:
 
 def main_commit(home: HomeLayout) -> str:
     """The commit that the engine's main stands at, read from its files without git; empty if that can't be told."""
-    from pulse_adapters.git.head_file import read_main
+    from pulse_adapters.git.git_files import read_main
 
     return read_main(home.path)
 

@@ -16,7 +16,7 @@ from pulse_adapters.notify.transport import DELIVER, ChildTransport, Delivered
 from pulse_adapters.workers.conversation import conversation
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.worker import Program, module_program
-from pulse_core.actions.notices import NoticeParams
+from pulse_core.actions import NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
