@@ -72,7 +72,7 @@ class Daemon:
         self.garbage_collection = GarbageCollection(
             p.vitals, p.sweep, p.clock, p.current_settings, self.reporter
         )
-        self.request_handler = RequestHandler(self.gate, p.log, self.report)
+        self.request_handler = RequestHandler(self.gate, p.log, self.report, p.view.recorded)
         self._requests: asyncio.Queue[Event | None] = asyncio.Queue()
         self._begun = {name: asyncio.Event() for name in parts.services}
         self._stopping = False

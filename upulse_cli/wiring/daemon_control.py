@@ -4,11 +4,9 @@ import os
 from collections.abc import Iterator
 
 from pulse_adapters.ipc import daemon_process as process
-from pulse_adapters.ipc.daemon_log import lines
 from pulse_adapters.ipc.daemon_process import DaemonProcess
 from pulse_adapters.systemd import manager
-from pulse_adapters.systemd.journal import journal_lines
-from pulse_adapters.systemd.manager import SystemdUnit, installed, uninstall
+from pulse_adapters.systemd.manager import SystemdUnit, installed, journal_lines, uninstall
 from pulse_core.app.context import HomeContext
 from pulse_core.app.daemon_control import DaemonControl
 from pulse_core.home import HomeLayout
@@ -83,5 +81,5 @@ def daemon_log_lines(home: HomeLayout, count: int, follow: bool) -> Iterator[str
     unit = installed(home.path)
     if unit is None and not home.daemon_log.exists():
         raise PulseError(f"nothing was said yet: there is no {home.daemon_log}")
-    found = journal_lines(unit, count, follow) if unit else lines(home.daemon_log, count, follow)
+    found = journal_lines(unit, count, follow) if unit else process.log_lines(home.daemon_log, count, follow)
     yield from map(log_line, found)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pulse_adapters.config.home import expand_path
 from pulse_adapters.host.leftovers import HomeLeftovers
 from pulse_adapters.ipc.lock import HomeLock
-from pulse_adapters.objects import FileObjects, shards
+from pulse_adapters.objects.files import FileObjects, shards
 from pulse_adapters.sqlite.named_objects import NamedObjects, old_vitals, unnamed_by_ticks
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core import __version__

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from pulse_adapters.action_host.hosts import NOTHING, ChildActionHosts
-from pulse_adapters.memory import MemoryExecutor, MemoryLog, MemoryVitals, VirtualClock
+from pulse_adapters.memory.clock import VirtualClock
+from pulse_adapters.memory.executors import MemoryExecutor
+from pulse_adapters.memory.log import MemoryLog
+from pulse_adapters.memory.stores import MemoryVitals
 from pulse_core.execute import ExecutorLoop, ExecutorRegistry
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Draft
