@@ -14,8 +14,7 @@ from pulse_core import __version__
 from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.model.errors import PulseError, SettingsRefused
 from pulse_core.model.event import Event
-from pulse_core.model.home_status import HomeStatus
-from pulse_core.model.lock_holder import LockHolder
+from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.moment import Moment
 from pulse_core.ports.readers import EventQuery
 from pulse_core.settings import Settings

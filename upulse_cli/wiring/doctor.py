@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pulse_adapters.config.checks import NeedChecks
-from pulse_adapters.engine_user.checks import AccountChecks
+from pulse_adapters.engine_user.account_setup import AccountChecks
 from pulse_adapters.git.checks import RepositoryChecks
 from pulse_adapters.host.checks import HostChecks
 from pulse_adapters.ipc.checks import LockChecks

@@ -67,9 +67,8 @@ def user_rules(home: HomeContext) -> "UserRules | None":
         return None
     from pulse_adapters.git.git_files import read_main
     from pulse_adapters.git.revisions import ensure_revision
-    from pulse_adapters.rule_host.hosts import ChildHosts
+    from pulse_adapters.rule_host.hosts import ChildHosts, StandbyHosts
     from pulse_adapters.rule_host.plugins import plugin_entries
-    from pulse_adapters.rule_host.standby import StandbyHosts
     from pulse_core.app.engine.user_rules import UserRules
     from pulse_core.ports.engine_repository import EngineRepository
 
@@ -97,7 +96,7 @@ def workflow_context(home: HomeContext, *, is_live: bool = False) -> "WorkflowCo
     """
     from pulse_adapters.git.git_command import login_author
     from pulse_adapters.git.repository import Repository
-    from pulse_adapters.rule_host.standby import StandbyHosts
+    from pulse_adapters.rule_host.hosts import StandbyHosts
     from pulse_core.app.engine.context import WorkflowContext
 
     context = home if is_live else replace(home, settings=cache(home.settings))

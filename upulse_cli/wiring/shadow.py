@@ -16,7 +16,7 @@ from pulse_core.app.engine.shadow import shadow_report
 from pulse_core.app.status import why_unheard
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
-from pulse_core.model.lock_holder import LockHolder
+from pulse_core.model.home_status import LockHolder
 
 PATIENCE = 60.0
 """Seconds that a shadow may take to load its rules."""
