@@ -119,7 +119,9 @@ async def test_an_interrupted_start_is_recognised(restarter: Callable[[Settings]
     params = RestartParams.model_validate(effect.params)
     assert await executor.verify(effect, params, event) is None
     new = await executor.execute(effect, params, event)
-    await until(lambda: has_marker(found_in(new).pid, EVENT_ID))  # it is being executed, and shows no mark at first
+    await until(
+        lambda: has_marker(found_in(new).pid, EVENT_ID)
+    )  # it is being executed, and shows no mark at first
     verified = await executor.verify(effect, params, event)
     assert verified is not None
     assert found_in(verified) == found_in(new)
