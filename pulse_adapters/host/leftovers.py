@@ -22,7 +22,7 @@ OLD_LOG = 7 * 86_400.0
 """Seconds after which a log that was put aside at a rotation goes."""
 
 ARCHIVE = re.compile(r"sessions-(\d{8}T\d{6}Z)-(.+)-\d+\.tar\.gz")
-"""As `pulse_adapters.files.archiver` has it, which is too large to import where nothing is archived."""
+"""As `pulse_adapters.files.archive` has it, which is too large to import where nothing is archived."""
 
 
 class Leftover(NamedTuple):

@@ -17,7 +17,7 @@ from pulse_adapters.sqlite.connection_thread import connect_in_thread
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.large_payloads import LargePayloads
 from pulse_adapters.sqlite.opening import Opening, Start, open_writer
-from pulse_adapters.sqlite.references import all_plain, is_reference
+from pulse_adapters.sqlite.payloads import all_plain, is_reference
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.rows import is_large, move_to_objects, prepare
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head

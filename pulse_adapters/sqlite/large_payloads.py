@@ -4,8 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from pulse_adapters.sqlite.payloads import LostPayload
-from pulse_adapters.sqlite.references import object_path, referenced_object
+from pulse_adapters.sqlite.payloads import LostPayload, object_path, referenced_object
 from pulse_core.model.errors import Damaged
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports import Objects

@@ -23,8 +23,15 @@ from pulse_adapters.sqlite.rollups import (
     UNNAMED,
     minute_start,
 )
-from pulse_adapters.sqlite.vitals_file import SAMPLE_COLUMNS, TICK_COLUMNS, open_vitals
-from pulse_adapters.sqlite.vitals_rows import sample_of, sample_row, tick_of, tick_row
+from pulse_adapters.sqlite.vitals_file import (
+    SAMPLE_COLUMNS,
+    TICK_COLUMNS,
+    open_vitals,
+    sample_of,
+    sample_row,
+    tick_of,
+    tick_row,
+)
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
@@ -93,21 +100,19 @@ class SqliteVitals:
 
     async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:
         where = "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
-        return list(map(sample_of, await self._read("sample", SAMPLE_COLUMNS, where, json.dumps(list(ids)))))
+        return await self._samples_where(where, json.dumps(list(ids)))
 
     async def recent(self, after: int) -> Sequence[Sample]:
-        return list(
-            map(sample_of, await self._read("sample", SAMPLE_COLUMNS, "WHERE at > ? ORDER BY id", after))
-        )
+        return await self._samples_where("WHERE at > ? ORDER BY id", after)
 
     async def newest(self, key: str, field: str) -> Sample | None:
         has = "EXISTS (SELECT 1 FROM json_each(data) AS field WHERE field.key = json_extract(?1, '$[1]'))"
         where = f"WHERE sample.key = json_extract(?1, '$[0]') AND {has} ORDER BY id DESC LIMIT 1"
-        rows = await self._read("sample", SAMPLE_COLUMNS, where, json.dumps([key, field]))
-        return sample_of(rows[0]) if rows else None
+        found = await self._samples_where(where, json.dumps([key, field]))
+        return found[0] if found else None
 
     async def ticks(self, last: int) -> Sequence[TickRecord]:
-        rows = await self._read("tick", TICK_COLUMNS, "ORDER BY tick DESC LIMIT ?", last)
+        rows = await self._read(f"SELECT {TICK_COLUMNS} FROM tick ORDER BY tick DESC LIMIT ?", last)
         return [tick_of(row) for row in reversed(rows)]
 
     async def trim(self, before_at: int, minutes_before: int = 0) -> Trimmed:
@@ -120,7 +125,8 @@ class SqliteVitals:
         return Trimmed(samples, ticks, minutes)
 
     async def minutes(self, key: str, after: int) -> Sequence[Minute]:
-        return list(map(_minute, await self._quietly(MINUTES, (key, after // MINUTE_US)) or ()))
+        rows = await self._quietly(MINUTES, (key, after // MINUTE_US)) or ()
+        return [Minute(key, field, minute * MINUTE_US, *rest) for _, field, minute, *rest in rows]
 
     async def unnamed(self, names: Sequence[str]) -> Sequence[str]:
         """Those of these objects that no tick names as its snapshot; raises LogUnavailable if nobody can tell."""
@@ -207,9 +213,13 @@ class SqliteVitals:
             if await self._quietly(sql, (json.dumps(rows, default=str),)) is None:
                 self.dropped += len(rows)
 
-    async def _read(self, table: str, columns: str, where: str, value: Any) -> list[Any]:
+    async def _samples_where(self, where: str, value: Any) -> list[Sample]:
+        rows = await self._read(f"SELECT {SAMPLE_COLUMNS} FROM sample {where}", value)
+        return list(map(sample_of, rows))
+
+    async def _read(self, sql: str, value: Any) -> list[Any]:
         await self.flush()
-        return await self._quietly(f"SELECT {columns} FROM {table} {where}", (value,)) or []
+        return await self._quietly(sql, (value,)) or []
 
     async def _quietly(self, sql: str, values: Iterable[Any]) -> list[Any] | None:
         """The rows, or None if the file does not serve: vitals may be lost, the daemon may not stop for them."""
@@ -217,8 +227,3 @@ class SqliteVitals:
             return list(await self._connection.execute_fetchall(sql, values))
         except sqlite3.Error:
             return None
-
-
-def _minute(row: tuple[Any, ...]) -> Minute:
-    key, field, minute, *rest = row
-    return Minute._make((key, field, minute * MINUTE_US, *rest))

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory import MemoryHosts, MemoryRevisions
-from pulse_adapters.memory.engine import MemoryRuleHost
+from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions, MemoryRuleHost
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.composition import FOLD

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock
-from pulse_adapters.objects import FileObjects
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.backup.store import HomeBackups
 from pulse_core import __version__
 from pulse_core.home import HomeLayout

@@ -7,7 +7,6 @@ from pulse_adapters.config.file import load, load_to_start
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc import daemon_process as process
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.ipc.daemon_log import lines
 from pulse_adapters.ipc.daemon_process import DaemonProcess
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.systemd import manager
@@ -88,7 +87,7 @@ def daemon_log_lines(home: Home, count: int, follow: bool) -> Iterator[str]:
     unit = installed(home.path)
     if unit is None and not home.daemon_log.exists():
         raise PulseError(f"nothing was said yet: there is no {home.daemon_log}")
-    found = journal_lines(unit, count, follow) if unit else lines(home.daemon_log, count, follow)
+    found = journal_lines(unit, count, follow) if unit else process.log_lines(home.daemon_log, count, follow)
     yield from map(log_line, found)
 
 

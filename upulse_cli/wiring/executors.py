@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pulse_adapters.files.archive_sessions import ArchiveSessions
-from pulse_adapters.files.clean_paths import CleanPaths
+from pulse_adapters.files.executors import ArchiveSessions, CleanPaths
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.collect import Collect
 from pulse_adapters.host.memory_consumers import MemoryConsumers

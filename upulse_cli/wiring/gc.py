@@ -8,7 +8,7 @@ from pulse_adapters.config.home import Home, expand_path
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.leftovers import HomeLeftovers
 from pulse_adapters.ipc.lock import HomeLock
-from pulse_adapters.objects import FileObjects, shards
+from pulse_adapters.objects.files import FileObjects, shards
 from pulse_adapters.sqlite.named_objects import NamedObjects, old_vitals, unnamed_by_ticks
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core import __version__

@@ -31,7 +31,7 @@ from pulse_adapters.sqlite.backup.known_rows import (
 from pulse_adapters.sqlite.backup.manifest import NAME, FileFact, Manifest
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.errors import code, translate_error
-from pulse_adapters.sqlite.references import MARK, object_path, referenced_object
+from pulse_adapters.sqlite.payloads import MARK, object_path, referenced_object
 from pulse_core import __version__
 from pulse_core.app.backup import Progress
 from pulse_core.home import HomeLayout

@@ -21,7 +21,7 @@ import pytest
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.checks import HostChecks, file_system_type
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.objects import FileObjects
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DaemonStarted

@@ -13,15 +13,14 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.files import archiver
+from pulse_adapters.files import archive
 from pulse_adapters.host import leftovers
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.outputs import ROTATE_AT, open_output
-from pulse_adapters.objects import FileObjects
-from pulse_adapters.objects.files import LATEST
+from pulse_adapters.objects.files import LATEST, FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.named_objects import unnamed_by_ticks
-from pulse_adapters.sqlite.references import LARGE
+from pulse_adapters.sqlite.payloads import LARGE
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.app.gc import Sweeper
 from pulse_core.model.errors import Damaged, LogUnavailable
@@ -206,7 +205,7 @@ async def test_archives_go_when_their_time_is_over(home: Home) -> None:
 
 def test_archives_are_known_by_the_name_that_the_archiver_gives() -> None:
     name = "sessions-20240102T030405Z-0197-abc-17.tar.gz"
-    theirs, ours = archiver.NAME.fullmatch(name), leftovers.ARCHIVE.fullmatch(name)
+    theirs, ours = archive.NAME.fullmatch(name), leftovers.ARCHIVE.fullmatch(name)
     assert theirs is not None
     assert ours is not None
     assert theirs[1] == ours[1]

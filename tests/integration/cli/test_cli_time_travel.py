@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.objects import FileObjects
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals import SqliteVitals

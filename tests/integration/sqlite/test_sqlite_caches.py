@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.objects import FileObjects
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.rollups import KEPT
 from pulse_adapters.sqlite.vitals import QUEUED, SqliteVitals

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_adapters.memory import MemoryCheckpoints, MemoryLog
+from pulse_adapters.memory.log import MemoryLog
+from pulse_adapters.memory.stores import MemoryCheckpoints
 from pulse_core.composition import FOLD
 from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.event import Draft, Event, Head
