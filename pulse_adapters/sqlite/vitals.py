@@ -14,7 +14,6 @@ import aiosqlite
 from pulse_adapters.sqlite.connection_thread import connect_in_thread
 from pulse_adapters.sqlite.rollups import (
     MINUTE_US,
-    MINUTES,
     OLDEST,
     ROLL_UP,
     TRIM_MINUTES,
@@ -36,7 +35,7 @@ from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
-from pulse_core.model.vitals import Minute, Sample, Trimmed
+from pulse_core.model.vitals import Sample, Trimmed
 
 QUEUED = 10_000
 """Most samples, and most tick records, that wait for a disk that does not take them."""
@@ -123,10 +122,6 @@ class SqliteVitals:
         minutes = await self._delete(TRIM_MINUTES, minutes_before // MINUTE_US)
         await self._quietly(TRIM_SERIES, ())
         return Trimmed(samples, ticks, minutes)
-
-    async def minutes(self, key: str, after: int) -> Sequence[Minute]:
-        rows = await self._quietly(MINUTES, (key, after // MINUTE_US)) or ()
-        return [Minute(key, field, minute * MINUTE_US, *rest) for _, field, minute, *rest in rows]
 
     async def unnamed(self, names: Sequence[str]) -> Sequence[str]:
         """Those of these objects that no tick names as its snapshot; raises LogUnavailable if nobody can tell."""

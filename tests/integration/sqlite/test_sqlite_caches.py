@@ -19,6 +19,7 @@ from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
 from pulse_core.ports import Checkpoint
+from tests.integration.sqlite.test_sqlite_rollups import minutes
 
 
 def at(second: int) -> Moment:
@@ -77,7 +78,7 @@ async def test_vitals_of_before_there_were_minutes_are_kept_and_rolled_up(tmp_pa
     async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
         assert [sample.id for sample in await vitals.samples([7])] == [7]
         assert (await vitals.trim(at(60).at)).samples == 1
-        assert [minute.last for minute in await vitals.minutes("k", -1)] == [3]
+        assert [minute.last for minute in minutes(tmp_path, "k")] == [3]
         with SqliteVitalsReader(tmp_path) as reader:
             assert [(one.field, one.at, one.mean) for one in reader.minute_ranges("k", -1, 60_000_000)] == [
                 ("x", 0, 3)
@@ -91,11 +92,11 @@ async def test_a_trim_that_is_cancelled_leaves_every_sample_either_there_or_roll
             vitals.sample("k", at(60 + number // 4), {"x": number})
         await vitals.flush()
         trimming = asyncio.ensure_future(vitals.trim(at(9_000).at))
-        while len(await vitals.minutes("k", -1)) < 8:
+        while len(minutes(tmp_path, "k")) < 8:
             await asyncio.sleep(0)
         trimming.cancel()
         await asyncio.wait([trimming])
-        left, rolled = len(await vitals.recent(-1)), await vitals.minutes("k", -1)
+        left, rolled = len(await vitals.recent(-1)), minutes(tmp_path, "k")
         assert trimming.cancelled()
         assert 0 < left < 6_000
         assert left + sum(minute.samples for minute in rolled) == 6_000
@@ -103,7 +104,7 @@ async def test_a_trim_that_is_cancelled_leaves_every_sample_either_there_or_roll
     async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
         assert len(await vitals.recent(-1)) == left + 1
         await vitals.trim(at(9_000).at)
-        assert sum(minute.samples for minute in await vitals.minutes("k", -1)) == 6_000
+        assert sum(minute.samples for minute in minutes(tmp_path, "k")) == 6_000
 
 
 async def test_which_objects_no_tick_names(tmp_path: Path) -> None:
