@@ -19,7 +19,6 @@ from pulse_adapters.sqlite.rollups import (
     TRIM_MINUTES,
     TRIM_SERIES,
     TRIM_TICKS,
-    UNNAMED,
     minute_start,
 )
 from pulse_adapters.sqlite.vitals_file import (
@@ -31,7 +30,6 @@ from pulse_adapters.sqlite.vitals_file import (
     tick_of,
     tick_row,
 )
-from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
@@ -122,14 +120,6 @@ class SqliteVitals:
         minutes = await self._delete(TRIM_MINUTES, minutes_before // MINUTE_US)
         await self._quietly(TRIM_SERIES, ())
         return Trimmed(samples, ticks, minutes)
-
-    async def unnamed(self, names: Sequence[str]) -> Sequence[str]:
-        """Those of these objects that no tick names as its snapshot; raises LogUnavailable if nobody can tell."""
-        await self.flush()
-        rows = await self._quietly(UNNAMED, (json.dumps(list(names)), 0))
-        if rows is None:
-            raise LogUnavailable("vitals.db can't be read, so nobody can tell which objects its ticks name")
-        return [name for (name,) in rows]
 
     async def _roll_up(self, before: int) -> int:
         """Roll up and forget the samples before a minute's beginning; how many there were."""

@@ -11,6 +11,7 @@ import pytest
 
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
+from pulse_adapters.sqlite.named_objects import unnamed_by_ticks
 from pulse_adapters.sqlite.rollups import KEPT
 from pulse_adapters.sqlite.vitals import QUEUED, SqliteVitals
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
@@ -111,9 +112,10 @@ async def test_which_objects_no_tick_names(tmp_path: Path) -> None:
     async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
         vitals.record(replace(tick(1), snapshot="aa"))
         vitals.record(replace(tick(90), snapshot="bb"))
-        assert await vitals.unnamed(["aa", "bb", "cc"]) == ["cc"]
+        await vitals.flush()
+        assert unnamed_by_ticks(tmp_path / "vitals.db", ["aa", "bb", "cc"]) == ["cc"]
         await vitals.trim(at(60).at, at(60).at)
-        assert await vitals.unnamed(["aa", "bb", "cc"]) == ["aa", "cc"]
+        assert unnamed_by_ticks(tmp_path / "vitals.db", ["aa", "bb", "cc"]) == ["aa", "cc"]
 
 
 async def test_of_ticks_with_a_snapshot_the_newest_are_kept_beyond_their_time(tmp_path: Path) -> None:
