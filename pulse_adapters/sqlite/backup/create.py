@@ -33,7 +33,7 @@ from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.errors import code, translate_error
 from pulse_adapters.sqlite.payloads import MARK, object_path, referenced_object
 from pulse_core import __version__
-from pulse_core.app.backup import Progress
+from pulse_core.app.backup import Backup, Progress
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, NoHome, PulseError
 from pulse_core.model.sizes import format_size
@@ -42,8 +42,8 @@ TREES = ("engine", "staging")
 MARGIN = 1 << 20
 
 
-def make_backup(home: HomeLayout, destination: str, progress: Progress) -> tuple[Path, Manifest]:
-    """Copy the home to a new directory; where it is, and what it holds. Raises PulseError, and then leaves nothing.
+def make_backup(home: HomeLayout, destination: str, progress: Progress) -> Backup:
+    """Copy the home, read the copy back, and only then give it its name. Raises PulseError, and then leaves nothing.
 
     The home may be in use: it is only read.
     """
@@ -60,7 +60,16 @@ def make_backup(home: HomeLayout, destination: str, progress: Progress) -> tuple
     except OSError as error:
         raise _failed(error, path, needed) from error
     remember_backup(home, path, manifest)
-    return path, manifest
+    return Backup(
+        str(path),
+        manifest.made_at,
+        manifest.seq,
+        manifest.chain,
+        manifest.host,
+        len(manifest.files),
+        sum(fact.bytes for fact in manifest.files.values()),
+        manifest.accepted,
+    )
 
 
 def _failed(error: OSError, path: Path, needed: int) -> PulseError:

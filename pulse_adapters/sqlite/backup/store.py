@@ -24,17 +24,7 @@ class HomeBackups:
 
     def make(self, destination: str, progress: Progress) -> Backup:
         """Copy the home, read the copy back, and only then give it its name."""
-        path, made = make_backup(self.home, destination, progress)
-        return Backup(
-            str(path),
-            made.made_at,
-            made.seq,
-            made.chain,
-            made.host,
-            len(made.files),
-            made.bytes,
-            made.accepted,
-        )
+        return make_backup(self.home, destination, progress)
 
     def check(self, source: str, progress: Progress) -> HomeRestore:
         """Read everything in the backup, its log row by row."""
