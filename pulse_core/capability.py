@@ -55,11 +55,6 @@ class ExecutorContext:
     state: CurrentState
 
 
-def no_watchers(context: WatcherContext) -> Sequence[Watcher]:
-    """A capability that watches nothing."""
-    return ()
-
-
 @dataclass(frozen=True)
 class Capability:
     """One capability; what is left out it does not have. name: of its folders, and in `capabilities.CAPABILITIES`.
@@ -84,5 +79,5 @@ class Capability:
     explains: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
     settings: tuple[SettingsGroup[Any], ...] = ()
     status: Callable[[Snapshot], Iterable[str]] | None = None
-    watchers: Callable[[WatcherContext], Sequence[Watcher]] = no_watchers
+    watchers: Callable[[WatcherContext], Sequence[Watcher]] = lambda context: ()
     actions: tuple[ActionDeclaration, ...] = ()

@@ -9,9 +9,8 @@ from importlib import import_module
 
 from pydantic import BaseModel
 
-from pulse_core.actions import BUILT_IN, ActionDeclaration, reserved_keys
-from pulse_core.actions.declaration import parsed_params
-from pulse_core.actions.declared import UNRESTRICTED
+from pulse_core import actions
+from pulse_core.actions import BUILT_IN, UNRESTRICTED, ActionDeclaration, parsed_params
 from pulse_core.capabilities import CAPABILITIES
 from pulse_core.capability import Capability, Check, SurvivalRule
 from pulse_core.model import payload
@@ -23,8 +22,8 @@ from pulse_core.projections.core import CORE
 from pulse_core.rules import Rule
 from pulse_core.rules.onion import rule_name
 from pulse_core.rules.survival import survival_rules
+from pulse_core.rules.survival.error_escalate import EXPLAINS
 from pulse_core.rules.survival.holds import Hold
-from pulse_core.rules.survival.log_causes import EXPLAINS
 from pulse_core.settings import Settings as Settings  # the root, complete once this module is imported
 
 
@@ -111,7 +110,7 @@ RULES: tuple[Rule, ...] = tuple(rule for capability in LOADED for rule in capabi
 ALL_RULES = (*SURVIVAL, *RULES)
 """All rules of the package in the order of the onion: what plugins and an engine are folded in."""
 
-TOPICS = reserved_keys.TOPICS.union(*(capability.topics for capability in LOADED))
+TOPICS = actions.TOPICS.union(*(capability.topics for capability in LOADED))
 """Topics of survival rules' notices, those of capabilities included."""
 
 ACTIONS: Mapping[str, ActionDeclaration] = {

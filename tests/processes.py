@@ -1,9 +1,14 @@
-"""Processes that tests start: each ends with its test, and nobody waits for one without a bound."""
+"""Processes that tests start and search for: each ends with its test, and nobody waits for one without a bound.
+
+Who searches meets processes that end between two reads. They are not found; that is never an error.
+"""
 
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import AnyStr
+
+from pulse_adapters.workers.proc import command_line, live_processes
 
 PATIENCE = 30.0
 """Seconds for what ends within one on an idle machine."""
@@ -36,3 +41,12 @@ def _close(child: subprocess.Popen[AnyStr]) -> None:
 def as_worker(*argv: str) -> list[str]:
     """A program that is given its standard input and output as the private descriptors of a worker, too."""
     return ["/bin/sh", "-c", 'exec "$@" 3>&1 6<&0', "sh", *argv]
+
+
+def children(pid: int, argument: str = "") -> list[int]:
+    """The live children of a process in whose command line a word contains `argument`."""
+    return [
+        one.pid
+        for one in live_processes()
+        if one.parent == pid and any(argument in word for word in command_line(one.pid))
+    ]

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from pulse_adapters.git.template import template_folder
+from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.sandbox.code_checks import SandboxedChecks
 
 DAY = 86_400.0

@@ -2,17 +2,15 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 Path = tuple[str | int, ...]
 
-_SPACE = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
-_KEY = re.compile(r"""[ \t]*(?:([A-Za-z0-9_-]+)|("(?:[^"\\\n]|\\.)*")|('[^'\n]*'))[ \t]*(\.?)""")
-_TEXT = re.compile(
-    r'''"""(?:[^"\\]|\\.|"{1,2}(?!"))*"{3,5}|\'\'\'(?:[^']|'{1,2}(?!'))*'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*\'''',
+_TOKEN = re.compile(
+    r'''"""(?:[^"\\]|\\.|"{1,2}(?!"))*"{3,5}|\'\'\'(?:[^']|'{1,2}(?!'))*'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*\''''
+    r"""|[\[\]{}=,.\n]|[^\s\[\]{}=,."'#]+|[ \t]+|#[^\n]*""",
     re.DOTALL,
 )
-_BARE = re.compile(r"[^,\]}\n#]*")
 
 
 def locate(text: str) -> Mapping[Path, int]:
@@ -27,109 +25,100 @@ def nearest(lines: Mapping[Path, int], path: Path) -> int:
     return lines.get(path, 1)
 
 
+def _tokens(text: str) -> Iterator[tuple[str, int]]:
+    """Each text, sign, word and line break, with its line; an empty one at the end."""
+    line = 1
+    for found in _TOKEN.finditer(text):
+        if found[0][0] not in " \t#":
+            yield found[0], line
+        line += found[0].count("\n")
+    yield "", line
+
+
 class _Reader:
     """One walk over a valid text; it follows the structure and skips the values."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        self._tokens = list(_tokens(text))
         self._place = 0
         self._lines: dict[Path, int] = {}
         self._counts: dict[Path, int] = {}
-        self._line, self._counted = 1, 0
 
     def read(self) -> Mapping[Path, int]:
         table: Path = ()
-        while self._skip():
-            if self._text.startswith("[", self._place):
+        while token := self._skip_breaks():
+            if token == "[":
                 table = self._header()
             else:
                 self._pair(table)
         return self._lines
 
-    def _skip(self) -> bool:
-        """Pass over space and comments; False at the end."""
-        self._take(_SPACE)
-        return self._place < len(self._text)
+    def _peek(self) -> str:
+        return self._tokens[self._place][0]
 
-    def _take(self, shape: re.Pattern[str]) -> re.Match[str] | None:
-        if found := shape.match(self._text, self._place):
-            self._place = found.end()
-        return found
+    def _take(self) -> str:
+        self._place += 1
+        return self._tokens[self._place - 1][0]
 
-    def _taken(self, mark: str) -> bool:
-        if self._text.startswith(mark, self._place):
-            self._place += len(mark)
-            return True
-        return False
+    def _skip_breaks(self) -> str:
+        """Pass over line breaks; the token behind them, empty at the end."""
+        while self._peek() == "\n":
+            self._place += 1
+        return self._peek()
 
     def _header(self) -> Path:
-        many = self._taken("[[") or not self._taken("[")
-        here = self._current_line()
-        path = self._whole((), self._key())
-        self._place += 2 if many else 1
-        if many:
-            self._note(path, here)
+        line = self._tokens[self._place][1]
+        brackets = 2 if self._tokens[self._place + 1][0] == "[" else 1
+        self._place += brackets
+        path = self._key(())
+        self._place += brackets
+        self._note(path, line)
+        if brackets == 2:
             self._counts[path] = self._counts.get(path, -1) + 1
             path = (*path, self._counts[path])
-        self._note(path, here)
+            self._note(path, line)
         return path
 
-    def _key(self) -> list[str]:
-        parts, more = [], True
-        while more and (found := self._take(_KEY)):
-            bare, basic, literal, dot = found.groups()
-            parts.append(bare or _unquote(basic or literal))
-            more = bool(dot)
-        return parts
-
-    def _whole(self, table: Path, key: list[str]) -> Path:
+    def _key(self, table: Path) -> Path:
         """The key's path; a part that names an array of tables stands for its last table."""
         path = table
-        for step, part in enumerate(key):
-            path = (*path, part)
-            if step < len(key) - 1 and path in self._counts:
+        while True:
+            part = self._take()
+            path = (*path, str(tomllib.loads(f"key = {part}")["key"]) if part[0] in "\"'" else part)
+            if self._peek() != ".":
+                return path
+            self._place += 1
+            if path in self._counts:
                 path = (*path, self._counts[path])
-        return path
 
     def _pair(self, table: Path) -> None:
-        here = self._current_line()
-        path = self._whole(table, self._key())
-        self._note(path, here)
-        self._taken("=")
+        line = self._tokens[self._place][1]
+        path = self._key(table)
+        self._note(path, line)
+        self._place += 1
         self._value(path)
 
     def _value(self, path: Path) -> None:
-        self._skip()
-        if self._taken("["):
-            self._inside("]", path, elements=True)
-        elif self._taken("{"):
-            self._inside("}", path, elements=False)
-        elif not self._take(_TEXT):
-            self._take(_BARE)
+        token = self._take()
+        if token in ("[", "{"):
+            self._inside(path, "]" if token == "[" else "}")
+        while token not in ("[", "{") and self._peek() not in (",", "]", "}", "\n", ""):
+            self._place += 1
 
-    def _inside(self, end: str, path: Path, *, elements: bool) -> None:
-        place = 0
-        while self._skip() and not self._taken(end):
-            if elements:
-                self._note((*path, place), self._current_line())
-                self._value((*path, place))
+    def _inside(self, path: Path, end: str) -> None:
+        element = 0
+        while self._skip_breaks() != end:
+            if end == "]":
+                self._note((*path, element), self._tokens[self._place][1])
+                self._value((*path, element))
             else:
                 self._pair(path)
-            place += 1
-            self._skip()
-            self._taken(",")
+            element += 1
+            if self._skip_breaks() == ",":
+                self._place += 1
+        self._place += 1
 
     def _note(self, path: Path, line: int) -> None:
         """Record the first line of the path and of every path around it."""
         for length in range(len(path), 0, -1):
             self._lines.setdefault(path[:length], line)
-
-    def _current_line(self) -> int:
-        self._line += self._text.count("\n", self._counted, self._place)
-        self._counted = self._place
-        return self._line
-
-
-def _unquote(quoted: str) -> str:
-    """The text of a quoted key."""
-    return str(tomllib.loads(f"key = {quoted}")["key"])

@@ -8,7 +8,7 @@ from pulse_adapters.workers import conversation
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.worker import module_program
-from pulse_core.actions.files import ARCHIVE_SESSIONS, CLEAN_PATHS, ArchiveParams, CleanParams
+from pulse_core.actions import ARCHIVE_SESSIONS, CLEAN_PATHS, ArchiveParams, CleanParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json

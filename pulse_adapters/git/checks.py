@@ -44,7 +44,7 @@ class RepositoryChecks:
 
     def _laid_out(self) -> Iterator[Finding]:
         """Whether what was laid out to be run has been changed by somebody."""
-        from pulse_adapters.git.revision_path import ALTERED, altered_revisions
+        from pulse_adapters.git.revisions import ALTERED, altered_revisions
 
         for commit in altered_revisions(self.home):
             words = (

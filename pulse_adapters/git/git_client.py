@@ -2,12 +2,10 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from pulse_adapters.git.author import PULSE
 from pulse_adapters.git.errors import MainMoved
-from pulse_adapters.git.revision_path import objects_folder, revision_folder
-from pulse_adapters.git.tree_hash import holds_commit
+from pulse_adapters.git.git_files import is_laid_out, revision_folder
 from pulse_adapters.workers.conversation import ask
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.worker import module_program
@@ -18,22 +16,6 @@ TIMEOUT_S = 30.0
 GRACE_S = 1.0
 """How long git has to take its locks away when it is ended."""
 T = TypeVar("T")
-
-
-class Export(NamedTuple):
-    """Where a commit is laid out, and where the altered one of before was put, if there was one."""
-
-    path: str
-    altered: str = ""
-
-
-class PreparedRollback(NamedTuple):
-    """A commit that goes back, laid out, and the branch of what was rejected."""
-
-    commit: str
-    branch: str
-    path: str
-    altered: str = ""
 
 
 class GitClient:
@@ -48,10 +30,9 @@ class GitClient:
 
     async def ensure(self, commit: str) -> Revision:
         """The commit's immutable export, as it was committed; no child is needed if it is there."""
-        path = revision_folder(self._home, commit)
-        if await asyncio.to_thread(holds_commit, path, commit, objects_folder(self._home)):
-            return Revision(commit, str(path))
-        return Revision(commit, *await self._ask("ensure", Export, commit))
+        if await asyncio.to_thread(is_laid_out, self._home, commit):
+            return Revision(commit, str(revision_folder(self._home, commit)))
+        return await self._ask("ensure", Revision, commit)
 
     async def point_main(self, commit: str, expected: str) -> None:
         """Make the commit main if main is `expected`; raises MainMoved."""
@@ -60,8 +41,7 @@ class GitClient:
     async def going_back(self, to: str, rejected: str, why: str) -> tuple[Revision, str]:
         """A commit on top of main with the content of `to`, laid out, and a branch for the rejected one; nothing moves."""
         message = f"Go back to {to[:12]}: {why or 'somebody asked'}"
-        back = await self._ask("going-back", PreparedRollback, to, rejected, message, PULSE)
-        return Revision(back.commit, back.path), back.branch
+        return await self._ask("going-back", tuple[Revision, str], to, rejected, message)
 
     async def _ask(self, verb: str, kind: type[T], *words: str) -> T:
         program = module_program("pulse_adapters.git.worker")

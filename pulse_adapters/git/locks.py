@@ -4,10 +4,14 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pulse_core.model.errors import PulseError
+
+if TYPE_CHECKING:
+    from psutil import Process
 
 WAIT_S = 20.0
 LEFT_S = 2.0
@@ -21,7 +25,10 @@ _PAUSE_S, _LONG_PAUSE_S = 0.02, 0.2
 def repository_lock(home: Path, wait: float = WAIT_S) -> Iterator[None]:
     """Inside, no other process of Pulse changes the repository, and no killed git's lock is in the way."""
     until = time.monotonic() + wait
-    handle = _opened(home)
+    try:
+        handle = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise PulseError(f"{home} can't be used as a home: {error.strerror}") from error
     try:
         while not _taken(handle):
             if time.monotonic() > until:
@@ -33,13 +40,6 @@ def repository_lock(home: Path, wait: float = WAIT_S) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def _opened(home: Path) -> int:
-    try:
-        return os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise PulseError(f"{home} can't be used as a home: {error.strerror}") from error
 
 
 def _taken(handle: int) -> bool:
@@ -70,16 +70,15 @@ def _held(home: Path, lock: Path) -> str:
             return ""
         if who := process_holding(home, lock):
             return who
-        if _same(before, lock.stat()):
+        now = lock.stat()
+        if (before.st_ino, before.st_mtime_ns) == (
+            now.st_ino,
+            now.st_mtime_ns,
+        ):  # and not another's who came since
             lock.unlink()
     except FileNotFoundError:
         pass
     return ""
-
-
-def _same(before: os.stat_result, now: os.stat_result) -> bool:
-    """Whether it is the lock that was judged, and not another's who came since."""
-    return (before.st_ino, before.st_mtime_ns) == (now.st_ino, now.st_mtime_ns)
 
 
 def _locks(folder: Path) -> Iterator[Path]:
@@ -94,40 +93,27 @@ def process_holding(home: Path, lock: Path) -> str:
     A git that runs in the home or was told of it may (one that waits for an editor keeps no file open), and so may
     whoever has the lock open. A git whose place is hidden counts too.
     """
-    here = home.resolve()
-    for process in Path("/proc").glob("[0-9]*"):
+    import psutil  # slow to import, and a lock is nearly never there
+
+    here, file = home.resolve(), str(lock.resolve())
+    for process in psutil.process_iter():
+        is_git = False
         try:
-            if _is_git_in(process, here) or _has_open(process, lock.resolve()):
-                return f"process {process.name}"
-        except PermissionError:
-            if _is_git(process):
-                return f"process {process.name}"
-        except OSError:
+            is_git = process.name().startswith("git")
+            if (is_git and _is_told_of(process, here)) or any(
+                one.path == file for one in process.open_files()
+            ):
+                return f"process {process.pid}"
+        except psutil.AccessDenied:
+            if is_git:
+                return f"process {process.pid}"
+        except psutil.Error:
             continue  # it has ended meanwhile
     return ""
 
 
-def _is_git(process: Path) -> bool:
-    try:
-        return (process / "comm").read_text(errors="replace").startswith("git")
-    except OSError:
-        return False
-
-
-def _is_git_in(process: Path, home: Path) -> bool:
-    if not _is_git(process):
-        return False
-    if (process / "cwd").readlink().is_relative_to(home):
+def _is_told_of(git: "Process", home: Path) -> bool:
+    if Path(git.cwd()).is_relative_to(home):
         return True
-    sent = [word for word in (process / "environ").read_bytes().split(b"\0") if word.startswith(b"GIT_")]
-    return any(os.fsencode(home) in word for word in (*sent, (process / "cmdline").read_bytes()))
-
-
-def _has_open(process: Path, lock: Path) -> bool:
-    return any(_leads_to(handle) == lock for handle in (process / "fd").iterdir())
-
-
-def _leads_to(handle: Path) -> Path | None:
-    with suppress(FileNotFoundError):  # it was closed meanwhile
-        return handle.readlink()
-    return None
+    sent = [value for name, value in git.environ().items() if name.startswith("GIT_")]
+    return any(str(home) in word for word in (*sent, *git.cmdline()))

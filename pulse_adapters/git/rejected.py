@@ -7,11 +7,10 @@ without a word. So main's newest rollbacks count for nothing in a merge: staging
 means, with the rejected parts that nobody touched since, and a promote says which these are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from pulse_adapters.git.author import COMMITTER
-from pulse_adapters.git.git_command import Git
+from pulse_adapters.git.git_command import COMMITTER, Git
 from pulse_core.ports.engine_repository import RejectedFiles
 
 _FORMAT = "--format=%H%x1f%T%x1f%P%x1f%ae"
@@ -32,7 +31,10 @@ def rejected_commit(git: Git, main: str, staging: str) -> str | None:
     None, too, if main holds anything that staging lacks besides rollbacks, or has gone forwards again.
     """
     line = _line(git, main)
-    top = next(number for number in range(len(line)) if _stays(git, line, number, staging))
+    # The newest step that counts in a merge: no rollback, or one that staging has taken in.
+    top = next(
+        n for n, step in enumerate(line) if not _is_rollback(line, n) or git.contains(staging, step.commit)
+    )
     if top == 0 or _place(line, 0) <= _place(line, top):
         return None
     step = line[top]
@@ -58,18 +60,8 @@ def restored_parts(git: Git, candidate: str) -> RejectedFiles | None:
 
 def _line(git: Git, main: str) -> Sequence[_Step]:
     said = git("log", "-z", "--first-parent", _FORMAT, main, "--")
-    return tuple(_steps(said))
-
-
-def _steps(said: str) -> Iterator[_Step]:
-    for record in filter(None, said.split("\0")):
-        commit, tree, parents, author = record.split("\x1f")
-        yield _Step(commit, tree, tuple(parents.split()), author)
-
-
-def _stays(git: Git, line: Sequence[_Step], number: int, staging: str) -> bool:
-    """Whether this step counts in a merge: no rollback, or one that staging has taken in."""
-    return not _is_rollback(line, number) or git.contains(staging, line[number].commit)
+    steps = (record.split("\x1f") for record in filter(None, said.split("\0")))
+    return [_Step(commit, tree, tuple(parents.split()), author) for commit, tree, parents, author in steps]
 
 
 def _is_rollback(line: Sequence[_Step], number: int) -> bool:

@@ -1,27 +1,32 @@
 """The engine's repository as one value; every verb may be repeated after a kill."""
 
+import re
 from pathlib import Path
+from typing import NamedTuple
 
-from pulse_adapters.git import (
-    create_repository,
-    export,
-    history,
-    merge,
-    rejected,
-    repair,
-    staging,
-    update_main,
-)
-from pulse_adapters.git.branches import keep_branch
+from pulse_adapters.git import commits, create_repository, rejected, revisions, staging, update_main
 from pulse_adapters.git.errors import NoRepository
 from pulse_adapters.git.git_command import MAIN, Git
-from pulse_adapters.git.head_file import read_main
-from pulse_adapters.git.history import CommitEntry
+from pulse_adapters.git.git_files import read_main
 from pulse_adapters.git.locks import repository_lock
-from pulse_adapters.git.revisions import RevisionStore
 from pulse_adapters.git.update_main import MainUpdate
+from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
 from pulse_core.ports import Revision
 from pulse_core.ports.engine_repository import RejectedFiles, StagingState
+
+_FORMAT = "--format=%H%x1f%P%x1f%at%x1f%an <%ae>%x1f%B"
+_HEX = re.compile(r"[0-9a-f]{4,64}")
+_RECENT = 200
+
+
+class CommitEntry(NamedTuple):
+    """A commit of main. parents: the first is main before it; at: UTC microseconds; message: whole."""
+
+    commit: str
+    parents: tuple[str, ...]
+    at: int
+    author: str
+    message: str
 
 
 class Repository:
@@ -52,8 +57,7 @@ class Repository:
 
     def ensure(self, commit: str) -> Revision:
         """The commit's immutable export, laid out now if it was not before, or is not any more what was committed."""
-        path, altered = RevisionStore(self.home).laid(commit)
-        return Revision(commit, str(path), altered)
+        return revisions.ensure_revision(self.home, commit)
 
     def settled_staging(self) -> StagingState:
         """How staging stands, once nobody is moving main or staging."""
@@ -70,7 +74,7 @@ class Repository:
         Raises CannotMend with what a person could do.
         """
         with repository_lock(self.home):
-            return tuple(repair.repair_repository(self._git))
+            return tuple(create_repository.repair_repository(self._git))
 
     def commit_staging(self, message: str, author: str) -> str | None:
         """Commit everything in staging that is dirty and not ignored; None if nothing is."""
@@ -79,7 +83,7 @@ class Repository:
 
     def candidate(self, message: str, author: str) -> str:
         """What main would be with staging merged into it; nothing moves. Raises MergeConflict, NothingToPromote."""
-        return merge.merge_candidate(self._git, message, author)
+        return commits.merge_candidate(self._git, message, author)
 
     def returning(self, candidate: str) -> RejectedFiles | None:
         """What a candidate brings back of a commit that was taken back; None if nothing."""
@@ -91,7 +95,7 @@ class Repository:
 
     def reverting(self, to: str, message: str, author: str) -> str:
         """A commit on top of main with the content of `to` (main itself, if it has that); nothing moves."""
-        return merge.revert_commit(self._git, to, message, author)
+        return commits.revert_commit(self._git, to, message, author)
 
     def point_main(self, commit: str, expected: str) -> MainUpdate:
         """Make the commit main if main is `expected`, then let files and staging follow. Raises MainMoved."""
@@ -101,20 +105,38 @@ class Repository:
     def keep_branch(self, name: str, commit: str) -> str:
         """Keep a commit under a branch; its name, which has a number if that name was another's."""
         with repository_lock(self.home):
-            return keep_branch(self._git, name, commit)
-
-    def export(self, commit: str, folder: Path) -> Path | None:
-        """Lay out a commit as read-only files; where what was there lies now, if it was not what was committed."""
-        return export.export(self._git, commit, folder)
+            return commits.keep_branch(self._git, name, commit)
 
     def log(self, limit: int = 20) -> list[CommitEntry]:
-        """The newest commits of main, newest first."""
-        return history.log(self._git, limit)
+        """The newest commits of main, newest first; what was merged into it stands behind each one's second parent."""
+        said = self._git("log", "-z", "--first-parent", f"--max-count={limit}", _FORMAT, MAIN, "--")
+        rows = (record.split("\x1f", 4) for record in said.split("\0") if record)
+        return [
+            CommitEntry(commit, tuple(parents.split()), int(at) * 1_000_000, author, message.strip())
+            for commit, parents, at, author, message in rows
+        ]
 
     def diff(self, old: str, new: str) -> str:
         """What changed between two commits, as text."""
-        return history.diff(self._git, old, new)
+        return self._git("diff", "--no-color", "--no-ext-diff", "--no-textconv", old, new, "--")
 
     def resolve(self, word: str) -> str:
-        """The commit that a branch or the beginning of a hash means."""
-        return history.resolve(self._git, word)
+        """The commit that a word means: a branch, or the beginning of a hash; raises UnknownName with the nearest."""
+        if not word or word.startswith("-") or "\0" in word:
+            raise PulseError(f"{word!r} names no commit; give a branch, as 'staging', or a commit's hash")
+        git = self._git
+        if commit := git.commit(f"refs/heads/{word}") or self._abbreviated(word) or git.commit(word):
+            return commit
+        branches = git("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads").splitlines()
+        known = [*branches, *(one.commit[:12] for one in self.log(_RECENT))]
+        raise UnknownName("commit or branch", word, known)
+
+    def _abbreviated(self, word: str) -> str | None:
+        """The only commit whose hash begins so."""
+        if not _HEX.fullmatch(word):
+            return None
+        found = (self._git.ask("rev-parse", f"--disambiguate={word}") or "").split()
+        known = [one for one in found if self._git.ask("cat-file", "-t", one) == "commit"]
+        if len(known) > 1:
+            raise Ambiguous("commit", word, [one[:12] for one in known[:5]])
+        return known[0] if known else None

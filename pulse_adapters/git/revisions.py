@@ -1,51 +1,205 @@
-"""The commits that are laid out to be run, each in a folder of its own name."""
+"""The commits that are laid out to be run, each in a folder of its own name that nobody changes any more."""
 
-from collections.abc import Collection
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
 
-from pulse_adapters.git.export import BEGUN, export, remove
+from pulse_adapters.git.errors import GitFailed, UnsafeTree
+from pulse_adapters.git.git_files import COMMIT, blob_hash, folder_hash, is_laid_out, revision_folder
 from pulse_adapters.git.locks import repository_lock
-from pulse_adapters.git.revision_path import COMMIT, LaidOutRevision, objects_folder, revision_folder
-from pulse_adapters.git.tree_hash import holds_commit
+from pulse_core.model.errors import PulseError
+from pulse_core.ports import Revision
+
+if TYPE_CHECKING:
+    from pulse_adapters.git.git_command import Git
+
+ALTERED, BEGUN = ".altered-", ".begun-"
+"""How the names of folders begin that were not any more what had been laid out there, or that are not whole."""
+_LINK, _PROGRAM = "120000", "100755"
 
 
-class RevisionStore:
-    """HOME/revisions: a folder there is whole, read-only, and what its commit says."""
+def altered_revisions(home: Path) -> Sequence[str]:
+    """The commits whose files somebody had changed after they were laid out; what they were is still there."""
+    return sorted(one.name.removeprefix(ALTERED) for one in (home / "revisions").glob(f"{ALTERED}*"))
 
-    def __init__(self, home: Path) -> None:
-        self.home, self.folder = home, home / "revisions"
 
-    def path(self, commit: str) -> Path:
-        """Where a commit is laid out, if it is; takes the whole hash."""
-        return revision_folder(self.home, commit)
-
-    def ensure(self, commit: str) -> Path:
-        """The folder of a commit, laid out now if it was not before, or is not any more what was committed."""
-        return self.laid(commit).path
-
-    def laid(self, commit: str) -> LaidOutRevision:
-        """The same, and where what was there before lies, if it was something else."""
-        path = self.path(commit)
-        if holds_commit(path, commit, objects_folder(self.home)):
-            return LaidOutRevision(path)
+def ensure_revision(home: Path, commit: str) -> Revision:
+    """The commit's folder, laid out now if it was not before, or is not any more what was committed."""
+    folder, aside = revision_folder(home, commit), None
+    if not is_laid_out(home, commit):
         from pulse_adapters.git.git_command import Git  # slow to import, and mostly the commit lies there
 
-        with repository_lock(self.home):
-            aside = export(Git(self.home), commit, path)
-        return LaidOutRevision(path, str(aside or ""))
+        with repository_lock(home):
+            aside = export(Git(home), commit, folder)
+    return Revision(commit, str(folder), str(aside or ""))
 
-    def sweep(self, keep: Collection[str], age_s: float = 0.0) -> tuple[str, ...]:
-        """Remove all but these commits and those laid out so lately, and what was left half-way; the commits that went."""
-        if not self.folder.is_dir():
-            return ()
-        with repository_lock(self.home):
-            for left in self.folder.glob(f"{BEGUN}*"):
-                remove(left)
-            gone = [
-                one for one in self.folder.iterdir() if COMMIT.fullmatch(one.name) and one.name not in keep
-            ]
-            for one in gone:
-                remove(
-                    one.rename(self.folder / f"{BEGUN}{one.name}")
-                )  # first: half of it must not pass for all
-        return tuple(sorted(one.name for one in gone))
+
+def remove_revisions(home: Path, keep: Collection[str], age_s: float = 0.0) -> tuple[str, ...]:
+    """Remove all but these commits and those laid out so lately, and what was left half-way; the commits that went."""
+    revisions = home / "revisions"
+    if not revisions.is_dir():
+        return ()
+    with repository_lock(home):
+        for left in revisions.glob(f"{BEGUN}*"):
+            remove(left)
+        old = time.time() - age_s
+        gone = [
+            one
+            for one in revisions.iterdir()
+            if COMMIT.fullmatch(one.name) and one.name not in keep and one.stat().st_mtime <= old
+        ]
+        for one in gone:
+            remove(one.rename(revisions / f"{BEGUN}{one.name}"))  # first: half of it must not pass for all
+    return tuple(sorted(one.name for one in gone))
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder that was laid out, sealed or not, or what was put in its place; it may be gone already."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+        return
+    for place, _, _ in os.walk(folder):
+        os.chmod(place, 0o700)
+    shutil.rmtree(folder, ignore_errors=not folder.exists())
+
+
+def export(git: "Git", commit: str, folder: Path) -> Path | None:
+    """Lay out the commit in the folder, read-only and on disk, unless it is there as it was committed.
+
+    If it is there otherwise it is made anew; where what was there lies now, else None.
+    """
+    tree = git.ask("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
+    if tree is None:
+        raise GitFailed(f"{git.folder} holds no commit {commit}")
+    if folder_hash(folder, commit) == tree:
+        return None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        begun = Path(tempfile.mkdtemp(prefix=BEGUN, dir=folder.parent))
+        try:
+            _unpack(git, commit, begun)
+            _refuse_ways_out(begun, commit)
+            _seal(begun)
+            aside = _named(begun, folder, commit)
+        finally:
+            remove(begun)
+        _sync(folder.parent)
+    except OSError as error:
+        raise PulseError(f"{folder} can't be written: {error.strerror or error}") from error
+    return aside
+
+
+def _named(begun: Path, folder: Path, commit: str) -> Path | None:
+    """Let what is whole have the name, and put aside what is not the same and had it; where that lies now."""
+    aside = None
+    if os.path.lexists(folder):
+        if folder_hash(folder, commit) == folder_hash(
+            begun, commit
+        ):  # a tree whose hash can't be told from its files
+            return None
+        aside = folder.parent / f"{ALTERED}{commit}"
+        if os.path.lexists(aside):
+            remove(aside)
+        os.rename(folder, aside)
+    os.rename(begun, folder)
+    return aside
+
+
+class _Entry(NamedTuple):
+    """Of a commit's tree: `100644`, or how else git calls its kind; its hash, and where it belongs."""
+
+    mode: str
+    oid: str
+    path: Path
+
+
+def _unpack(git: "Git", commit: str, folder: Path) -> None:
+    """Write each file as it was committed, and the links last, so that none of them is on the way of another name.
+
+    `git archive` would do what the commit's own attributes say, and leave out files or change them.
+    """
+    entries = sorted(_entries(git, commit, folder), key=lambda one: one.mode == _LINK)
+    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as told:
+        asked.write("".join(f"{one.oid}\n" for one in entries).encode())
+        asked.seek(0)
+        answer = git.run("cat-file", "--batch", into=told, reading=asked)
+        if answer.exit:
+            raise git.failure(("cat-file",), answer)
+        told.seek(0)
+        for one in entries:
+            _lay_out(one, _content(git, told, one))
+
+
+def _entries(git: "Git", commit: str, folder: Path) -> Iterator[_Entry]:
+    for line in git("ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
+        if not line:
+            continue
+        head, _, name = line.partition("\t")
+        mode, kind, oid = head.split()
+        parts = name.split("/")
+        if {"", ".", ".."} & {*parts}:
+            raise UnsafeTree(
+                f"the commit {commit[:12]} can't be laid out as files: {name!r} is no name of one"
+            )
+        if kind == "blob":  # else it is another repository's commit
+            yield _Entry(mode, oid, folder.joinpath(*parts))
+
+
+def _content(git: "Git", told: IO[bytes], one: _Entry) -> bytes:
+    """The next file's content, as `cat-file` tells it."""
+    words = told.readline().split()
+    if len(words) != 3 or words[:2] != [one.oid.encode(), b"blob"]:
+        raise GitFailed(f"{git.folder} lacks the file {one.path.name} ({one.oid[:12]}); look with: git fsck")
+    content = told.read(int(words[2]) + 1)[:-1]
+    if blob_hash(content, one.oid).hex() != one.oid:
+        raise GitFailed(f"{git.folder} holds a damaged {one.path.name} ({one.oid[:12]}); look with: git fsck")
+    return content
+
+
+def _lay_out(one: _Entry, content: bytes) -> None:
+    one.path.parent.mkdir(parents=True, exist_ok=True)
+    if one.mode == _LINK:
+        os.symlink(content, os.fsencode(one.path))
+        return
+    with one.path.open("xb") as file:
+        file.write(content)
+    one.path.chmod(0o700 if one.mode == _PROGRAM else 0o600)
+
+
+def _refuse_ways_out(folder: Path, commit: str) -> None:
+    """Each link must lead to somewhere inside, whatever other links it passes."""
+    root = folder.resolve()
+    for path in _beneath(folder):
+        if path.is_symlink() and not path.resolve().is_relative_to(root):
+            name, target = path.relative_to(folder), os.readlink(path)
+            raise UnsafeTree(
+                f"the commit {commit[:12]} holds the link {name} to {target}, which leads outside; remove it"
+            )
+
+
+def _seal(folder: Path) -> None:
+    """Take away the right to write, and see everything on disk."""
+    for path in (*_beneath(folder), folder):
+        if not path.is_symlink():
+            runs = path.is_dir() or path.stat().st_mode & stat.S_IXUSR
+            _sync(path)
+            path.chmod(0o555 if runs else 0o444)
+
+
+def _beneath(folder: Path) -> Iterator[Path]:
+    """Everything in the folder, what is deeper first; links are not followed."""
+    for place, folders, files in os.walk(folder, topdown=False):
+        yield from (Path(place, name) for name in (*files, *folders))
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

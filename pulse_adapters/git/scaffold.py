@@ -47,12 +47,22 @@ def scaffold(staging: Path, what: str, name: str) -> tuple[Path, ...]:
         if path.exists():
             raise PulseError(f"{path} is there already; take another name, or remove it first")
     engine = staging / "engine.py"
-    edited, cannot = _edited(engine, shelf, words)
     _write(module, _filled(what, words))
     _write(test, _filled(f"{what}_test", words))
-    if edited is None:
-        raise PulseError(f"{module} and {test} are written, but not listed: {cannot}")
-    _replace(engine, edited)
+    imported, entry = (Template(text).substitute(words) for text in (shelf.imported, shelf.entry))
+    line = f"from {shelf.folder}.{words['name']} import {imported}"
+    try:
+        edited = add_to_list(engine.read_bytes(), line, imported, shelf.list, entry)
+    except (CannotEdit, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise PulseError(
+            f"{module} and {test} are written, but not listed: {engine} can't be edited ({why});"
+            f" add to it: {line}, and in {shelf.list}: {entry}"
+        ) from error
+    new = engine.with_name(".engine.py.new")
+    new.write_bytes(edited)
+    os.chmod(new, engine.stat().st_mode)
+    os.replace(new, engine)  # in one step: whoever watches it never reads half of it
     return module, test, engine
 
 
@@ -70,17 +80,6 @@ def _filled(skeleton: str, words: Mapping[str, str]) -> str:
     return Template((_SKELETONS / f"{skeleton}.txt").read_text()).substitute(words)
 
 
-def _edited(engine: Path, shelf: ScaffoldKind, words: Mapping[str, str]) -> tuple[bytes | None, str]:
-    """What engine.py is to become; or None, and why it can't."""
-    imported, entry = (Template(text).substitute(words) for text in (shelf.imported, shelf.entry))
-    line = f"from {shelf.folder}.{words['name']} import {imported}"
-    try:
-        return add_to_list(engine.read_bytes(), line, imported, shelf.list, entry), ""
-    except (CannotEdit, OSError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        return None, f"{engine} can't be edited ({why}); add to it: {line}, and in {shelf.list}: {entry}"
-
-
 def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,11 +87,3 @@ def _write(path: Path, text: str) -> None:
             file.write(text)
     except OSError as error:
         raise PulseError(f"{path} can't be written: {error.strerror}") from error
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Replace a file in one step, so that whoever watches it never reads half of it."""
-    new = path.with_name(f".{path.name}.new")
-    new.write_bytes(content)
-    os.chmod(new, path.stat().st_mode)
-    os.replace(new, path)

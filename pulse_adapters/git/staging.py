@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from pulse_adapters.git.author import author_environment
 from pulse_adapters.git.errors import CannotMend, MergeConflict
-from pulse_adapters.git.git_command import MAIN, STAGING, Git
+from pulse_adapters.git.git_command import MAIN, STAGING, Git, author_environment
 from pulse_adapters.git.rejected import rejected_commit
 from pulse_core.ports.engine_repository import StagingState
 
@@ -26,7 +25,8 @@ def is_there(git: Git) -> bool:
 
 def state(git: Git) -> StagingState:
     """How staging stands; writes nothing."""
-    ahead, behind = _distance(git)
+    distance = git.ask("rev-list", "--left-right", "--count", f"{MAIN}...{STAGING}") or "0 0"
+    behind, ahead = map(int, distance.split())
     back = (rejected_commit(git, MAIN, STAGING) or "") if behind else ""
     if not is_there(git):
         tip = git.commit(STAGING) or ""
@@ -38,28 +38,14 @@ def state(git: Git) -> StagingState:
 
 def unfinished_operation(git: Git, at: Path) -> str:
     """The operation that was begun in a worktree and not ended, in git's word for it."""
-    folder = Path(git("rev-parse", "--absolute-git-dir", at=at))
+    folder = git.folder_at(at)
     return next((word for mark, word in UNDER_WAY.items() if (folder / mark).exists()), "")
 
 
-def _distance(git: Git) -> tuple[int, int]:
-    said = git.ask("rev-list", "--left-right", "--count", f"{MAIN}...{STAGING}") or "0 0"
-    behind, ahead = said.split()
-    return int(ahead), int(behind)
-
-
 def _status(git: Git) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
-    words = (
-        "status",
-        "--porcelain=v2",
-        "--branch",
-        "-z",
-        "--untracked-files=all",
-        "--no-renames",
-        "--ignore-submodules=dirty",
-    )
+    options = "--porcelain=v2 --branch -z --untracked-files=all --no-renames --ignore-submodules=dirty"
     head, dirty, conflicts = {"oid": "", "head": ""}, list[str](), list[str]()
-    for line in git(*words, at=git.staging).split("\0"):
+    for line in git("status", *options.split(), at=git.staging).split("\0"):
         kind, _, rest = line.partition(" ")
         if kind == "#":
             name, _, value = rest.removeprefix("branch.").partition(" ")
@@ -80,15 +66,12 @@ def commit_staging(git: Git, message: str, author: str) -> str | None:
     if not now.dirty and not now.under_way:
         return None
     git("add", "--all", at=git.staging)
-    words = ("commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "-m")
-    answer = git.run(
-        *words, message.strip() or "without a word", at=git.staging, env=author_environment(author)
-    )
-    if answer.exit and (
-        git.run("diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD", at=git.staging).exit
-        == 0
-    ):
+    options = ("--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace")
+    text, env = message.strip() or "without a word", author_environment(author)
+    answer = git.run("commit", *options, "-m", text, at=git.staging, env=env)
+    if not answer.exit:
+        return git.commit(STAGING)
+    unchanged = ("diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD")
+    if git.run(*unchanged, at=git.staging).exit == 0:
         return None  # what was dirty was so in name only, as a changed mode that git does not record
-    if answer.exit:
-        raise git.failure(("commit",), answer)
-    return git.commit(STAGING)
+    raise git.failure(("commit",), answer)

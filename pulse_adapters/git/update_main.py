@@ -4,19 +4,14 @@ Killed after any step, the same call does what is left, and nothing twice.
 """
 
 import shutil
-from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.git.author import PULSE
-from pulse_adapters.git.branches import NEW, keep_branch
+from pulse_adapters.git.commits import commit_tree, keep_branch, tree_of_folder
 from pulse_adapters.git.errors import GitFailed, MainMoved
-from pulse_adapters.git.git_command import FOLLOWED, MAIN, STAGING, Git
-from pulse_adapters.git.merge import commit_tree
+from pulse_adapters.git.git_command import FOLLOWED, MAIN, NEW, PULSE, STAGING, Git
 from pulse_adapters.git.rejected import rejected_commit
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine_repository import rejected_staging_advice
-
-_AHEAD = "staging has commits that main lacks and stays; merge with: git -C {staging} merge main"
 
 _FORWARDING = "refs/pulse/forwarding"
 """Names the commit that staging is just being moved to."""
@@ -33,7 +28,7 @@ class MainUpdate(NamedTuple):
 
 def point_main(git: Git, commit: str, expected: str) -> MainUpdate:
     """Make the commit main, if main is `expected`; raises MainMoved if it is neither of them."""
-    target, before = _whole(git, commit), _whole(git, expected)
+    target, before = git.existing_commit(commit), git.existing_commit(expected)
     _swap(git, target, before)
     notes: list[str] = []
     stray = ""
@@ -46,13 +41,6 @@ def point_main(git: Git, commit: str, expected: str) -> MainUpdate:
     except GitFailed as error:
         notes.append(f"staging stays behind main: {error}")
     return MainUpdate(target, stray, tuple(notes))
-
-
-def _whole(git: Git, commit: str) -> str:
-    whole = git.commit(commit)
-    if whole is None:
-        raise PulseError(f"there is no commit {commit} in {git.engine}")
-    return whole
 
 
 def _swap(git: Git, target: str, before: str) -> None:
@@ -109,10 +97,10 @@ def _forward(git: Git, target: str) -> tuple[str, ...]:
         return ()
     taken_back = rejected_commit(git, target, tip) if tip else None
     if tip is not None and not git.contains(target, tip):
+        if taken_back:
+            return (rejected_staging_advice(git.staging, taken_back),)
         return (
-            rejected_staging_advice(git.staging, taken_back)
-            if taken_back
-            else _AHEAD.format(staging=git.staging),
+            f"staging has commits that main lacks and stays; merge with: git -C {git.staging} merge main",
         )
     if (git.staging / ".git").exists() and git.branch_at(git.staging) == STAGING:
         return _forward_files(git, target, tip or target, taken_back)
@@ -152,12 +140,7 @@ def _finish(git: Git, target: str, tip: str) -> None:
 
 def _lying(git: Git) -> str:
     """What staging holds, ignored files left out, as a tree; its own index stays as it is."""
-    folder = Path(git("rev-parse", "--absolute-git-dir", at=git.staging))
-    index, env = folder / "pulse-index", {"GIT_INDEX_FILE": str(folder / "pulse-index")}
+    folder = git.folder_at(git.staging)
     if (folder / "index").exists():
-        shutil.copyfile(folder / "index", index)
-    try:
-        git("add", "--all", at=git.staging, env=env)
-        return git("write-tree", at=git.staging, env=env)
-    finally:
-        index.unlink(missing_ok=True)
+        shutil.copyfile(folder / "index", folder / "pulse-index")
+    return tree_of_folder(git, git.staging, folder / "pulse-index")

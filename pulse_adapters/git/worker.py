@@ -7,49 +7,40 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pulse_adapters.git.git_command import PULSE
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revisions import RevisionStore
+from pulse_adapters.git.revisions import remove_revisions
 from pulse_adapters.workers import child_side
 from pulse_adapters.workers.framing import Message
+from pulse_core.ports import Revision
 
 KEPT, AGE_S = 20, 3_600.0
 """Commits of main that stay laid out, and how long every other one does: somebody may just be trying it."""
 
 
-def _ensure(home: Path, commit: str) -> dict[str, Any]:
-    revisions = RevisionStore(home)
-    laid = revisions.laid(commit)
-    revisions.sweep({commit, *(one.commit for one in Repository(home).log(KEPT))}, AGE_S)
-    return {"path": str(laid.path), "altered": laid.altered}
+def _ensure(repository: Repository, commit: str) -> Revision:
+    revision = repository.ensure(commit)
+    remove_revisions(repository.home, {commit, *(one.commit for one in repository.log(KEPT))}, AGE_S)
+    return revision
 
 
-def _point_main(home: Path, commit: str, expected: str) -> dict[str, Any]:
-    return Repository(home).point_main(commit, expected)._asdict()
-
-
-def _head(home: Path) -> str:
-    return Repository(home).head()
-
-
-def _going_back(home: Path, to: str, rejected: str, message: str, author: str) -> dict[str, Any]:
+def _going_back(repository: Repository, to: str, rejected: str, message: str) -> tuple[Revision, str]:
     """All of a way back but its last step, in one life: each start of this program takes a third of a second."""
-    repository = Repository(home)
     branch = repository.keep_branch(f"rejected/{rejected[:12]}", rejected)
-    commit = repository.reverting(to, message, author)
-    return {"commit": commit, "branch": branch, **_ensure(home, commit)}
+    return _ensure(repository, repository.reverting(to, message, PULSE)), branch
 
 
 VERBS: Mapping[str, Callable[..., Any]] = {
     "ensure": _ensure,
     "going-back": _going_back,
-    "head": _head,
-    "point-main": _point_main,
+    "head": Repository.head,
+    "point-main": Repository.point_main,
 }
 
 
 def answer(request: Message) -> Any:
     """The result of a request. Raises PulseError if it fails."""
-    return VERBS[request["verb"]](Path(request["home"]), *request["words"])
+    return VERBS[request["verb"]](Repository(Path(request["home"])), *request["words"])
 
 
 if __name__ == "__main__":

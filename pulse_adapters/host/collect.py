@@ -8,7 +8,7 @@ from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environmen
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.messages import Seq
 from pulse_adapters.workers.worker import module_program
-from pulse_core.actions.commands import COLLECT, CollectParams
+from pulse_core.actions import COLLECT, CollectParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect

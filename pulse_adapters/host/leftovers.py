@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.host.disks import Mounts
-from pulse_adapters.host.outputs import ROTATE_AT
-from pulse_adapters.host.rotation import KEPT, truncate_log
+from pulse_adapters.host.outputs import ROTATE_AT, truncate_log
 from pulse_core.app.gc import MINIMUM_AGE
 from pulse_core.home import HomeLayout
 from pulse_core.settings import SessionsSettings, Settings
@@ -70,7 +69,7 @@ class HomeLeftovers:
         yield from _files_before(home.outputs.glob("*.log.1"), now - OLD_LOG)
         for path in home.outputs.glob("*.log"):
             if (size := _size(path)) > ROTATE_AT:
-                yield Leftover(path, size - KEPT, is_log=True)
+                yield Leftover(path, size - ROTATE_AT, is_log=True)
         if sessions := settings.resources.sessions:
             archive = self.expand(sessions.archive) if sessions.archive else home.path / "archive"
             yield from _expired_archives(archive, sessions, now)

@@ -7,8 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host import listening_ports, pid_files
-from pulse_adapters.host.boot import require_linux
-from pulse_adapters.host.detached_processes import early_exit, processes_left_by
+from pulse_adapters.host.guarded_processes import early_exit, processes_left_by
 from pulse_adapters.host.pidfd_watch import PidfdWatch
 from pulse_adapters.host.process_search import ProcessSearch, find_marked
 from pulse_adapters.host.spawner import Spawner
@@ -32,7 +31,6 @@ class LinuxProcessTable:
         systemctl: Systemctl | None = None,
         home: Path | None = None,
     ) -> None:
-        require_linux()
         self._home = home
         self._searched_once: set[str] = set()
         self._adopted_starts: dict[str, ProcessId] = {}

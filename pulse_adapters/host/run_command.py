@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.spawner import Spawner
-from pulse_core.actions.commands import RUN_COMMAND, CommandParams
+from pulse_core.actions import RUN_COMMAND, CommandParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect

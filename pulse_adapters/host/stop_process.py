@@ -7,7 +7,7 @@ from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.systemctl import Systemctl
 from pulse_adapters.workers.proc import is_alive
-from pulse_core.actions.processes import STOP_PROCESS, Consumer, StopParams
+from pulse_core.actions import STOP_PROCESS, Consumer, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect

@@ -1,11 +1,10 @@
 """Finds the files that a pattern matches, and the directories in which others may appear."""
 
-import fnmatch
 import os
 import re
 import stat
 from collections.abc import Callable
-from functools import lru_cache
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 _WILD = re.compile(r"[*?\[]")
@@ -75,16 +74,11 @@ def _regular(path: str) -> FoundFile | None:
     return FoundFile(path, status) if stat.S_ISREG(status.st_mode) else None
 
 
-@lru_cache(maxsize=512)
-def _shape(name: str) -> re.Pattern[str]:
-    return re.compile(fnmatch.translate(name))
-
-
 def name_matches(pattern: str, name: str) -> bool:
     """Whether one component of a pattern matches this name; as in a shell, a leading dot must be written."""
     if name.startswith(".") and not pattern.startswith("."):
         return False
-    return pattern == name or _shape(pattern).match(name) is not None
+    return pattern == name or fnmatchcase(name, pattern)
 
 
 def path_matches(pattern: str, path: str) -> bool:

@@ -2,19 +2,35 @@
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from pulse_adapters.logs.file_discovery import FoundFile, PatternScan, path_matches, scan, unrotated_paths
-from pulse_adapters.logs.open_file import FollowedFile, is_copy_of, open_regular_file
+from pulse_adapters.logs.file_discovery import (
+    FoundFile,
+    PatternScan,
+    files_in,
+    path_matches,
+    scan,
+    unrotated_paths,
+)
+from pulse_adapters.logs.open_file import FollowedFile, open_regular_file
 from pulse_adapters.logs.rotated_files import Identity, RotatedFiles, subject_name
-from pulse_adapters.logs.unfollowed_files import UnfollowedFiles
 from pulse_adapters.logs.watches import LogWatches, Tell
 
 MOST = 1_000
 """Files that are followed at the same time."""
 REMEMBERED, MOST_EMPTY = 3_600.0, 100
 """Seconds for which a path is remembered that has no file any more, and how many of them are."""
+COARSE = 20_000_000
+"""Nanoseconds by which the times of files may be behind the clock."""
+
+
+class DirectoryState(NamedTuple):
+    """A directory as of its last scan: when that was (UTC nanoseconds), its change time, and its unfollowed files."""
+
+    at: int
+    changed: int
+    identities: frozenset[Identity]
 
 
 class FollowedFiles:
@@ -32,7 +48,7 @@ class FollowedFiles:
         self.dirty: dict[str, RotatedFiles] = {}
         self.in_doubt = False
         self.watches = LogWatches(tell)
-        self._unfollowed = UnfollowedFiles(self._doubt)
+        self._directories: dict[str, DirectoryState] = {}
         self._known_patterns = set(known)
         self._totals: dict[str, int] = {}
         self._since = max((last_looked_at(place) for place in places.values()), default=time.time_ns())
@@ -43,11 +59,6 @@ class FollowedFiles:
                 self._trail(name).recover(place)
                 self._totals[name] = self.trails[name].total
         self.scan()
-
-    @property
-    def polled(self) -> bool:
-        """Whether some file or directory could not be watched and is polled."""
-        return self.watches.polled
 
     def _rules(self, path: str) -> Sequence[int]:
         return [number for number, pattern in self.patterns.items() if path_matches(pattern, path)]
@@ -67,7 +78,7 @@ class FollowedFiles:
     def scan(self) -> None:
         """Scan for files: new ones are followed, and removed ones are read to their end."""
         self.in_doubt = False
-        self.watches.begin()
+        self.watches.polled = False
         found = self._scan_all()
         if self.watches.directories(found.values()):
             found = self._scan_all()  # what came before it was watched, and after it was looked at
@@ -80,7 +91,7 @@ class FollowedFiles:
             if (name := self._follow_new(hit, pattern))
         }
         self._known_patterns.update(found)
-        self._unfollowed.meet(self.trails.values(), self._followed | self._visible, fresh)
+        self._follow_unfollowed(fresh)
         self._drop_empty()
         self.look()
 
@@ -126,11 +137,40 @@ class FollowedFiles:
     def _may_be_copy(self, path: str, followed: FollowedFile) -> bool:
         """Whether it only repeats a followed file so far: then it may be a copy, made before that is truncated."""
         origins = [trail for one in unrotated_paths(path) if (trail := self.trails.get(subject_name(one)))]
-        return any(is_copy_of(followed.file, origin) for trail in origins for origin in trail.files)
+        return any(followed.is_copy(origin) for trail in origins for origin in trail.files)
 
     def _doubt(self, path: str) -> None:
         self.in_doubt = True
         self.watches.doubt(path)
+
+    def _follow_unfollowed(self, fresh: Collection[str]) -> None:
+        """Add to the trails their files that were rotated away before they could be followed.
+
+        Those created since the last scan of their directory are read, the others are history, as are the older files
+        of fresh trails. A file that is followed, or will be under its own name, is none of them.
+        """
+        paths = {trail.path: trail for trail in self.trails.values()}
+        homes: dict[str, list[RotatedFiles]] = {}
+        for path, trail in paths.items():
+            homes.setdefault(os.path.dirname(path), []).append(trail)
+        for home, trails in homes.items():
+            now, before, changed = time.time_ns(), self._directories.get(home), _change_time(home)
+            if before is None or before.changed != changed or before.at - changed < COARSE:
+                known = self._followed | self._visible
+                found = files_in(
+                    home, lambda path: path not in paths and any(map(paths.get, unrotated_paths(path)))
+                )
+                hits = [hit for hit in found if hit.identity not in known]
+                if doubtful := [hit for hit in hits if not _add_to_trails(hit, paths, before, fresh)]:
+                    for hit in doubtful:
+                        self._doubt(hit.path)
+                    continue
+                self._directories[home] = DirectoryState(
+                    now, changed, frozenset(hit.identity for hit in hits)
+                )
+            for trail in trails:
+                trail.looked = now - COARSE
+        self._directories = {home: state for home, state in self._directories.items() if home in homes}
 
     def _drop_empty(self) -> None:
         """Forget paths that have no file any more; after a delay, since a rotation may put another one in their place."""
@@ -148,9 +188,9 @@ class FollowedFiles:
 
     # What they say
 
-    def hear(self) -> bool:
+    def process_events(self) -> bool:
         """Process the inotify events; returns whether a scan is due."""
-        return self.watches.hear(self.dirty, self._concerns)
+        return self.watches.process_events(self.dirty, self._concerns)
 
     def _concerns(self, directory: str, name: str) -> bool:
         return any(subject_name(one) in self.trails for one in unrotated_paths(os.path.join(directory, name)))
@@ -180,3 +220,31 @@ def last_looked_at(place: Mapping[str, Any]) -> int:
     """When rotated files were last searched for, from a stored position."""
     when = place.get("looked", 0)
     return when if isinstance(when, int) else 0
+
+
+def _add_to_trails(
+    hit: FoundFile, paths: Mapping[str, RotatedFiles], before: DirectoryState | None, fresh: Collection[str]
+) -> bool:
+    """Add a new file to the trails to which it may belong; False if that is undecided yet."""
+    decided = True
+    for trail in (paths[one] for one in unrotated_paths(hit.path) if one in paths):
+        if trail.name in fresh:
+            trail.add_history(hit)
+        elif _is_new(hit, trail, before):
+            decided = trail.consider(hit) and decided
+    return decided
+
+
+def _is_new(hit: FoundFile, trail: RotatedFiles, before: DirectoryState | None) -> bool:
+    """Whether it was created or written since the last scan, by this reader or the one before it."""
+    written = hit.status.st_mtime_ns
+    if before is None:
+        return written >= trail.looked
+    return hit.identity not in before.identities or written >= before.at - COARSE
+
+
+def _change_time(directory: str) -> int:
+    try:
+        return os.stat(directory).st_mtime_ns
+    except OSError:
+        return 0

@@ -128,7 +128,7 @@ class JournalUnit:
         advice = "see RateLimitBurst= in journald.conf(5)"
         self.tell(self.name, f"journald suppressed messages of it, and nobody can read them; {advice}")
 
-    def hear(self) -> None:
+    def report_errors(self) -> None:
         """Report journalctl's error output."""
         if self.file is not None and (words := self._words()):
             os.ftruncate(self._said, 0)

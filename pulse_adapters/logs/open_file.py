@@ -35,16 +35,16 @@ class FileMark(NamedTuple):
         """Device and inode."""
         return self.device, self.inode
 
-    def spelled(self) -> dict[str, Any]:
-        """As JSON."""
-        return self._asdict() if self.cut else {k: v for k, v in self._asdict().items() if k != "cut"}
+    def as_json(self) -> dict[str, Any]:
+        """As JSON; `cut` only where it is."""
+        return {name: value for name, value in self._asdict().items() if name != "cut" or value}
 
 
-def mark_from_json(spelled: Mapping[str, Any]) -> FileMark:
+def mark_from_json(data: Mapping[str, Any]) -> FileMark:
     """A mark from JSON; raises TypeError for what is none."""
-    values: dict[str, Any] = {**spelled, "cut": bool(spelled.get("cut"))}
+    values: dict[str, Any] = {**data, "cut": bool(data.get("cut"))}
     if not all(isinstance(value, int) for value in values.values()):
-        raise TypeError(f"a mark holds numbers, not {spelled}")
+        raise TypeError(f"a mark holds numbers, not {data}")
     return FileMark(**values)
 
 
@@ -68,24 +68,21 @@ class FollowedFile:
         size = os.fstat(self.file).st_size
         before = max(0, size - CHUNK)
         last = os.pread(self.file, size - before, before).rfind(b"\n")
-        self.cut = last < 0 < before
-        self._stand_at(size if self.cut else before + last + 1)
+        cut = last < 0 < before
+        self._stand_at(size if cut else before + last + 1, cut)
 
     def resume(self, mark: FileMark) -> bool:
         """Continue at the mark, if it was made of this file; returns whether it was."""
-        fits = fits_mark(self.file, mark)
-        if fits:
-            self._stand_at(mark.offset)
-            self.cut = mark.cut
-        return fits
+        if is_fit := fits_mark(self.file, mark):
+            self._stand_at(mark.offset, cut=mark.cut)
+        return is_fit
 
     def begin_anew(self) -> None:
         """Read from the beginning: the file was rewritten."""
-        self._stand_at(0)
-        self.cut = False
+        self._stand_at(0, cut=False)
 
-    def _stand_at(self, offset: int) -> None:
-        self.offset = offset
+    def _stand_at(self, offset: int, cut: bool) -> None:
+        self.offset, self.cut = offset, cut
         self.head = os.pread(self.file, min(PRINT, offset), 0)
         self.tail = os.pread(self.file, min(PRINT, offset), offset - min(PRINT, offset))
 
@@ -142,6 +139,18 @@ class FollowedFile:
         """Whether it was deleted."""
         return os.fstat(self.file).st_nlink == 0
 
+    def is_copy(self, origin: "FollowedFile") -> bool:
+        """Whether its content so far is, or was when it was read, at the same offset in the other file.
+
+        That holds for a copy, from its first byte on, made before the original is truncated.
+        """
+        mark, size = origin.mark(), os.fstat(self.file).st_size
+        if mark.offset and fits_mark(self.file, mark):
+            return True
+        length = min(PRINT, size)
+        places = (0, size - length)
+        return all(os.pread(self.file, length, one) == os.pread(origin.file, length, one) for one in places)
+
     def close(self) -> None:
         """Close the file."""
         os.close(self.file)
@@ -160,6 +169,15 @@ def open_regular_file(path: str) -> FollowedFile | None:
     return None
 
 
+def resume_file(path: str, mark: FileMark) -> FollowedFile | None:
+    """Open the file at this path at the mark; None if it is not the file that the mark was made of."""
+    followed = open_regular_file(path)
+    if followed is None or followed.resume(mark):
+        return followed
+    followed.close()
+    return None
+
+
 def fits_mark(file: int, mark: FileMark) -> bool:
     """Whether an open file has the mark's content at its beginning and before the mark's offset."""
     length = min(PRINT, mark.offset)
@@ -167,16 +185,3 @@ def fits_mark(file: int, mark: FileMark) -> bool:
         return False
     head, tail = os.pread(file, length, 0), os.pread(file, length, mark.offset - length)
     return crc32(head) == mark.head and crc32(tail) == mark.tail
-
-
-def is_copy_of(file: int, origin: FollowedFile) -> bool:
-    """Whether the content of an open file so far is, or was when it was read, at the same offset in the other one.
-
-    That holds for a copy, from its first byte on, made before the original is truncated.
-    """
-    mark, size = origin.mark(), os.fstat(file).st_size
-    if mark.offset and fits_mark(file, mark):
-        return True
-    length = min(PRINT, size)
-    places = (0, size - length)
-    return all(os.pread(file, length, place) == os.pread(origin.file, length, place) for place in places)

@@ -8,10 +8,9 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from pulse_adapters.logs.messages import LogReaderProblem, parse_message, reader_task
 from pulse_adapters.workers.environment import ROOT, inherited_environment
 from pulse_adapters.workers.framing import Message
-from pulse_adapters.workers.messages import Limits
+from pulse_adapters.workers.messages import Limits, decode
 from pulse_adapters.workers.worker import Program, Worker, module_program
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports import LogBatch, Place, ReadProgress
@@ -103,13 +102,25 @@ class FollowedLogs:
     # The child
 
     def _start(self) -> None:
-        paths = [os.path.expanduser(log.path) if log.path else None for log in self._logs]
         try:
             child = self._child = Worker(program(), self._on_message, lambda: self._on_disconnect(child))
         except OSError as error:
             self._restart_later(f"cannot be started: {error.strerror}")
             return
-        child.send(reader_task(self._logs, self._places, self._known, paths, self._journalctl))
+        logs = [
+            {
+                "path": log.path and os.path.expanduser(log.path),
+                "unit": log.unit,
+                "user": log.user,
+                "keywords": log.keywords,
+                "match": log.match,
+                "ignore": log.ignore,
+                "limit": log.lines_per_minute,
+            }
+            for log in self._logs
+        ]
+        known, journalctl = list(self._known), self._journalctl
+        child.send({"logs": logs, "places": self._places, "patterns": known, "journalctl": journalctl})
         self._reset_timeout()
 
     def _on_disconnect(self, child: Worker) -> None:
@@ -123,28 +134,27 @@ class FollowedLogs:
             self._restart_later(f"{how} and is begun again{f': {words}' if words else ''}")
 
     def _on_message(self, message: Message) -> None:
-        self._apply(parse_message(message))
+        if "error" in message:
+            whose, words = decode(tuple[str, str], message["error"])
+            self._failed(f"log:{whose}", words)
+        elif "hits" in message:
+            batch = decode(LogBatch, message)
+            self._places[batch.source] = batch.place
+            self._heard.append(batch)
+        else:
+            progress = decode(ReadProgress, message)
+            self._places.update(progress.places)
+            self._places = {name: self._places[name] for name in self._places if name in progress.sources}
+            self._known.update(os.path.expanduser(log.path) for log in self._logs if log.path)
+            self._failures = 0
+            self._standing.set()
+            self._heard.append(progress)
         self._reset_timeout()
         if self._heard:
             self._news()
         if len(self._heard) >= QUEUE and self._child:
             self._waiting = True
             self._child.pause()
-
-    def _apply(self, message: LogBatch | ReadProgress | LogReaderProblem) -> None:
-        match message:
-            case LogReaderProblem(whose, words):
-                self._failed(f"log:{whose}", words)
-                return
-            case LogBatch(source, place):
-                self._places[source] = place
-            case ReadProgress(sources, places):
-                self._places.update(places)
-                self._places = {name: place for name, place in self._places.items() if name in sources}
-                self._known.update(os.path.expanduser(log.path) for log in self._logs if log.path)
-                self._failures = 0
-                self._standing.set()
-        self._heard.append(message)
 
     def _reset_timeout(self) -> None:
         if self._timer:

@@ -10,9 +10,9 @@ from pulse_adapters.logs.open_file import (
     FileMark,
     FileRewritten,
     FollowedFile,
-    is_copy_of,
     mark_from_json,
     open_regular_file,
+    resume_file,
 )
 
 OLD = 3
@@ -25,8 +25,6 @@ _LONGEST = 300
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 Identity = tuple[int, int]
-Forget = Callable[[FollowedFile], None]
-Visible = Callable[[FollowedFile], bool]
 
 
 def subject_name(text: str) -> str:
@@ -43,7 +41,7 @@ class RotatedFiles:
     nanoseconds. forget: called when a file is closed.
     """
 
-    def __init__(self, path: str, rules: Sequence[int], forget: Forget) -> None:
+    def __init__(self, path: str, rules: Sequence[int], forget: Callable[[FollowedFile], None]) -> None:
         self.path, self.name, self.rules, self.forget = path, subject_name(path), tuple(rules), forget
         self.files: list[FollowedFile] = []
         self.past: list[FileMark] = []
@@ -55,11 +53,7 @@ class RotatedFiles:
     def place(self) -> dict[str, Any]:
         """The reader's position, as JSON."""
         marks = (*self.past[-PAST:], *(followed.mark() for followed in self.files))
-        return {
-            "total": self.total,
-            "looked": self.looked,
-            "files": [mark.spelled() for mark in marks],
-        }
+        return {"total": self.total, "looked": self.looked, "files": [mark.as_json() for mark in marks]}
 
     def recover(self, place: Mapping[str, Any]) -> None:
         """Resume at a stored position: find its files again, wherever they are now."""
@@ -70,32 +64,19 @@ class RotatedFiles:
             return  # of another version: as if there were none
         self.total, self.looked, self.known = total, looked, True
         for mark in marks:
-            if followed := self._found(mark):
+            # At its current path, or in a copy.
+            path = path_of_file(self.path, mark.identity)
+            if followed := (path and resume_file(path, mark)) or self.copy_of(mark):
                 self.add(followed)
             elif mark.offset:
                 self.past.append(mark)
 
-    def _found(self, mark: FileMark) -> FollowedFile | None:
-        """The file of a mark, at its current path or in a copy; None if it is not found."""
-        place = path_of_file(self.path, mark.identity)
-        followed = open_regular_file(place) if place else None
-        if followed and followed.resume(mark):
-            return followed
-        if followed:
-            followed.close()
-        return self.copy_of(mark)
-
     def copy_of(self, mark: FileMark) -> FollowedFile | None:
         """Open the rotated file with the mark's content, at its offset; None if there is none."""
         ours = {followed.identity for followed in self.files}
-        for hit in reversed(list(rotated_files(self.path))):
-            if not mark.offset or hit.identity in ours:
-                continue
-            if (copy := open_regular_file(hit.path)) and copy.resume(mark):
-                return copy
-            if copy:
-                copy.close()
-        return None
+        hits = [hit for hit in rotated_files(self.path) if mark.offset and hit.identity not in ours]
+        copies = (resume_file(hit.path, mark) for hit in reversed(hits))
+        return next((copy for copy in copies if copy), None)
 
     def add(self, followed: FollowedFile, before: FollowedFile | None = None) -> None:
         """Add a file, as the newest unless it comes before another one."""
@@ -113,7 +94,7 @@ class RotatedFiles:
         if followed is None:
             return True
         mark = next((mark for mark in self.past if mark.offset and followed.resume(mark)), None)
-        repeated = mark is None and any(is_copy_of(followed.file, origin) for origin in self.files)
+        repeated = mark is None and any(map(followed.is_copy, self.files))
         if repeated or (mark and not followed.unread()):
             followed.close()
         else:
@@ -126,7 +107,7 @@ class RotatedFiles:
             followed.to_the_end()
             self.add(followed, before=self.files[-1] if self.files else None)
 
-    def take(self, now: float, visible: Visible) -> bytes:
+    def take(self, now: float, visible: Callable[[FollowedFile], bool]) -> bytes:
         """Read the next lines, of the oldest file that has any; empty if all are read to their end.
 
         visible: whether a file's current path matches a pattern.
@@ -153,7 +134,7 @@ class RotatedFiles:
         followed.begin_anew()
         self.total += 1
 
-    def _is_over(self, followed: FollowedFile, now: float, visible: Visible) -> bool:
+    def _is_over(self, followed: FollowedFile, now: float, visible: Callable[[FollowedFile], bool]) -> bool:
         """Whether a file that is read to its end is complete."""
         if followed.copy:
             return True

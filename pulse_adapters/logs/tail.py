@@ -1,7 +1,8 @@
 """The log reader's process: `python -m pulse_adapters.logs.tail`. It may be killed: the daemon keeps the positions.
 
-Its one request has the logs to follow and their positions. It sends a source's matches with its position, errors, and
-progress. `pulse_adapters.logs.messages` has the shapes of both.
+Its one request has the logs to follow and their positions. It sends a source's matches with its position
+(`{"source", "place", "hits": [[rule, [line…], count]…]}`), errors (`{"error": [source, message]}`), and progress
+(`{"sources", "places", "behind", "polled", "dropped"}`).
 """
 
 import ctypes
@@ -76,12 +77,12 @@ class TailReader:
         return max(0.0, min(dues) - now if waiting is None else min(min(dues) - now, waiting))
 
     def _look_every(self) -> float:
-        return POLLED if self.files.polled else LOOK
+        return POLLED if self.files.watches.polled else LOOK
 
     def _turn(self) -> int:
         """Scan, read a block of each source that has data, and send the matches; returns the longest read, in bytes."""
         now = time.monotonic()
-        if self.files.hear():
+        if self.files.process_events():
             self._scan_due = min(self._scan_due, self._looked + SETTLE)
         if now >= self._scan_due:
             self._scan(now)
@@ -103,8 +104,8 @@ class TailReader:
         self._looked = now
         self.files.look()
         for unit in self.units:
-            unit.hear()
-        if self.files.polled:
+            unit.report_errors()
+        if self.files.watches.polled:
             self._scan_due = min(self._scan_due, now + 4 * POLLED)
 
     def _read_files(self, now: float) -> int:
@@ -143,7 +144,7 @@ class TailReader:
                 "sources": names,
                 "places": self.outbox.places(),
                 "behind": self.files.behind(),
-                "polled": self.files.polled,
+                "polled": self.files.watches.polled,
                 "dropped": {unit.name: unit.dropped for unit in self.units if unit.dropped},
             }
         )

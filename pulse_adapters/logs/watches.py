@@ -1,21 +1,36 @@
-"""inotify watches on files and directories; what can't be watched is polled."""
+"""inotify watches on log files and their directories, through libc; what can't be watched is polled."""
 
-from collections.abc import Callable, Iterable
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Callable, Iterable, Iterator
 
-from pulse_adapters.logs import inotify
 from pulse_adapters.logs.file_discovery import PatternScan, name_matches
-from pulse_adapters.logs.inotify import Exhausted, Inotify
 from pulse_adapters.logs.open_file import FollowedFile
 from pulse_adapters.logs.rotated_files import RotatedFiles
 
+MODIFY, ATTRIB = 0x2, 0x4
+MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x40, 0x80, 0x100, 0x200
+DELETE_SELF, MOVE_SELF = 0x400, 0x800
+OVERFLOW, IGNORED = 0x4000, 0x8000
+
+OF_FILE = MODIFY | ATTRIB | DELETE_SELF | MOVE_SELF
+OF_DIRECTORY = CREATE | MOVED_FROM | MOVED_TO | DELETE | DELETE_SELF | MOVE_SELF | 0x1000000  # IN_ONLYDIR
+
+_LIMITS = (errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_HEAD = struct.Struct("iIII")
+_ROOM = 65_536
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
 Tell = Callable[[str, str], None]
-_GONE = inotify.DELETE_SELF | inotify.MOVE_SELF | inotify.IGNORED
 
 
 class LogWatches:
     """Watches as far as the kernel's limits allow; a refused one is requested again at each scan.
 
-    polled: whether a watch was refused since the last `begin`. tell: called with (source, message).
+    fileno: the descriptor that becomes readable on events, None without inotify; polled: whether a watch was refused
+    since that was set to False. tell: called with (source, message).
     """
 
     def __init__(self, tell: Tell) -> None:
@@ -24,43 +39,36 @@ class LogWatches:
         self._files: dict[int, RotatedFiles] = {}
         self._doubtful: set[int] = set()
         self._directories: dict[int, tuple[str, set[str]]] = {}
-        self._inotify: Inotify | None = None
-        try:
-            self._inotify = Inotify()
-        except Exhausted as error:
-            self._poll(error)
+        file = int(_LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        self.fileno = file if file >= 0 else None
+        if self.fileno is None:
+            self._tell_limit("instances")
 
-    @property
-    def fileno(self) -> int | None:
-        """The descriptor that becomes readable on events; None without inotify."""
-        return self._inotify.file if self._inotify else None
-
-    def _poll(self, error: Exhausted) -> None:
-        self.tell("inotify", f"{error}; until then files are looked at four times a second")
-
-    def begin(self) -> None:
-        """Begin a scan: every watch is requested again."""
-        self.polled = False
+    def _tell_limit(self, what: str) -> None:
+        why = f"inotify grants no more {what} ({os.strerror(ctypes.get_errno())})"
+        advice = f"raise fs.inotify.max_user_{what} with sysctl"
+        self.tell("inotify", f"{why}; {advice}; until then files are looked at four times a second")
 
     def _watch(self, path: str, mask: int) -> int | None:
-        watch = None
-        try:
-            watch = self._inotify.add(path, mask) if self._inotify else None
-        except Exhausted as error:
-            self._poll(error)
-        self.polled = self.polled or watch is None
-        return watch
+        """Watch a path: the watch's number, None if the path is gone, or the limit of watches is reached."""
+        watch = -1
+        if self.fileno is not None:
+            watch = int(_LIBC.inotify_add_watch(self.fileno, os.fsencode(path), ctypes.c_uint32(mask)))
+            if watch < 0 and ctypes.get_errno() in _LIMITS:
+                self._tell_limit("watches")
+        self.polled = self.polled or watch < 0
+        return watch if watch >= 0 else None
 
     def follow(self, followed: FollowedFile, trail: RotatedFiles) -> None:
         """Watch an open file."""
         if followed.watch is None:
-            followed.watch = self._watch(f"/proc/self/fd/{followed.file}", inotify.OF_FILE)
+            followed.watch = self._watch(f"/proc/self/fd/{followed.file}", OF_FILE)
             if followed.watch is not None:
                 self._files[followed.watch] = trail
 
     def doubt(self, path: str) -> None:
         """Watch a file that may be a copy, until it grows."""
-        if (watch := self._watch(path, inotify.MODIFY)) is not None:
+        if (watch := self._watch(path, MODIFY)) is not None:
             self._doubtful.add(watch)
 
     def directories(self, scans: Iterable[PatternScan]) -> bool:
@@ -69,17 +77,15 @@ class LogWatches:
         for one in scans:
             for directory, names in one.watched.items():
                 wanted.setdefault(directory, set()).update(names)
-        before = {directory: watch for watch, (directory, _) in self._directories.items()}
-        kept: set[int] = set()
+        before, kept = set(self._directories), set[int]()
         for directory, names in wanted.items():
             # Asked for anew each time, since another directory may bear the name by now.
-            if (watch := self._watch(directory, inotify.OF_DIRECTORY)) is not None:
+            if (watch := self._watch(directory, OF_DIRECTORY)) is not None:
                 self._directories[watch] = directory, names
                 kept.add(watch)
-        for watch in before.values():
-            if watch not in kept:
-                self._remove(watch)
-        return not kept <= set(before.values())
+        for watch in before - kept:
+            self._remove(watch)
+        return not kept <= before
 
     def forget(self, followed: FollowedFile) -> None:
         """Remove the watch of a file that is no longer followed."""
@@ -89,26 +95,41 @@ class LogWatches:
     def _remove(self, watch: int) -> None:
         self._directories.pop(watch, None)
         self._files.pop(watch, None)
-        if self._inotify:
-            self._inotify.remove(watch)
+        _LIBC.inotify_rm_watch(self.fileno, watch)  # one that is gone already is no error
 
-    def hear(self, dirty: dict[str, RotatedFiles], concerns: Callable[[str, str], bool]) -> bool:
-        """Process the inotify events: trails that changed become dirty; returns whether a scan is due.
+    def process_events(self, dirty: dict[str, RotatedFiles], concerns: Callable[[str, str], bool]) -> bool:
+        """Process the pending events: trails that changed become dirty; returns whether a scan is due.
 
         concerns: whether a new name in a directory needs a scan, though no pattern matches it.
         """
         due = False
-        for watch, mask, name in self._inotify.read() if self._inotify else ():
-            if mask & inotify.OVERFLOW:
+        for watch, mask, name in self._pending():
+            if mask & OVERFLOW:
                 due = True
             elif trail := self._files.get(watch):
                 dirty[trail.name] = trail
-                due = due or bool(mask & ~inotify.MODIFY)
+                due = due or bool(mask & ~MODIFY)
             elif watch in self._doubtful:
                 self._doubtful.discard(watch)
                 due = True
             elif watch in self._directories:
                 directory, names = self._directories[watch]
                 meant = any(name_matches(one, name) for one in names)
-                due = due or meant or bool(mask & _GONE) or concerns(directory, name)
+                is_gone = bool(mask & (DELETE_SELF | MOVE_SELF | IGNORED))
+                due = due or meant or is_gone or concerns(directory, name)
         return due
+
+    def _pending(self) -> Iterator[tuple[int, int, str]]:
+        """Each event's watch, its mask, and the name in the watched directory; never waits."""
+        more = True
+        while more and self.fileno is not None:
+            try:
+                raw = os.read(self.fileno, _ROOM)
+            except BlockingIOError:
+                return
+            more = len(raw) >= _ROOM // 2
+            place = 0
+            while place < len(raw):
+                watch, mask, _, length = _HEAD.unpack_from(raw, place)
+                place += _HEAD.size + length
+                yield watch, mask, os.fsdecode(raw[place - length : place].rstrip(b"\0"))

@@ -19,9 +19,8 @@ from pulse_core.model.moment import Moment, iso
 from pulse_core.ports import Watcher
 from pulse_core.projections import Condition, Phase, Snapshot, State
 from pulse_core.rules.survival.holds import longest_hold
-from pulse_core.rules.survival.process_state import ProcessState
-from pulse_core.rules.survival.process_state import ProcessStatus as ProcessCondition
-from pulse_core.rules.survival.process_status import evaluate_status, restart_key
+from pulse_core.rules.survival.process_status import ProcessState, evaluate_status, restart_key
+from pulse_core.rules.survival.process_status import ProcessStatus as ProcessCondition
 from pulse_core.settings import ProcessSettings, Settings
 from pulse_core.watch.watcher_costs import Cost
 

@@ -7,21 +7,19 @@ from pulse_core.app.compute_status import Beat, compute_status, watcher_status
 from pulse_core.composition import SURVIVAL
 from pulse_core.daemon.effect_submitter import EffectSubmitter
 from pulse_core.daemon.gc import GarbageCollection
-from pulse_core.daemon.housekeeping import Housekeeping, heartbeat, loops_progress
+from pulse_core.daemon.housekeeping import Housekeeping
+from pulse_core.daemon.load_shedding import SelfMonitor
 from pulse_core.daemon.parts import Parts
 from pulse_core.daemon.reporter import Reporter
 from pulse_core.daemon.request_handler import RequestHandler
-from pulse_core.daemon.restore_state import restore_state
-from pulse_core.daemon.self_monitor import WATCHER, SelfMonitor
 from pulse_core.engine.engine_context import EngineContext, EngineParts
 from pulse_core.engine.engine_controller import EngineController
 from pulse_core.engine.rollback_engine import RollbackEngine
 from pulse_core.execute import ExecutorLoop
 from pulse_core.execute.executor_registry import ExecutorRegistry
-from pulse_core.model.errors import PulseError
+from pulse_core.model.condition_names import SYSTEM_RESOURCE
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.home_status import DaemonStatus, HomeStatus
-from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import DaemonStarted, DaemonStopped, ReloadRequested
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.model.vitals import WINDOW_US
@@ -29,7 +27,8 @@ from pulse_core.ports import Executor, ReservedNames, Watcher
 from pulse_core.projections import Snapshot
 from pulse_core.projections.conditions import UNWRITTEN
 from pulse_core.record import Gate, Journal
-from pulse_core.tick import InnerFold, RuleFolds, Sources, Stores, Ticker, in_process_fold
+from pulse_core.record.view import restore_state
+from pulse_core.tick import RuleFolds, Sources, Stores, Ticker
 from pulse_core.watch import ProcessAlive, WatchLoop
 from pulse_core.watch.watcher_costs import Cost
 
@@ -41,18 +40,18 @@ class Daemon:
         self.parts = p = parts
         self.journal = Journal(p.log, p.clock, p.new_id, lambda words: self.reporter("log", words))
         self.reporter = Reporter(self.journal)
-        self.engine_controller = self._keeper(p.engine) if p.engine else None
-        self.executors = ExecutorRegistry(
-            {**p.executors, **rollback_executors(self.engine_controller)},
-            is_complete=not self.engine_controller,
-        )
+        self.engine_controller = self._engine_controller(p.engine) if p.engine else None
+        executors = dict(p.executors)
+        if self.engine_controller:
+            executors[RollbackEngine.action] = RollbackEngine(self.engine_controller)
+        self.executors = ExecutorRegistry(executors, is_complete=not self.engine_controller)
         self.gate = Gate(self.journal, p.view, p.current_settings, self.executors)
         self.executor = ExecutorLoop(
             self.journal, p.view, p.current_settings, self.executors, p.clock, p.dice
         )
         self.processes = ProcessAlive(p.table, p.clock, p.current_settings, p.view)
         self.budget = SelfMonitor(
-            self.journal, p.current_settings, lambda: self.watch.newest(WATCHER), self.reporter
+            p.current_settings, lambda: self.watch.newest(SYSTEM_RESOURCE), self.reporter
         )
         self.ticker = self._ticker()
         watchers = (self.processes, *p.watchers)
@@ -71,9 +70,9 @@ class Daemon:
         stores, last = (p.log, p.vitals, p.checkpoints), lambda: self.ticker.prev
         self.housekeeping = Housekeeping(*stores, p.current_settings, last, self.reporter, self.budget)
         self.garbage_collection = GarbageCollection(
-            p.vitals, p.sweep, self.journal, p.clock, p.current_settings, self.reporter
+            p.vitals, p.sweep, p.clock, p.current_settings, self.reporter
         )
-        self.request_handler = RequestHandler(self.gate, p.log, self.report)
+        self.request_handler = RequestHandler(self.gate, p.log, self.report, p.view.recorded)
         self._requests: asyncio.Queue[Event | None] = asyncio.Queue()
         self._begun = {name: asyncio.Event() for name in parts.services}
         self._stopping = False
@@ -84,26 +83,18 @@ class Daemon:
         submit = EffectSubmitter(
             self.gate, self.journal, self.executor, self.executors, p.new_id, self.reporter
         )
-        folding = RuleFolds(SURVIVAL, self._inside(), submit, loop_microseconds, p.rules)
+        inside = self.engine_controller.host_supervisor.fold if self.engine_controller else None
+        folding = RuleFolds(SURVIVAL, inside, submit, loop_microseconds, p.rules)
         sources = Sources(p.view, lambda: self.watch.windows, p.current_settings, p.clock)
         stores = Stores(p.vitals, p.objects, p.version, lambda: self.housekeeping.flush_soon())
         return Ticker(sources, folding, stores, self.reporter, lambda: self.budget.is_reflex_alone)
 
-    def _inside(self) -> InnerFold | None:
-        if self.engine_controller:
-            return self.engine_controller.host_supervisor.fold
-        return (
-            in_process_fold(self.parts.inside, loop_microseconds, self.reporter)
-            if self.parts.inside
-            else None
-        )
-
-    def _keeper(self, engine: EngineParts) -> EngineController:
+    def _engine_controller(self, engine: EngineParts) -> EngineController:
         p = self.parts
         own = (ProcessAlive.name, *(one.name for one in p.watchers))
         keys = (ProcessAlive.key, *(one.key for one in p.watchers))
         taken = ReservedNames(own, keys, (*p.executors, RollbackEngine.action))
-        around = EngineContext(
+        context = EngineContext(
             self.journal,
             p.checkpoints,
             p.view,
@@ -114,7 +105,7 @@ class Daemon:
             self._register,
             taken,
         )
-        return EngineController(engine, around)
+        return EngineController(engine, context)
 
     def _register(self, watchers: Sequence[Watcher], executors: Mapping[str, Executor]) -> None:
         """Run the engine's own watchers and executors, and stop those of the previous commit."""
@@ -139,8 +130,9 @@ class Daemon:
             sources = [self._start(group, name, work) for name, work in self._sources().items()]
             ticking = self._start(group, "tick", self.ticker.run())
             executing = self._start(group, "executor", self.executor.run())
-            keepers = [self._start(group, name, work) for name, work in self._keepers().items()]
-            await self._serving()
+            background = [self._start(group, name, work) for name, work in self._background_work().items()]
+            for begun in (self.ticker.begun, *self._begun.values()):
+                await begun.wait()  # every service serves, and the first tick is done
             self._state = "running"
             self.parts.service_manager.ready()
             await stop.wait()
@@ -150,13 +142,8 @@ class Daemon:
             self.ticker.stop()
             await ticking
             await self._drain(executing)
-            await cancel_and_wait(*keepers)
+            await cancel_and_wait(*background)
         await self._end()
-
-    async def _serving(self) -> None:
-        """Wait until every service serves and the first tick is done."""
-        for begun in (self.ticker.begun, *self._begun.values()):
-            await begun.wait()
 
     async def _begin(self) -> None:
         p = self.parts
@@ -193,8 +180,7 @@ class Daemon:
         }
         return {"watch": self.watch.run(), "reload": self._reload(), **services}
 
-    def _keepers(self) -> Mapping[str, Awaitable[None]]:
-        beats = heartbeat(self.parts.service_manager, self._beats, self._ask)
+    def _background_work(self) -> Mapping[str, Awaitable[None]]:
         engine = {"engine": self.engine_controller.run()} if self.engine_controller else {}
         return {
             **engine,
@@ -202,7 +188,7 @@ class Daemon:
             "tidying": self.garbage_collection.run(),
             "reporter": self.reporter.run(),
             "journal": self.journal.run(),
-            "heartbeat": beats,
+            "heartbeat": self._heartbeat(),
         }
 
     def _start(self, group: asyncio.TaskGroup, name: str, work: Awaitable[None]) -> asyncio.Task[None]:
@@ -229,16 +215,23 @@ class Daemon:
 
     # Signs of life
 
-    def _beats(self) -> Sequence[int]:
-        return (self.ticker.beats, self.executor.beats)
-
-    def _ask(self) -> None:
-        self.ticker.waker.ping()
-        self.executor.nudge()
+    async def _heartbeat(self) -> None:
+        """Notify the service manager's watchdog for ever, only while the loops make progress."""
+        seconds = self.parts.service_manager.watchdog_seconds()
+        if seconds is None:
+            await asyncio.Event().wait()  # the service manager has no watchdog for us
+            return
+        while True:
+            if await self.is_turning(seconds / 4):
+                self.parts.service_manager.watchdog()
 
     async def is_turning(self, seconds: float) -> bool:
         """Whether the tick and the executor loop make progress within these seconds; returns after them."""
-        return await loops_progress(self._beats, self._ask, seconds)
+        ticks, rounds = self.ticker.beats, self.executor.beats
+        self.ticker.waker.ping()
+        self.executor.nudge()
+        await asyncio.sleep(seconds)
+        return self.ticker.beats > ticks and self.executor.beats > rounds
 
     # Requests
 
@@ -255,22 +248,16 @@ class Daemon:
         while True:
             request = await self._requests.get()
             if request is None:
-                await self._record(Draft(ReloadRequested()))  # so the request is made again
+                await self.reporter.record("daemon", Draft(ReloadRequested()))  # so the request is made again
                 continue
             self.parts.service_manager.reloading()
-            await self._record(self.parts.current_settings.reload(request))
+            await self.reporter.record("daemon", self.parts.current_settings.reload(request))
             self.parts.service_manager.ready()
             self.processes.nudge.set()
             for watcher in self.parts.watchers:
                 watcher.nudge.set()
             if self.engine_controller:
                 self.engine_controller.nudge()
-
-    async def _record(self, draft: Draft) -> None:
-        try:
-            await self.journal.append_or_hold(draft)
-        except PulseError as error:
-            self.reporter("daemon", f"{draft.payload.kind} could not be recorded: {error}")
 
     def report(self) -> HomeStatus:
         """The status of the home at this moment."""
@@ -287,22 +274,16 @@ class Daemon:
         whole = compute_status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, vitals)
         whole["engine"] = self.engine_controller.report() if self.engine_controller else None
         whole["shed"] = self.budget.report()
-        whole["watchers"] = self._watchers()
-        return whole
-
-    def _watchers(self) -> list[Mapping[str, Json]]:
         now, costs = asyncio.get_running_loop().time(), self.watch.costs.of
-        return [watcher_status(one, costs.get(one.name, Cost()), now) for one in self.watch.watchers]
+        whole["watchers"] = [
+            watcher_status(one, costs.get(one.name, Cost()), now) for one in self.watch.watchers
+        ]
+        return whole
 
 
 def loop_microseconds() -> int:
     """The event loop's time in microseconds."""
     return round(asyncio.get_running_loop().time() * 1e6)
-
-
-def rollback_executors(engine_controller: EngineController | None) -> Mapping[str, Executor]:
-    """The executor that rolls the engine back, by action; none without an engine."""
-    return {RollbackEngine.action: RollbackEngine(engine_controller)} if engine_controller else {}
 
 
 async def cancel_and_wait(*tasks: asyncio.Task[None]) -> None:

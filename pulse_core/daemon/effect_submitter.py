@@ -3,13 +3,13 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pulse_core.execute import ExecutorLoop
-from pulse_core.model.errors import LogUnavailable, Refused
+from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import encode_checked
 from pulse_core.ports import Executor
 from pulse_core.record import Gate, Journal
-from pulse_core.record.gate import why_unexecutable
+from pulse_core.record.gate import check_executable
 
 
 class EffectSubmitter:
@@ -42,37 +42,27 @@ class EffectSubmitter:
         ids = [wish.id for wish in wishes]
         try:
             await self.gate.record(self.loop.claim(wishes))
+            self.loop.begin(ids)
         except LogUnavailable:
             self.loop.release(ids)
-            self._hold_drafts(wishes)
+            # Survival's idempotent effects are held in memory, and begun.
+            may_act = self.loop.workers.may_act_unrecorded
+            if bold := [one for one in wishes if isinstance(one.payload, Effect) and may_act(one.payload)]:
+                self.journal.hold(*self.loop.claim(bold))
+                self.loop.begin([one.id for one in bold])
             raise
-        except BaseException:
+        finally:
             self.loop.release(ids)
-            raise
-        self.loop.begin(ids)
         return [wish.subject for wish in wishes]
-
-    def _hold_drafts(self, wishes: Sequence[Draft]) -> None:
-        """The log can't be written: hold survival's idempotent effects in memory, and begin them."""
-        bold = [
-            wish
-            for wish in wishes
-            if isinstance(wish.payload, Effect) and self.loop.workers.may_act_unrecorded(wish.payload)
-        ]
-        if bold:
-            self.journal.hold(*self.loop.claim(bold))
-            self.loop.begin([wish.id for wish in bold])
 
     def _text(self, effect: Effect) -> str:
         """The effect as JSON text; empty if no executor can carry it out or it can't be encoded, which is reported.
 
         Effects from outside the package were checked when they arrived.
         """
-        why = why_unexecutable(self.executors, effect)
         try:
-            text = encode_checked(effect) if not why else ""
-        except Refused as refused:
-            text, why = "", str(refused)
-        if why:
-            self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {why}")
-        return text
+            check_executable(self.executors, effect)
+            return encode_checked(effect)
+        except PulseError as error:
+            self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {error}")
+            return ""

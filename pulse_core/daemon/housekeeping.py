@@ -1,12 +1,12 @@
-"""Periodic work beside the loops: flushes vitals, saves checkpoints, measures lateness, notifies the service manager."""
+"""Periodic work beside the loops: flushes vitals, saves checkpoints, measures lateness."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from pulse_core.daemon.self_monitor import SelfMonitor
+from pulse_core.daemon.load_shedding import SelfMonitor
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import Checkpoints, EventLog, ServiceManager, Vitals
+from pulse_core.ports import Checkpoints, EventLog, Vitals
 from pulse_core.projections import Snapshot
 from pulse_core.record.view import save_checkpoints
 from pulse_core.settings import Settings
@@ -81,24 +81,3 @@ class Housekeeping:
             self._kept = last.state.seq
         except PulseError as error:
             self.failed("checkpoint", str(error))
-
-
-async def heartbeat(
-    service_manager: ServiceManager, beats: Callable[[], Sequence[int]], ask: Callable[[], None]
-) -> None:
-    """Notify the service manager's watchdog for ever, only while every loop makes progress."""
-    seconds = service_manager.watchdog_seconds()
-    if seconds is None:
-        await asyncio.Event().wait()  # the service manager has no watchdog for us
-        return
-    while True:
-        if await loops_progress(beats, ask, seconds / 4):
-            service_manager.watchdog()
-
-
-async def loops_progress(beats: Callable[[], Sequence[int]], ask: Callable[[], None], seconds: float) -> bool:
-    """Whether every loop makes progress within these seconds; returns after them."""
-    before = beats()
-    ask()
-    await asyncio.sleep(seconds)
-    return all(now > then for now, then in zip(beats(), before, strict=True))

@@ -1,13 +1,21 @@
-"""Load shedding: which work Pulse stops step by step while it uses too much itself, and when it resumes. Pure."""
+"""Load shedding: which work Pulse stops step by step while it uses too much itself, and when it resumes.
 
-from collections.abc import Mapping
+All but the class that holds the state is pure.
+"""
+
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from pulse_core.daemon.reporter import Reporter
+from pulse_core.model.condition_names import SYSTEM_RESOURCE
+from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
+from pulse_core.model.kinds import WorkShed
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.sizes import format_size
 from pulse_core.model.vitals import Sample
-from pulse_core.settings import SelfSettings
+from pulse_core.ports import Watcher
+from pulse_core.settings import SelfSettings, Settings
 
 MEASURES = (
     "watchers look four times less often",
@@ -32,7 +40,7 @@ LOG_GAP = 5.0
 SHORTEST_SLOWED = 1.0
 """Seconds: a watcher with a shorter interval is waiting for something, and is not slowed down."""
 
-NEVER_SLOWED = frozenset({"system-resource"})
+NEVER_SLOWED = frozenset({SYSTEM_RESOURCE})
 """Survival rules and load shedding itself depend on its fresh samples."""
 
 
@@ -85,7 +93,9 @@ def usage(sample: Sample, before: Moment | None) -> Usage | None:
 
 def next_state(shed: SheddingState, look: Usage, bounds: SelfSettings) -> SheddingState:
     """The state after one more measurement: at most one level up or down."""
-    looks = _last_minute((*shed.looks, look))
+    looks = (*shed.looks, look)
+    while sum(one.span for one in looks[1:]) >= MINUTE:
+        looks = looks[1:]  # the newest that cover a minute, or all there are
     worst = max(resource_shares(looks, bounds), key=lambda take: take.share)
     over = (shed.over or look.moment) if worst.share >= 1 else None
     calm = (shed.calm or look.moment) if worst.share < RECOVERED_SHARE else None
@@ -109,13 +119,6 @@ def resource_shares(looks: tuple[Usage, ...], bounds: SelfSettings) -> list[Reso
     return made
 
 
-def _last_minute(looks: tuple[Usage, ...]) -> tuple[Usage, ...]:
-    """The newest measurements that cover a minute, or all there are."""
-    while sum(one.span for one in looks[1:]) >= MINUTE:
-        looks = looks[1:]
-    return looks
-
-
 def pace(level: int, name: str, interval: float, usual: float) -> Pace:
     """How a watcher is slowed down at this level.
 
@@ -125,3 +128,60 @@ def pace(level: int, name: str, interval: float, usual: float) -> Pace:
     hurried = interval < min(usual, SHORTEST_SLOWED)
     slower = level >= SLOW_WATCHERS and not hurried and name not in NEVER_SLOWED
     return Pace(SLOWDOWN if slower else 1.0, gap)
+
+
+class SelfMonitor:
+    """Holds how much work is shed now; others ask it before they begin optional work.
+
+    newest: the newest sample of the system. A new daemon sheds nothing: the usage of an earlier one ended with it.
+    """
+
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        newest: Callable[[], Sample | None],
+        reporter: Reporter,
+    ) -> None:
+        self.settings, self.newest, self.reporter = settings, newest, reporter
+        self.shed = SheddingState()
+        self._seen: Sample | None = None
+
+    @property
+    def skips_vitals(self) -> bool:
+        """Whether vitals are written to disk only for ticks that emit effects."""
+        return self.shed.level >= NO_VITALS
+
+    @property
+    def is_reflex_alone(self) -> bool:
+        """Whether only the survival rules are folded."""
+        return self.shed.level >= REFLEX_ALONE
+
+    def pace(self, watcher: Watcher) -> Pace:
+        """How this watcher is slowed down."""
+        looks = self.settings().watch.process_interval / US_PER_SECOND
+        usual = looks if watcher.name == "process-alive" else float("inf")
+        return pace(self.shed.level, watcher.name, watcher.interval, usual)
+
+    def begin(self) -> None:
+        """Ignore the samples so far: they measured another daemon."""
+        self._seen = self.newest()
+
+    async def look(self) -> None:
+        """Evaluate the newest sample, unless that was done; a step up or down is recorded."""
+        before, self._seen = self._seen, self.newest()
+        if self._seen is None or self._seen is before:
+            return
+        used = usage(self._seen, before.moment if before else None)
+        if used is not None:
+            level, self.shed = self.shed.level, next_state(self.shed, used, self.settings().self_)
+            if self.shed.level != level:
+                measures = MEASURES[: self.shed.level]
+                shed = WorkShed(level=self.shed.level, measures=measures, evidence=self.shed.evidence)
+                await self.reporter.record("self", Draft(shed))
+
+    def report(self) -> Mapping[str, Json] | None:
+        """What is shed and the evidence for it; None if nothing is."""
+        if not self.shed.level:
+            return None
+        level = self.shed.level
+        return {"level": level, "measures": list(MEASURES[:level]), "evidence": self.shed.evidence}

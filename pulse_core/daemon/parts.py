@@ -41,9 +41,8 @@ async def nothing_to_sweep() -> SweepResult:
 class Parts:
     """Everything a daemon needs. `view` and `current_settings` are shared with the other parts.
 
-    engine: the user's rules, folded in a process of their own; inside: trusted rules that are folded in this process,
-    outermost first, where there is no engine; rules: those of the capabilities; news: drafts that are recorded first;
-    sweep: deletes unused files of the home.
+    engine: the user's rules, folded in a process of their own; rules: those of the capabilities, folded in this one,
+    outermost first; news: drafts that are recorded first; sweep: deletes unused files of the home.
     """
 
     log: EventLog
@@ -63,7 +62,6 @@ class Parts:
     watchers: Sequence[Watcher] = ()
     services: Mapping[str, Service] = field(default_factory=dict)
     engine: EngineParts | None = None
-    inside: Sequence[Rule] = ()
     rules: Sequence[Rule] = RULES
     news: Sequence[Draft] = ()
     sweep: Sweep = nothing_to_sweep

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
-from pulse_core.ports import EventLog
+from pulse_core.record import Journal
 
 QUIET_SECONDS = 600.0
 KEPT = 500
@@ -29,41 +29,42 @@ class Reporter:
     It records at most five different failures of one source in that time.
     """
 
-    def __init__(self, log: EventLog) -> None:
-        self.log = log
-        self._said: dict[tuple[str, str], ReportedError] = {}
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self._reported: dict[tuple[str, str], ReportedError] = {}
         self._queue: asyncio.Queue[Draft] = asyncio.Queue(maxsize=KEPT)
 
     def __call__(self, whose: str, message: str, commit: str = "", ended: bool = False) -> None:
         """Report a failure of `whose`; commit, ended: as in `ErrorReported`. Never blocks, never raises."""
         now = asyncio.get_running_loop().time()
-        said = self._said.get((whose, message))
-        if said and now - said.at < QUIET_SECONDS:
-            said.repeats += 1
+        earlier = self._reported.get((whose, message))
+        if earlier and now - earlier.at < QUIET_SECONDS:
+            earlier.repeats += 1
             return
-        if self._is_flooding(whose, now):
-            return
-        if len(self._said) >= KEPT:
-            self._said.pop(next(iter(self._said)))
-        self._said[whose, message] = ReportedError(now)
+        lately = (one for (name, _), one in self._reported.items() if name == whose)
+        if sum(now - one.at < QUIET_SECONDS for one in lately) >= DIFFERENT:
+            return  # more would flood the log
+        if len(self._reported) >= KEPT:
+            self._reported.pop(next(iter(self._reported)))
+        self._reported[whose, message] = ReportedError(now)
         LOG.warning("%s: %s", whose, message)
-        repeats = said.repeats if said else 0
+        repeats = earlier.repeats if earlier else 0
         if not self._queue.full():
-            said_now = ErrorReported(message=message, repeats=repeats, commit=commit, ended=ended)
-            self._queue.put_nowait(Draft(said_now, subject=whose))
+            error = ErrorReported(message=message, repeats=repeats, commit=commit, ended=ended)
+            self._queue.put_nowait(Draft(error, subject=whose))
 
-    def _is_flooding(self, whose: str, now: float) -> bool:
-        """Whether so many different failures of this source were recorded lately that more would flood the log."""
-        lately = [
-            said for (name, _), said in self._said.items() if name == whose and now - said.at < QUIET_SECONDS
-        ]
-        return len(lately) >= DIFFERENT
+    async def record(self, whose: str, draft: Draft) -> None:
+        """Record a draft of `whose`, or hold it while the log can't be written; report it if neither is possible."""
+        try:
+            await self.journal.append_or_hold(draft)
+        except PulseError as error:
+            self(whose, f"{draft.payload.kind} could not be recorded: {error}")
 
     async def run(self) -> None:
         """Record what was reported, for ever."""
         while True:
             draft = await self._queue.get()
             try:
-                await self.log.append(draft)
+                await self.journal.append(draft)
             except PulseError as error:
                 LOG.error("%s: %s (not recorded: %s)", draft.subject, draft.payload, error)

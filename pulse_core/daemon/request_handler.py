@@ -1,19 +1,21 @@
-"""Handles requests from outside the daemon: append, follow, status."""
+"""Handles requests from outside the daemon: append, follow, state, status."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pulse_core.app.projections import described_projection
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role, parse
 from pulse_core.ports import EventLog
+from pulse_core.projections import State
 from pulse_core.record import Gate
 
-OPERATIONS = ("append", "follow", "status")
+OPERATIONS = ("append", "follow", "state", "status")
 MAX_DRAFTS = 1_000
 FOLLOW_DELAY = 0.02
 """Seconds until new events are read for followers: longer than a reflex, which must not wait for them."""
@@ -29,11 +31,12 @@ class Caller(NamedTuple):
 
 @dataclass(frozen=True)
 class RequestHandler:
-    """Answers requests, each with one or many JSON objects."""
+    """Answers requests, each with one or many JSON objects. state: the projections after the last event on disk."""
 
     gate: Gate
     log: EventLog
     report: Callable[[], Mapping[str, Json]]
+    state: Callable[[], State]
 
     def answer(self, caller: Caller, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
         """The answer to one request; raises Refused or UnknownName for what cannot be answered."""
@@ -44,19 +47,25 @@ class RequestHandler:
             )
         match operation:
             case "append":
-                return stream_of_one(self._append(caller, request))
+                return self._append(caller, request)
             case "follow":
                 return self._follow(request)
+            case "state":
+                return self._projection(request)
             case "status":
-                return stream_of_one(self._status())
+                return self._status()
         raise UnknownName("operation", operation, OPERATIONS)
 
-    async def _status(self) -> Mapping[str, Json]:
-        return self.report()
+    async def _status(self) -> AsyncIterator[Mapping[str, Json]]:
+        yield self.report()
 
-    async def _append(self, caller: Caller, request: Mapping[str, Json]) -> Mapping[str, Json]:
+    async def _projection(self, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
+        """One projection: for agents, which may talk to the daemon but can't read its home. The loop goes on meanwhile."""
+        yield await asyncio.to_thread(described_projection, self.state(), str(request.get("projection", "")))
+
+    async def _append(self, caller: Caller, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
         recorded = await self.gate.append(caller.role, caller.name, parse_drafts(request))
-        return {"events": [{**one.event.spelled(), "existing": one.existing} for one in recorded]}
+        yield {"events": [{**one.event.spelled(), "existing": one.existing} for one in recorded]}
 
     async def _follow(self, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
         """Events after `since` as they come, each by itself, for ever; only `kinds` if given."""
@@ -117,8 +126,3 @@ def parse_draft(row: Mapping[str, Json]) -> Draft:
     if id_ and not UUID.fullmatch(id_):
         raise Refused(f"{id_!r} is no event id; give a UUIDv7 in lower case, or leave it out")
     return Draft(parse(str(row.get("kind", "")), data), str(row.get("subject", "")), cause, id_)
-
-
-async def stream_of_one(answer: Awaitable[Mapping[str, Json]]) -> AsyncIterator[Mapping[str, Json]]:
-    """A single answer as a stream of one."""
-    yield await answer

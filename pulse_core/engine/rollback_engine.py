@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulse_core.actions.engine import ROLLBACK_ENGINE, RollbackParams
+from pulse_core.actions import ROLLBACK_ENGINE, RollbackParams
 from pulse_core.engine.engine_controller import EngineController
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event

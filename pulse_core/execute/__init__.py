@@ -6,6 +6,5 @@ that was begun.
 
 from pulse_core.execute.executor_registry import ExecutorRegistry
 from pulse_core.execute.loop import ExecutorLoop
-from pulse_core.execute.objection import objection
 
-__all__ = ["ExecutorLoop", "ExecutorRegistry", "objection"]
+__all__ = ["ExecutorLoop", "ExecutorRegistry"]

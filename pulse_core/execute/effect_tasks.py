@@ -1,24 +1,95 @@
-"""One asyncio task for each effect that is being carried out, until its outcome is on disk."""
+"""Carries out effects: one asyncio task for each, from its executor's call until its outcome is on disk."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from random import Random
+from typing import Any
 
-from pulse_core.execute.attempt import Attempt
 from pulse_core.execute.executor_registry import ExecutorRegistry
 from pulse_core.execute.objection import objection
-from pulse_core.model.errors import LogUnavailable, PulseError, Refused
+from pulse_core.model.errors import LogUnavailable, PulseError, Refused, describe_error
 from pulse_core.model.event import Draft
-from pulse_core.model.kinds import Effect, EffectCancelled, EffectExecuting, EffectFailed, EffectUnknown
+from pulse_core.model.kinds import (
+    Effect,
+    EffectAcked,
+    EffectAttemptFailed,
+    EffectCancelled,
+    EffectExecuting,
+    EffectFailed,
+    EffectUnknown,
+)
+from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.payload import Payload
-from pulse_core.ports import Clock, Executor, Safety
+from pulse_core.ports import Clock, Executor, GivenUp, Policy, Result, Safety, Unsure
 from pulse_core.projections import CurrentState, OpenEffect, Phase
 from pulse_core.record import Journal
 from pulse_core.record.gate import parse_params
 
+MAX_INTERRUPTIONS = 10
 UNRECORDED_PAUSE = 0.2
 PAUSED_INTERVAL = 0.5
 AWAITED_INTERVAL = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An effect about to be carried out: its executor, its parsed params and the policy for them."""
+
+    effect: OpenEffect
+    executor: Executor
+    params: Any
+    policy: Policy
+    number: int
+
+    async def act(self, dice: Random) -> Payload:
+        """Execute it once; returns the payload to record. Raises only when it is cancelled."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(self.policy.timeout):
+                result = await self.executor.execute(self.effect.wish, self.params, self.effect.event)
+        except TimeoutError:
+            return self._failed(f"not done within {self.policy.timeout:g} s, and ended", dice)
+        except Unsure as error:
+            return EffectUnknown(why=str(error))
+        except GivenUp as error:
+            return EffectFailed(error=str(error))
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise
+            return self._failed("it cancelled itself", dice)
+        except Exception as error:  # noqa: BLE001 - whatever an executor raises is the outcome of its effect
+            return self._failed(describe_error(error), dice)
+        return acked_payload(result, loop.time() - began)
+
+    async def recover(self) -> Payload | None:
+        """What to record of an attempt that a crash interrupted, or None if it must begin again."""
+        if self.number > MAX_INTERRUPTIONS + self.policy.retries:
+            return EffectFailed(error=f"interrupted {self.number} times; not tried again")
+        if self.policy.safety is Safety.IDEMPOTENT:
+            return None
+        if self.policy.safety is Safety.AT_MOST_ONCE:
+            return EffectUnknown(why="the daemon died while it was executing, and it must not run twice")
+        try:
+            async with asyncio.timeout(self.policy.timeout):
+                result = await self.executor.verify(self.effect.wish, self.params, self.effect.event)
+        except Exception as error:  # noqa: BLE001 - not being able to look is the answer
+            return EffectUnknown(
+                why=f"interrupted, and nobody can tell whether it happened: {describe_error(error)}"
+            )
+        return acked_payload(result, 0.0) if result else None
+
+    def _failed(self, error: str, dice: Random) -> Payload:
+        if self.number > self.policy.retries or self.policy.safety is Safety.AT_MOST_ONCE:
+            return EffectFailed(error=error)
+        pause = self.policy.pauses.jittered(self.number, dice.random())
+        return EffectAttemptFailed(attempt=self.number, error=error, retry_us=round(pause * US_PER_SECOND))
+
+
+def acked_payload(result: Result, seconds: float) -> EffectAcked:
+    """The payload of an attempt that worked."""
+    return EffectAcked(took_us=round(seconds * US_PER_SECOND), result=dict(result.data))
 
 
 class EffectTasks:
@@ -113,20 +184,16 @@ class EffectTasks:
         if outcome is not None:
             await self._settle(effect, outcome)
             return
-        await self._wait_while_paused(effect.id)
+        # While Pulse is paused nothing is begun again, but it may be cancelled.
+        while self.current_state().control.paused is not None and not self._cancelled_by(effect.id):  # noqa: ASYNC110 - rare
+            await asyncio.sleep(PAUSED_INTERVAL)
         self._resuming.discard(effect.id)
-        if why := objection(
-            self.current_state().effects.open.get(effect.id, effect), self.current_state(), self.clock.now()
-        ):
+        state = self.current_state()
+        if why := objection(state.effects.open.get(effect.id, effect), state, self.clock.now()):
             await self._settle(effect, EffectCancelled(why=f"interrupted, and {why}"))
             return
         await self._settle(effect, EffectExecuting(attempt=effect.attempt + 1))
         await self._carry_out(self.current_state().effects.open[effect.id])
-
-    async def _wait_while_paused(self, id_: str) -> None:
-        """Wait while Pulse is paused: nothing is begun again meanwhile, but it may be cancelled."""
-        while self.current_state().control.paused is not None and not self._cancelled_by(id_):  # noqa: ASYNC110 - rare
-            await asyncio.sleep(PAUSED_INTERVAL)
 
     async def _settle(self, effect: OpenEffect, outcome: Payload) -> None:
         """Record the outcome, or hold it in memory: it must not be lost."""

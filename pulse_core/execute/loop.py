@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
@@ -97,11 +98,9 @@ class ExecutorLoop:
             self._group = None
 
     async def _rest(self, seconds: float) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stir.wait()
-        except TimeoutError:
-            pass
         self._stir.clear()
 
     def claim(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
@@ -153,7 +152,9 @@ class ExecutorLoop:
         drafts: list[Draft] = []
         notices: list[OpenEffect] = []
         for effect in self._waiting():
-            if self._goes_out(effect):
+            if why := objection(effect, self.current_state(), self.clock.now()):
+                drafts.append(effect_draft(effect, EffectCancelled(why=why)))
+            elif self._goes_out(effect):
                 notices.append(effect)
             else:
                 pause_us = min(pause_us, self._consider(effect, drafts) or pause_us)
@@ -181,9 +182,6 @@ class ExecutorLoop:
     def _consider(self, effect: OpenEffect, drafts: list[Draft]) -> int:
         """Draft what the effect needs now; or the microseconds until it is due."""
         state, now = self.current_state(), self.clock.now()
-        if why := objection(effect, state, now):
-            drafts.append(effect_draft(effect, EffectCancelled(why=why)))
-            return 0
         if state.control.paused is not None or self.workers.executors.awaits(effect.wish.action):
             return 0
         try:
@@ -201,15 +199,9 @@ class ExecutorLoop:
     def _gather(self, notices: Sequence[OpenEffect], drafts: list[Draft]) -> int:
         """Draft the next message, unless one is under way; or the microseconds until there may be one."""
         state, now = self.current_state(), self.clock.now()
-        wanted = []
-        for effect in notices:
-            if why := objection(effect, state, now):
-                drafts.append(effect_draft(effect, EffectCancelled(why=why)))
-            else:
-                wanted.append(effect)
         if state.control.paused is not None or self._leaving():
             return 0
-        message = next_batch(wanted, state, self.settings(), now)
+        message = next_batch(notices, state, self.settings(), now)
         self._message = frozenset(effect.id for effect in message.effects)
         self._reserved |= self._message
         drafts += [
@@ -224,13 +216,10 @@ class ExecutorLoop:
             await self.journal.append(*drafts)
             self.begin(ids)
         except LogUnavailable:
-            self._begin_unwritten([draft for draft in drafts if isinstance(draft.payload, EffectExecuting)])
+            open_, may_act = self.current_state().effects.open, self.workers.may_act_unrecorded
+            bold = [one for one in drafts if one.subject in ids and may_act(open_[one.subject].wish)]
+            if bold:
+                self.journal.hold(*bold)
+                self.begin([draft.subject for draft in bold])
         finally:
             self.release(ids)
-
-    def _begin_unwritten(self, drafts: Sequence[Draft]) -> None:
-        open_ = self.current_state().effects.open
-        bold = [draft for draft in drafts if self.workers.may_act_unrecorded(open_[draft.subject].wish)]
-        if bold:
-            self.journal.hold(*bold)
-            self.begin([draft.subject for draft in bold])

@@ -79,11 +79,7 @@ def is_network_down(state: State, settings: Settings) -> bool:
     condition = state.conditions[NETWORK]
     watched = settings.network.dns or settings.network.http
     down = bool(watched) and condition is not None and condition.state == DOWN
-    return down and not any(_may_be_local(url) for url in settings.notify.urls)
-
-
-def _may_be_local(url: str) -> bool:
-    return is_here(url) or is_address(host_of(url))
+    return down and not any(is_here(url) or is_address(host_of(url)) for url in settings.notify.urls)
 
 
 def is_failed(effect: OpenEffect) -> bool:
@@ -95,8 +91,8 @@ def notice_wait(effect: OpenEffect, notices: Notices, group_us: int, now: Moment
     """Microseconds until the notice may be sent: the grouping time, or after a failure its backoff."""
     if effect.phase is Phase.PENDING:
         return max(0, group_us - now.since(effect.moment))
-    left = begin_wait(effect, now, 0, None)
-    if notices.reached is None or _is_before(notices.reached, effect.moment):
+    left, reached = begin_wait(effect, now, 0, None), notices.reached
+    if reached is None or (reached.boot == effect.moment.boot and reached.mono < effect.moment.mono):
         return left
     return min(left, max(0, RETRY_SOON - now.since(effect.moment)))
 
@@ -106,7 +102,3 @@ def rate_limit_wait(notices: Notices, per_hour: int, now: Moment) -> int:
     if not per_hour or len(notices.sent) < per_hour:
         return 0
     return max(0, HOUR - now.since(notices.sent[-per_hour]))
-
-
-def _is_before(one: Moment, other: Moment) -> bool:
-    return one.boot == other.boot and one.mono < other.mono

@@ -15,17 +15,10 @@ def objection(effect: OpenEffect, state: State, now: Moment) -> str | None:
         return "its time was over before it could be begun"
     if not wish.survival:
         return None
-    return (
-        _condition_cleared(effect, state) or declaration_of(wish.action).objection(wish, state, now) or None
-    )
-
-
-def _condition_cleared(effect: OpenEffect, state: State) -> str | None:
-    """Cancel a rule's effect against a condition that is cleared."""
-    condition = effect.wish.params.get(FOR)
+    condition = wish.params.get(FOR)
     if condition and state.conditions[str(condition)] is None:
         return f"{condition} is over in the meantime"
-    return None
+    return declaration_of(wish.action).objection(wish, state, now) or None
 
 
 def begin_wait(effect: OpenEffect, now: Moment, cooldown_us: int, settled: Moment | None) -> int:

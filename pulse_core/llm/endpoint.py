@@ -1,9 +1,14 @@
-"""What the watcher and the rule of LLM endpoints share: names, states, and when a failure is excused."""
+"""An LLM endpoint: when a failure is excused, and what one answer of it means. Pure."""
+
+from typing import NamedTuple
 
 from pulse_core.llm.settings import LlmSettings
 from pulse_core.model.durations import rough_duration
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
-from pulse_core.projections import State
+from pulse_core.ports import ProbeResult, Trouble
+from pulse_core.projections import Condition, State
 from pulse_core.rules.survival.process_status import restart_key
 from pulse_core.settings import ProcessSettings, Settings
 
@@ -13,6 +18,15 @@ PREFIX = "llm:"
 DOWN, REFUSES, TLS, UNREACHABLE = "down", "refuses", "tls", "unreachable"
 """States: no answer, or an error of its own; it answers, but with 3xx or 4xx; its certificate or TLS is at fault;
 there is no way to it. Only in the first one may a restart help."""
+
+STATES = {
+    Trouble.TLS_EXPIRED: TLS,
+    Trouble.TLS_UNTRUSTED: TLS,
+    Trouble.TLS: TLS,
+    Trouble.UNRESOLVED: UNREACHABLE,
+    Trouble.UNREACHABLE: UNREACHABLE,
+}
+"""The state for each trouble that a restart does not fix."""
 
 
 def name_of(llm: LlmSettings) -> str:
@@ -54,3 +68,73 @@ def is_excused_failure(moment: Moment, llm: LlmSettings, state: State, now: Mome
     """Whether a failure at this moment does not count, since its process was started later, or not long before."""
     start = process_started(llm, state, now)
     return start is not None and now.since(moment) > now.since(start) - llm.grace
+
+
+class LlmHistory(NamedTuple):
+    """Recent answers of an endpoint: counted failures in a row, the first of them, their states, and successes in a row."""
+
+    failures: int = 0
+    first: Moment | None = None
+    states: tuple[str, ...] = ()
+    successes: int = 0
+
+
+class LlmProbe(NamedTuple):
+    """One answer, when the probe was sent, the history before it, the raised condition, and why a failure is excused."""
+
+    llm: LlmSettings
+    answer: ProbeResult
+    asked: Moment
+    trail: LlmHistory
+    stands: Condition | None
+    excuse: str = ""
+
+
+def check_status(answer: ProbeResult) -> ProbeResult:
+    """The answer, marked as trouble if its status is not 2xx."""
+    if answer.trouble is None and answer.status is not None and not 200 <= answer.status < 300:
+        return answer._replace(trouble=Trouble.STATUS, detail=f"it answered {answer.status}")
+    return answer
+
+
+def state_of(answer: ProbeResult) -> str:
+    """The state that an answer in trouble shows."""
+    if answer.trouble is Trouble.STATUS and answer.status is not None and answer.status < 500:
+        return REFUSES
+    return STATES.get(answer.trouble, DOWN) if answer.trouble else ""
+
+
+def conclude(look: LlmProbe) -> tuple[tuple[Draft, ...], LlmHistory]:
+    """The events that follow, once enough answers in a row agree, and the history from now on.
+
+    An excused failure does not count.
+    """
+    if look.answer.trouble is Trouble.UNASKED:
+        return (), look.trail
+    if look.answer.trouble is None:
+        return _good(look)
+    return ((), LlmHistory()) if look.excuse else _bad(look)
+
+
+def _good(look: LlmProbe) -> tuple[tuple[Draft, ...], LlmHistory]:
+    trail = LlmHistory(successes=look.trail.successes + 1)
+    if look.stands is None or trail.successes < look.llm.evidence:
+        return (), trail
+    cleared = ConditionCleared(evidence=f"it answers, {_times(trail.successes)}")
+    return (Draft(cleared, subject=name_of(look.llm)),), trail
+
+
+def _bad(look: LlmProbe) -> tuple[tuple[Draft, ...], LlmHistory]:
+    before, needed = look.trail, look.llm.evidence
+    states = (*before.states, state_of(look.answer))[-needed:]
+    trail = LlmHistory(before.failures + 1, before.first or look.asked, states)
+    # Down only if each of them shows that, or else the last state that a restart does not fix.
+    state = next((state for state in reversed(states) if state != DOWN), DOWN)
+    if trail.failures < needed or (look.stands is not None and look.stands.state == state):
+        return (), trail
+    raised = ConditionRaised(evidence=f"{look.answer.detail}, {_times(trail.failures)}", state=state)
+    return (Draft(raised, subject=name_of(look.llm)),), trail
+
+
+def _times(count: int) -> str:
+    return "1 question" if count == 1 else f"{count} questions in a row"

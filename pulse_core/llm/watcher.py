@@ -4,8 +4,16 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pulse_core.llm.conclusion import LlmHistory, LlmProbe, check_status, conclude
-from pulse_core.llm.endpoint import PREFIX, excuse_for, is_excused_failure, name_of
+from pulse_core.llm.endpoint import (
+    PREFIX,
+    LlmHistory,
+    LlmProbe,
+    check_status,
+    conclude,
+    excuse_for,
+    is_excused_failure,
+    name_of,
+)
 from pulse_core.llm.settings import ENDPOINTS, LlmSettings
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
@@ -39,6 +47,7 @@ class EndpointState:
         return now if self.put is None else self.put + self.llm.interval / US_PER_SECOND
 
 
+@dataclass(eq=False)
 class Llm:
     """The watcher `llm`: one sample for each answer, with the newest of every endpoint, one event for every change.
 
@@ -50,23 +59,13 @@ class Llm:
 
     name = key = "llm"
 
-    def __init__(
-        self,
-        prober: Prober,
-        clock: Clock,
-        settings: Callable[[], Settings],
-        current_state: CurrentState,
-        window: Callable[[], Window],
-    ) -> None:
-        self.prober, self.clock, self.settings, self.current_state, self.window = (
-            prober,
-            clock,
-            settings,
-            current_state,
-            window,
-        )
-        self.nudge = asyncio.Event()
-        self._endpoints: dict[str, EndpointState] = {}
+    prober: Prober
+    clock: Clock
+    settings: Callable[[], Settings]
+    current_state: CurrentState
+    window: Callable[[], Window]
+    nudge: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _endpoints: dict[str, EndpointState] = field(default_factory=dict, init=False)
 
     @property
     def interval(self) -> float:
@@ -147,45 +146,35 @@ class Llm:
         assert endpoint.coming is not None
         assert endpoint.asked is not None
         endpoint.newest, endpoint.coming = check_status(endpoint.coming.result()), None
-        stands = self.current_state().conditions[name_of(endpoint.llm)]
-        why = self._excuse(endpoint, endpoint.asked)
-        look = LlmProbe(endpoint.llm, endpoint.newest, endpoint.asked, self._trail(endpoint), stands, why)
+        state, now, llm = self.current_state(), self.clock.now(), endpoint.llm
+        why = excuse_for(llm, self.settings(), state, now)
+        if not why and is_excused_failure(endpoint.asked, llm, state, now):
+            why = "its process was only just started"
+        stands, trail = state.conditions[name_of(llm)], self._trail(endpoint)
+        look = LlmProbe(llm, endpoint.newest, endpoint.asked, trail, stands, why)
         drafts, endpoint.trail = conclude(look)
         return drafts
 
-    def _excuse(self, endpoint: EndpointState, asked: Moment) -> str:
-        state, now = self.current_state(), self.clock.now()
-        if why := excuse_for(endpoint.llm, self.settings(), state, now):
-            return why
-        return (
-            "its process was only just started" if is_excused_failure(asked, endpoint.llm, state, now) else ""
-        )
-
     def _trail(self, endpoint: EndpointState) -> LlmHistory:
         """The part of its history that counts: nothing from before its process was last started."""
-        first = endpoint.trail.first
-        if first is not None and is_excused_failure(
-            first, endpoint.llm, self.current_state(), self.clock.now()
-        ):
-            return LlmHistory()
-        return endpoint.trail
+        first, llm = endpoint.trail.first, endpoint.llm
+        is_old = first and is_excused_failure(first, llm, self.current_state(), self.clock.now())
+        return LlmHistory() if is_old else endpoint.trail
 
     def _data(self, endpoint: EndpointState) -> Mapping[str, Json]:
         answer, trail = endpoint.newest, self._trail(endpoint)
         assert answer is not None
         why = excuse_for(endpoint.llm, self.settings(), self.current_state(), self.clock.now())
+        counted: Mapping[str, Json] = {}
+        if trail.first is not None:
+            first, states = list(trail.first), list(trail.states)
+            counted = {"failures": trail.failures, "since": first, "states": states}
         return {
             "ok": answer.trouble is None,
             "latency_ms": answer.took_ms,
             **({"trouble": answer.trouble.value, "detail": answer.detail} if answer.trouble else {}),
             **({"status": answer.status} if answer.status is not None else {}),
-            **_history_json(trail),
+            **counted,
             **({"proven": True} if trail.failures >= endpoint.llm.evidence and not why else {}),
             **({"excused": why} if why else {}),
         }
-
-
-def _history_json(trail: LlmHistory) -> Mapping[str, Json]:
-    if trail.first is None:
-        return {}
-    return {"failures": trail.failures, "since": list(trail.first), "states": list(trail.states)}

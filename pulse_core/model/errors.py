@@ -75,6 +75,11 @@ class SettingsRefused(PulseError):
         self.faults = tuple(faults)
 
 
+def describe_error(error: Exception) -> str:
+    """Describe an error: its message if it is a PulseError, with its type if it is a bug."""
+    return str(error) if isinstance(error, PulseError) else f"{type(error).__name__}: {error}"
+
+
 def hint(name: str, known: Iterable[str]) -> str:
     """The nearest known name as ` (did you mean 'x'?)`, or the names there are, or nothing."""
     from difflib import get_close_matches  # every child process imports this module, and few need it

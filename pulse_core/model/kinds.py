@@ -318,45 +318,5 @@ class EffectCancelRequested(Payload, kind="effect-cancel-requested", by=Role.PER
     why: Text = ""
 
 
-CORE: tuple[type[Payload], ...] = (
-    DaemonStarted,
-    DaemonStopped,
-    ReloadRequested,
-    SettingsLoaded,
-    SettingsRejected,
-    LogVerified,
-    DamageAccepted,
-    LogRestored,
-    GcRequested,
-    GcDone,
-    ErrorReported,
-    ProcessUp,
-    ProcessDied,
-    ProcessStopped,
-    ProcessStopRequested,
-    ProcessStartRequested,
-    ConditionRaised,
-    ConditionCleared,
-    LogMatched,
-    PromoteRequested,
-    RollbackRequested,
-    EnginePromoted,
-    EngineRolledBack,
-    PromoteRefused,
-    EngineLoaded,
-    RuleQuarantined,
-    WorkShed,
-    Paused,
-    Resumed,
-    Effect,
-    EffectExecuting,
-    EffectAttemptFailed,
-    EffectAcked,
-    EffectFailed,
-    EffectUnknown,
-    EffectCancelled,
-    EffectCancelRequested,
-)
-"""The core's own kinds; those of a capability are in its folder."""
-
-register(CORE)
+# The kinds of this module, in its order; a list written by hand could lack one.
+register(kind for kind in Payload.__subclasses__() if kind.__module__ == __name__)

@@ -1,4 +1,4 @@
-"""Payloads of events: one class for each kind, registered from explicit lists."""
+"""Payloads of events: one class for each kind, registered by its module or its capability."""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum

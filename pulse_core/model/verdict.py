@@ -25,6 +25,14 @@ class Verdict:
         """This verdict with a tick after `tick_ms` at the latest."""
         return replace(self, tick_ms=max(1, tick_ms)) if tick_ms < self.tick_ms else self
 
+    def after_wait(self, wait_us: int | None) -> "Verdict":
+        """This verdict with a tick as soon as these microseconds have passed; None: only after an event."""
+        return self if wait_us is None else self.within(wait_us // 1000 + 1)
+
     def noting(self, *notes: str) -> "Verdict":
         """This verdict with reasons added."""
         return replace(self, notes=(*self.notes, *notes)) if notes else self
+
+    def merged(self, other: "Verdict") -> "Verdict":
+        """This verdict with the effects and notes of another one, and the earlier tick of both."""
+        return self.plus(*other.effects).within(other.tick_ms).noting(*other.notes)

@@ -69,57 +69,46 @@ KINDS = frozenset({ConditionRaised.kind, ConditionCleared.kind, Effect.kind, *SE
 def after(state: Conditions, events: Iterable[Event]) -> Conditions:
     """The conditions after more events."""
     events = tuple(events)
-    if not state.raised and not state.answering and not any(e.kind == ConditionRaised.kind for e in events):
+    if not state.raised and not state.answering and ConditionRaised.kind not in {one.kind for one in events}:
         return state  # as nearly always: nothing is wrong
     raised, cleared, answering = dict(state.raised), dict(state.cleared), dict(state.answering)
     tried, last = dict(state.tried), dict(state.last)
     for event in events:
-        kind = event.kind
+        kind, name = event.kind, event.subject
         if kind == Effect.kind:
-            _wished(raised, answering, event)
+            _add_measure(raised, answering, event)
         elif kind in SETTLING:
-            if place := answering.pop(event.subject, None):
-                _settled(raised, place, event)
+            if place := answering.pop(name, None):
+                _settle_measure(raised, place, event)
         elif kind == ConditionRaised.kind:
-            raised[event.subject] = _raised(raised.get(event.subject), event)
-        elif kind == ConditionCleared.kind and event.subject in raised:
-            _over(raised.pop(event.subject), cleared, tried, last, event)
-            answering = {id_: place for id_, place in answering.items() if place[0] != event.subject}
+            raised[name] = _raised_condition(raised.get(name), event)
+        elif kind == ConditionCleared.kind and name in raised:
+            measures = raised.pop(name).measures
+            answering = {id_: place for id_, place in answering.items() if place[0] != name}
+            last.pop(name, None)
+            cleared.pop(name, None)  # so that the newest is last
+            cleared[name] = event.moment
+            if measures:
+                last[name] = measures
+                tried[name] = (*tried.get(name, ()), *(one.wished for one in measures))[-MEASURES:]
+            if len(cleared) > REMEMBERED:
+                oldest = next(iter(cleared))
+                for past in (cleared, tried, last):
+                    past.pop(oldest, None)
     return Conditions(raised, cleared, answering, tried, last)
 
 
-def _over(
-    condition: Condition,
-    cleared: dict[str, Moment],
-    tried: dict[str, tuple[Moment, ...]],
-    last: dict[str, tuple[Measure, ...]],
-    event: Event,
-) -> None:
-    last.pop(event.subject, None)
-    cleared.pop(event.subject, None)  # so that the newest is last
-    cleared[event.subject] = event.moment
-    if condition.measures:
-        wished = (measure.wished for measure in condition.measures)
-        last[event.subject] = condition.measures
-        tried[event.subject] = (*tried.get(event.subject, ()), *wished)[-MEASURES:]
-    if len(cleared) > REMEMBERED:
-        oldest = next(iter(cleared))
-        del cleared[oldest]
-        tried.pop(oldest, None)
-        last.pop(oldest, None)
-
-
-def _raised(before: Condition | None, event: Event) -> Condition:
+def _raised_condition(before: Condition | None, event: Event) -> Condition:
     data, now = decode_plain(event.data), event.moment
     state = str(data.get("state", ""))
-    told = (state, now, str(data.get("evidence", "")), data.get("value"), data.get("bound"))
+    values = (state, now, str(data.get("evidence", "")), data.get("value"), data.get("bound"))
     if before is None:
-        return Condition(now, *told)
+        return Condition(now, *values)
     changed = before.changed if before.state == state else now
-    return Condition(before.since, *told, before.measures)._replace(changed=changed)
+    return Condition(before.since, *values, before.measures)._replace(changed=changed)
 
 
-def _wished(raised: dict[str, Condition], answering: dict[str, tuple[str, int]], event: Event) -> None:
+def _add_measure(raised: dict[str, Condition], answering: dict[str, tuple[str, int]], event: Event) -> None:
     wish = decode_plain_effect(event.data)
     name = str(wish.get("params", {}).get(FOR, ""))
     condition = raised.get(name)
@@ -129,19 +118,19 @@ def _wished(raised: dict[str, Condition], answering: dict[str, tuple[str, int]],
         raised[name] = condition._replace(measures=(*condition.measures, measure))
 
 
-def _settled(raised: dict[str, Condition], place: tuple[str, int], event: Event) -> None:
+def _settle_measure(raised: dict[str, Condition], place: tuple[str, int], event: Event) -> None:
     name, number = place
     condition = raised.get(name)
     if condition is None or number >= len(condition.measures):
         return
     data, worked = decode_plain(event.data), event.kind == EffectAcked.kind
-    told = str(data.get("error") or data.get("why") or _freed(data.get("result", {})))
+    told = str(data.get("error") or data.get("why") or _describe_freed(data.get("result", {})))
     done = condition.measures[number]._replace(settled=event.moment, worked=worked, told=told)
     measures = (*condition.measures[:number], done, *condition.measures[number + 1 :])
     raised[name] = condition._replace(measures=measures)
 
 
-def _freed(result: Mapping[str, Json]) -> str:
+def _describe_freed(result: Mapping[str, Json]) -> str:
     """What a successful measure has freed, if its result says so."""
     size = result.get("bytes")
     if size is None:

@@ -35,24 +35,17 @@ KINDS = frozenset(
 def after(state: Control, events: Iterable[Event]) -> Control:
     """The controls after more events."""
     for event in events:
-        if event.kind in KINDS:
-            state = _turned(state, event)
+        match event.payload if event.kind in KINDS else None:
+            case Paused(why=why):
+                state = replace(state, paused=event.moment, by=event.actor, why=why)
+            case Resumed():
+                state = replace(state, paused=None, by="", why="")
+            case SettingsLoaded(digest=digest, processes=processes):
+                state = replace(state, digest=digest, processes=processes)
+            case DaemonStarted(pid=pid, version=version):
+                state = replace(state, pid=pid, version=version, started=event.moment, stopped=None)
+            case LogVerified(fault=fault):
+                state = replace(state, verified=event.moment, damage=fault)
+            case DaemonStopped():
+                state = replace(state, stopped=event.moment)
     return state
-
-
-def _turned(state: Control, event: Event) -> Control:
-    match event.payload:
-        case Paused(why=why):
-            return replace(state, paused=event.moment, by=event.actor, why=why)
-        case Resumed():
-            return replace(state, paused=None, by="", why="")
-        case SettingsLoaded(digest=digest, processes=processes):
-            return replace(state, digest=digest, processes=processes)
-        case DaemonStarted(pid=pid, version=version):
-            return replace(state, pid=pid, version=version, started=event.moment, stopped=None)
-        case LogVerified(fault=fault):
-            return replace(state, verified=event.moment, damage=fault)
-        case DaemonStopped():
-            return replace(state, stopped=event.moment)
-        case _:
-            return state

@@ -94,27 +94,27 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
         kind = event.kind
         if kind == Effect.kind:
             if state.promoted is not None and decode_plain_effect(event.data).get("survival"):
-                state = _wished(state, trying, event)
+                state = _note_request(state, trying, event)
         elif kind in SETTLING:
             if trying.pop(event.subject, None):
-                failures = _settled(failures, event)
+                failures = _count_failure(failures, event)
         elif kind == ErrorReported.kind:
-            state = _erred(state, event)
+            state = _count_error(state, event)
         elif kind == RuleQuarantined.kind:
-            state = _quarantined(state, event)
+            state = _quarantine(state, event)
         elif kind in REQUESTS:
             state = replace(state, requests={**state.requests, event.id: event})
         elif kind == EnginePromoted.kind:
-            state, failures = _promoted(state, event), ()
+            state, failures = _promote(state, event), ()
         elif kind == EngineRolledBack.kind:
-            state, failures = _rolled_back(state, event), ()
+            state, failures = _roll_back(state, event), ()
         if kind in ANSWERS and event.cause in state.requests:
             left = {id_: asked for id_, asked in state.requests.items() if id_ != event.cause}
             state = replace(state, requests=left)
     return replace(state, trying=trying, failures=failures)
 
 
-def _wished(state: Engine, trying: dict[str, str], event: Event) -> Engine:
+def _note_request(state: Engine, trying: dict[str, str], event: Event) -> Engine:
     action = str(decode_plain_effect(event.data).get("action", ""))
     if action == ROLLBACK_ENGINE:
         return replace(state, asked=event.moment)
@@ -123,7 +123,7 @@ def _wished(state: Engine, trying: dict[str, str], event: Event) -> Engine:
     return state
 
 
-def _settled(failures: tuple[Moment, ...], event: Event) -> tuple[Moment, ...]:
+def _count_failure(failures: tuple[Moment, ...], event: Event) -> tuple[Moment, ...]:
     if event.kind == EffectAcked.kind:
         return ()
     if event.kind in (EffectFailed.kind, EffectUnknown.kind):
@@ -131,7 +131,7 @@ def _settled(failures: tuple[Moment, ...], event: Event) -> tuple[Moment, ...]:
     return failures
 
 
-def _erred(state: Engine, event: Event) -> Engine:
+def _count_error(state: Engine, event: Event) -> Engine:
     data = decode_plain(event.data)
     if "commit" not in data and not event.subject.startswith(RULE):
         return state  # it says nothing of an engine
@@ -139,7 +139,7 @@ def _erred(state: Engine, event: Event) -> Engine:
         return state  # an error of another commit
     ended = bool(data.get("ended", False))
     if event.subject.startswith(PARTS) and not ended:
-        state = _ailed(state, event)
+        state = _with_ailing(state, event)
     if state.promoted is None or event.subject in state.excused:
         return state
     more = (event.moment,) * min(1 + int(data.get("repeats", 0)), FAILURES)
@@ -148,20 +148,20 @@ def _erred(state: Engine, event: Event) -> Engine:
     return replace(state, breakdowns=(*state.breakdowns, *more)[-FAILURES:])
 
 
-def _ailed(state: Engine, event: Event) -> Engine:
+def _with_ailing(state: Engine, event: Event) -> Engine:
     others = {subject: at for subject, at in state.ailing.items() if subject != event.subject}
     newest = tuple({**others, event.subject: event.moment}.items())[-MOST_AILING:]
     return replace(state, ailing=dict(newest))
 
 
-def _quarantined(state: Engine, event: Event) -> Engine:
+def _quarantine(state: Engine, event: Event) -> Engine:
     data = decode_plain(event.data)
     if event.data == REDACTED or data.get("commit") != state.commit:
         return state
     return replace(state, quarantined={**state.quarantined, event.subject: str(data.get("why", ""))})
 
 
-def _promoted(state: Engine, event: Event) -> Engine:
+def _promote(state: Engine, event: Event) -> Engine:
     data = decode_plain(event.data)
     previous, watch = str(data.get("previous", "")), int(data.get("watch_us", 0))
     return replace(
@@ -172,7 +172,7 @@ def _promoted(state: Engine, event: Event) -> Engine:
         watch_us=watch,
         errors=(),
         breakdowns=(),
-        excused=_excused(state, event.moment),
+        excused=_failing_before(state, event.moment),
         asked=None,
         good=state.commit if state.commit and state.has_stayed(event.moment) else state.good,
         quarantined={},
@@ -180,21 +180,21 @@ def _promoted(state: Engine, event: Event) -> Engine:
     )
 
 
-def _excused(state: Engine, now: Moment) -> tuple[str, ...]:
+def _failing_before(state: Engine, now: Moment) -> tuple[str, ...]:
     """What failed before a promote; empty if the previous commit is on probation: else a second promote would excuse it."""
     if state.is_on_probation(now):
         return state.excused
     return tuple(one for one, at in state.ailing.items() if now.since(at) <= AILING)
 
 
-def _rolled_back(state: Engine, event: Event) -> Engine:
+def _roll_back(state: Engine, event: Event) -> Engine:
     """A commit that was good is so again at once; one that never passed its probation is watched like a promote."""
     data = decode_plain(event.data) if event.data != REDACTED else {}
     to = str(data.get("to", ""))
     return replace(
         state,
         commit=event.subject,
-        earlier=_before(to, state.earlier),
+        earlier=_commits_before(to, state.earlier),
         promoted=None if to and to == state.good else event.moment,
         errors=(),
         breakdowns=(),
@@ -207,6 +207,6 @@ def _rolled_back(state: Engine, event: Event) -> Engine:
     )
 
 
-def _before(commit: str, earlier: tuple[str, ...]) -> tuple[str, ...]:
+def _commits_before(commit: str, earlier: tuple[str, ...]) -> tuple[str, ...]:
     """Those that stand before the newest occurrence of a commit; all, if it is none of them."""
     return earlier[: len(earlier) - 1 - earlier[::-1].index(commit)] if commit in earlier else earlier

@@ -39,8 +39,7 @@ class Fold:
         costs a tick nothing.
         """
         seq = upto if upto is not None else events[-1].seq if events else state.seq
-        wanted = [event for event in events if event.kind in self.kinds]
-        values = folded_values(state, self.projections.values(), wanted) if wanted else {}
+        values = folded_values(state, self.projections.values(), events) if events else {}
         if not state.parts.keys() >= self._parts.keys():
             values = {**self._parts, **state.parts, **values}
         return state.with_values(values, seq)

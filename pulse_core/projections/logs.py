@@ -79,13 +79,13 @@ def after(state: Logs, events: Iterable[Event]) -> Logs:
     of = dict(state.of)
     for event in events:
         if event.kind == LogMatched.kind and event.data != REDACTED:
-            of[event.subject] = _said(of.pop(event.subject, NOWHERE), event)
+            of[event.subject] = _with_batch(of.pop(event.subject, NOWHERE), event)
             if len(of) > SOURCES:
                 del of[next(iter(of))]
     return Logs(of)
 
 
-def _said(before: LogSource, event: Event) -> LogSource:
+def _with_batch(before: LogSource, event: Event) -> LogSource:
     data, now = decode_plain(event.data), event.moment
     if before.last is None or now.since(before.last) >= QUIET:
         before = LogSource(before.place, before.seen, since=now)

@@ -55,14 +55,14 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
     reached, sent = state.reached, state.sent
     for event in events:
         if event.kind == Effect.kind:
-            if _is_wish(event):
-                _wished(of, open_, event)
+            if _is_notice(event):
+                _add_notice(of, open_, event)
         elif event.subject not in open_:
             continue
         elif event.kind == EffectAttemptFailed.kind:
             failed[event.subject] = event.moment
         elif event.kind == EffectExecuting.kind:
-            sent = sent if failed.pop(event.subject, None) else _sent(sent, event.moment)
+            sent = sent if failed.pop(event.subject, None) else _with_message(sent, event.moment)
         elif event.kind in SETTLING:
             del open_[event.subject]
             failed.pop(event.subject, None)
@@ -75,35 +75,33 @@ def _concerns(state: Notices, events: Sequence[Event]) -> bool:
     open_, effect = state.open, Effect.kind
     for event in events:
         if event.kind == effect:
-            if decode_plain_effect(event.data).get("action") == NOTIFY:
+            if _is_notice(event):
                 return True
         elif open_ and event.subject in open_:
             return True
     return False
 
 
-def _is_wish(event: Event) -> bool:
-    """Whether it requests a notice."""
-    return event.kind == Effect.kind and decode_plain_effect(event.data).get("action") == NOTIFY
+def _is_notice(event: Event) -> bool:
+    """Whether this effect is a notice."""
+    return decode_plain_effect(event.data).get("action") == NOTIFY
 
 
-def _wished(of: dict[str, Notice], open_: dict[str, str], event: Event) -> None:
+def _add_notice(of: dict[str, Notice], open_: dict[str, str], event: Event) -> None:
     open_[event.id] = topic = event.subject.removeprefix(PREFIX)
     if topic == event.subject:
         return  # a notice of other rules, with another key
-    of[topic] = _told(of.pop(topic, None), event)
+    before, now = of.pop(topic, None), event.moment
+    over = bool(decode_plain_effect(event.data).get("params", {}).get("over", False))
+    if before is None or before.over:
+        of[topic] = Notice(now, now, over=over)
+    else:
+        of[topic] = before._replace(last=now, times=before.times + 1, over=over)
     if len(of) > TOPICS:
         del of[next(iter(of))]
 
 
-def _told(before: Notice | None, event: Event) -> Notice:
-    over = bool(decode_plain_effect(event.data).get("params", {}).get("over", False))
-    if before is None or before.over:
-        return Notice(event.moment, event.moment, over=over)
-    return before._replace(last=event.moment, times=before.times + 1, over=over)
-
-
-def _sent(before: tuple[Moment, ...], now: Moment) -> tuple[Moment, ...]:
+def _with_message(before: tuple[Moment, ...], now: Moment) -> tuple[Moment, ...]:
     """With one message more, unless this notice is part of the newest one."""
     if before and before[-1] == now:
         return before

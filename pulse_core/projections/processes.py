@@ -128,7 +128,7 @@ class _ProcessTable:
         changed = {name: ProcessHistory(**vars(history)) for name, history in self.changed.items()}
         return Processes({**self.before.of, **changed}, self.restarting, self.stopping)
 
-    def wished(self, event: Event) -> None:
+    def request(self, event: Event) -> None:
         wish = decode_plain_effect(event.data)
         action = wish.get("action")
         if action != RESTART_PROCESS and action != STOP_PROCESS:
@@ -136,17 +136,17 @@ class _ProcessTable:
         name = str(wish.get("params", {}).get("process", ""))
         if action == RESTART_PROCESS:
             self.restarting[event.id] = name
-            _restart_wished(self[name], event)
+            _request_restart(self[name], event)
         else:
             self.stopping[event.id] = name
             if stop := self.before[name].stop if name not in self.changed else self[name].stop:
                 self[name].stop = stop._replace(tries=stop.tries + 1, tried=event.moment)
 
-    def settled(self, event: Event) -> None:
+    def settle(self, event: Event) -> None:
         if name := self.restarting.pop(event.subject, None):
-            _settled(self[name], event)
+            _settle_restart(self[name], event)
         elif name := self.stopping.pop(event.subject, None):
-            _stop_settled(self[name], event)
+            _settle_stop(self[name], event)
 
 
 def after(state: Processes, events: Iterable[Event]) -> Processes:
@@ -155,15 +155,15 @@ def after(state: Processes, events: Iterable[Event]) -> Processes:
     for event in events:
         kind = event.kind
         if kind == _EFFECT:
-            table.wished(event)
+            table.request(event)
         elif kind in SETTLING:
-            table.settled(event)
-        elif notice := NEWS.get(kind):
-            notice(table[event.subject], event, decode_plain(event.data))
+            table.settle(event)
+        elif change := CHANGES.get(kind):
+            change(table[event.subject], event, decode_plain(event.data))
     return table.state()
 
 
-def _restart_wished(history: _History, event: Event) -> None:
+def _request_restart(history: _History, event: Event) -> None:
     # The first ones say when the budget was spent, the last one when it was last tried.
     history.attempts = (*history.attempts[: ATTEMPTS - 1], event.moment)
     history.starting = None
@@ -172,7 +172,7 @@ def _restart_wished(history: _History, event: Event) -> None:
         history.first, history.stage = event.id, Stage.WISHED
 
 
-def _settled(history: _History, event: Event) -> None:
+def _settle_restart(history: _History, event: Event) -> None:
     """Take the outcome of a restart."""
     if event.kind == EffectFailed.kind:
         history.error = decode_plain(event.data).get("error", "")
@@ -187,7 +187,7 @@ def _settled(history: _History, event: Event) -> None:
         history.pid, history.started, history.boot = result.get("pid"), result.get("started"), event.boot
 
 
-def _stop_settled(history: _History, event: Event) -> None:
+def _settle_stop(history: _History, event: Event) -> None:
     """Take the outcome of a stop; whether it helped, only the next probe shows."""
     stop: Intent | None = history.stop
     if stop is None or not stop.tries:
@@ -201,7 +201,7 @@ def _stop_settled(history: _History, event: Event) -> None:
 
 
 def _up(history: _History, event: Event, data: Mapping[str, Json]) -> None:
-    history.stop = _stop_of_one_up(history, event)
+    history.stop = _stop_after_up(history, event)
     history.pid, history.started, history.boot = data.get("pid"), data.get("started"), event.boot
     history.evidence, history.stage = data.get("evidence", ""), Stage.UP
     history.up, history.down, history.starting = history.up or event.moment, None, None
@@ -231,17 +231,17 @@ def _start_requested(history: _History, event: Event, data: Mapping[str, Json]) 
     history.stage = Stage.UP if history.stage is Stage.UP else Stage.NEW
 
 
-NEWS: Mapping[str, Callable[[_History, Event, Mapping[str, Json]], None]] = {
+CHANGES: Mapping[str, Callable[[_History, Event, Mapping[str, Json]], None]] = {
     ProcessUp.kind: _up,
     ProcessDied.kind: _died,
     ProcessStopped.kind: _stopped,
     ProcessStopRequested.kind: _stop_requested,
     ProcessStartRequested.kind: _start_requested,
 }
-KINDS = frozenset({*NEWS, Effect.kind, *SETTLING})
+KINDS = frozenset({*CHANGES, Effect.kind, *SETTLING})
 
 
-def _stop_of_one_up(history: _History, event: Event) -> Intent | None:
+def _stop_after_up(history: _History, event: Event) -> Intent | None:
     """The intent that remains when the process is up: a manager's has ended, a person's has not."""
     stop: Intent | None = history.stop
     down: Moment | None = history.down

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from pulse_core.actions.declaration import parsed_params
+from pulse_core.actions import parsed_params
 from pulse_core.composition import declaration_of
-from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName
+from pulse_core.model.errors import LogUnavailable, Refused, UnknownName
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Role
@@ -17,6 +17,12 @@ from pulse_core.record.admission import CHECKS, FILLED_BY_WRITER
 from pulse_core.settings import Settings
 
 RULE_FIELDS = ("rule", "tick", "samples", "survival")
+ROLE_NAMES = {
+    Role.DAEMON: "the daemon",
+    Role.PERSON: "the owner or root",
+    Role.AGENT: "agents",
+    Role.NOBODY: "a stranger",
+}
 
 
 class RecordedDraft(NamedTuple):
@@ -143,20 +149,14 @@ class Gate:
         payload = draft.payload
         if payload.by > role:
             raise Refused(
-                f"{payload.kind!r} may be recorded by {_role_name(payload.by)} only, not by {_role_name(role)}"
+                f"{payload.kind!r} may be recorded by {ROLE_NAMES[payload.by]} only, not by {ROLE_NAMES[role]}"
             )
         if isinstance(payload, Effect):
-            self._check_effect(payload)
+            if forged := [name for name in RULE_FIELDS if getattr(payload, name)]:
+                raise Refused(f"{', '.join(forged)}: only a rule's effect says that; leave it out")
+            check_executable(self.executors, payload)
         elif check := CHECKS.get(payload.kind):
             check(draft, self.current_state(), self.settings())
-
-    def _check_effect(self, effect: Effect) -> None:
-        if forged := [name for name in RULE_FIELDS if getattr(effect, name)]:
-            raise Refused(f"{', '.join(forged)}: only a rule's effect says that; leave it out")
-        executor = self.executors.get(effect.action)
-        if executor is None:
-            raise UnknownName("executor", effect.action, self.executors)
-        executor.check(parse_params(executor, effect))
 
     def _open(self, draft: Draft) -> Event | None:
         if not isinstance(draft.payload, Effect):
@@ -174,23 +174,9 @@ def parse_params(executor: Executor, effect: Effect) -> Any:
     return parsed_params(executor.params, effect)
 
 
-def why_unexecutable(executors: Mapping[str, Executor], effect: Effect) -> str | None:
-    """Why no executor can carry out a rule's effect, or None if one can."""
+def check_executable(executors: Mapping[str, Executor], effect: Effect) -> None:
+    """Raise PulseError with the reason if none of the executors can carry out this effect."""
     executor = executors.get(effect.action)
     if executor is None:
-        return str(UnknownName("executor", effect.action, executors))
-    try:
-        executor.check(parse_params(executor, effect))
-    except PulseError as error:
-        return str(error)
-    return None
-
-
-def _role_name(role: Role) -> str:
-    words = {
-        Role.DAEMON: "the daemon",
-        Role.PERSON: "the owner or root",
-        Role.AGENT: "agents",
-        Role.NOBODY: "a stranger",
-    }
-    return words[role]
+        raise UnknownName("executor", effect.action, executors)
+    executor.check(parse_params(executor, effect))

@@ -1,12 +1,14 @@
-"""The projections as of now: folded from the log on demand."""
+"""The projections as of now: folded from the log on demand, and restored when the daemon starts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event, Head
-from pulse_core.ports import Checkpoint, Checkpoints, EventLog
-from pulse_core.projections import State
+from pulse_core.model.vitals import Window
+from pulse_core.ports import Checkpoint, Checkpoints, EventLog, Vitals
+from pulse_core.projections import Snapshot, State
+from pulse_core.settings import Settings
 
 
 class View:
@@ -85,3 +87,25 @@ async def save_checkpoints(log: EventLog, checkpoints: Checkpoints, state: State
         return
     if (chain := await log.chain_at(state.seq)) is not None:
         await checkpoints.save(FOLD.checkpoints(state, Head(state.seq, chain)))
+
+
+async def restore_state(
+    log: EventLog, vitals: Vitals, checkpoints: Checkpoints, view: View, settings: Settings
+) -> Snapshot | None:
+    """Bring the view to the head of the log; returns the snapshot of the last recorded tick, if there was one.
+
+    What changed while no daemon ran lies between the two, so that it is still a change at the first tick.
+    """
+    state = await restore_from_checkpoints(log, await checkpoints.load())
+    ticks = await vitals.ticks(1)
+    prev = None
+    if ticks:
+        # A checkpoint is a tick's state; if the record of that tick was lost, it stands for the last tick.
+        # Provisional events that a tick saw and that were never recorded do not count.
+        seen = min(ticks[-1].head.seq, log.head.seq)
+        state = await advance_state(log, state, max(seen, state.seq))
+        samples = await vitals.samples(ticks[-1].samples)  # as far as they are still stored
+        windows = {sample.key: Window((sample,)) for sample in samples}
+        prev = Snapshot(ticks[-1].tick, ticks[-1].moment, settings, windows, state)
+    view.reset_to(await advance_state(log, state, log.head.seq))
+    return prev

@@ -84,7 +84,9 @@ class Layer:
 
     def _signed(self, verdict: Verdict, owners: Collection[str], curr: Snapshot) -> Verdict:
         """The verdict with an owner on each effect: one from inside keeps its own, even if this rule has copied it."""
-        owned = [one.rule in owners or self._is_signed(one, curr) for one in verdict.effects]
+        owned = [
+            one.rule in owners or (one.rule == self.name and one.tick == curr.tick) for one in verdict.effects
+        ]
         if all(owned):
             return verdict  # as nearly always
         mine = {"rule": self.name, "tick": curr.tick}
@@ -92,9 +94,6 @@ class Layer:
         return replace(
             verdict, effects=tuple(one if has else one.model_copy(update=mine) for one, has in both)
         )
-
-    def _is_signed(self, effect: Effect, curr: Snapshot) -> bool:
-        return effect.rule == self.name and effect.tick == curr.tick
 
     def _trace(self, what: str, notes: tuple[str, ...], began: int, asked: "InnerCall") -> None:
         took = self.clock() - began - asked.took

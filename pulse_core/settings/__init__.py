@@ -4,13 +4,13 @@ Nothing here opens a file; the adapter `pulse_adapters.config` does, and reports
 """
 
 from pulse_core.settings.durations import Duration, format_duration, parse_duration
+from pulse_core.settings.engine import RollbackSettings
 from pulse_core.settings.groups import Bound
 from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.network import NetworkSettings
 from pulse_core.settings.notices import NotifySettings
 from pulse_core.settings.processes import ProcessSettings, RestartSettings
 from pulse_core.settings.resources import DiskBound, ResourcesSettings, SessionsSettings
-from pulse_core.settings.rollback import RollbackSettings
 from pulse_core.settings.settings import (
     BudgetSettings,
     DaemonSettings,

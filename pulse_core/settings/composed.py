@@ -12,11 +12,6 @@ from pulse_core.settings.processes import ProcessSettings
 T = TypeVar("T")
 
 
-def no_disagreement(values: Sequence[Any], processes: Sequence[ProcessSettings]) -> Iterable[Disagreement]:
-    """No fault."""
-    return ()
-
-
 @dataclass(frozen=True, eq=False)
 class SettingsGroup(Generic[T]):
     """A group `[name]`, or many of them, `[[name]]`; type and default: of the root's field.
@@ -28,7 +23,9 @@ class SettingsGroup(Generic[T]):
     name: str
     type: Any
     default: T
-    agree: Callable[[Sequence[Any], Sequence[ProcessSettings]], Iterable[Disagreement]] = no_disagreement
+    agree: Callable[[Sequence[Any], Sequence[ProcessSettings]], Iterable[Disagreement]] = (
+        lambda values, processes: ()
+    )
     outline: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, settings: BaseModel) -> T:

@@ -1,20 +1,14 @@
-"""What the engine's own code is allowed."""
+"""What the engine's own code is allowed, and when its rules are taken back."""
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic import Field
 
 from pulse_core.settings.durations import UNITS, Duration
-from pulse_core.settings.groups import Group
+from pulse_core.settings.groups import Group, context_check
 
 USER_CHECK = "user_check"
 """In a validation's context: a function that raises ValueError for a user that can't be the engine's."""
-
-
-def _user(name: str, info: ValidationInfo) -> str:
-    if check := (info.context or {}).get(USER_CHECK):
-        check(name)
-    return name
 
 
 class EngineSettings(Group):
@@ -38,7 +32,7 @@ class EngineSettings(Group):
     quarantine: int = Field(
         5, ge=1, le=1_000, description="errors in a row after which a rule is passed over, outside that time"
     )
-    user: Annotated[str, AfterValidator(_user)] | None = Field(
+    user: Annotated[str, context_check(USER_CHECK)] | None = Field(
         None,
         description="user of the machine that its code runs as where the daemon runs as root;"
         " not set: `pulse-engine`, if there is one",
@@ -46,4 +40,28 @@ class EngineSettings(Group):
     )
     repeat: Duration = Field(
         30 * UNITS["s"], ge=0, description="how long after an effect was settled its key may be wished again"
+    )
+
+
+class RollbackSettings(Group):
+    """`[rollback]`: when a promote is taken back by itself, since it does harm."""
+
+    errors: int = Field(
+        10,
+        ge=1,
+        le=100,
+        description="errors of rules and projections while a promote is watched that take it back",
+    )
+    breakdowns: int = Field(
+        5,
+        ge=1,
+        le=100,
+        description="failures of its watchers and executors by their own fault, and ends of its processes, that do so",
+    )
+    failures: int = Field(
+        5, ge=2, le=100, description="failures of survival's own actions in a row that take a promote back"
+    )
+    within: Duration = Field(10 * UNITS["m"], gt=0, description="time in which those failures must lie")
+    patience: Duration = Field(
+        2 * UNITS["m"], gt=0, description="how long a rollback may take before a person is told"
     )

@@ -1,7 +1,7 @@
 """What settings groups have in common: their base, and texts that are checked when they are read."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -20,57 +20,48 @@ class Group(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def _path(text: str) -> str:
-    if not text or "\0" in text:
-        raise ValueError(f"{text!r} is no path")
-    return text
+def text_check(fits: Callable[[str], object], words: str) -> AfterValidator:
+    """Refuses a text that does not fit, with these words about it."""
+
+    def check(text: str) -> str:
+        if not fits(text):
+            raise ValueError(f"{text!r} {words}")
+        return text
+
+    return AfterValidator(check)
 
 
-def _absolute(text: str) -> str:
-    if not text.startswith("/") or "\0" in text:
-        raise ValueError(
-            f'{text!r} is no absolute path; write the absolute path, as "/bin/sh" or "/run/pulse"'
-        )
-    return text
+def context_check(name: str, usual: Callable[[str], object] | None = None) -> AfterValidator:
+    """Calls the function of this name in the validation's context, or the usual one; it raises ValueError."""
+
+    def check(text: str, info: ValidationInfo) -> str:
+        if call := (info.context or {}).get(name, usual):
+            call(text)
+        return text
+
+    return AfterValidator(check)
 
 
-def _rooted(text: str) -> str:
-    if not text.startswith(("/", "~/")) or "\0" in text:
-        raise ValueError(f'{text!r} is no absolute path; write one from "/" or "~/" on')
-    return text
-
-
-def _unit(text: str) -> str:
-    if not re.fullmatch(r"[\w:.@\\-]+\.\w+", text):
-        raise ValueError(f"{text!r} is no unit's name; write it in full, as 'nginx.service'")
-    return text
-
-
-def _regex(text: str, info: ValidationInfo) -> str:
-    if check := (info.context or {}).get(PATTERN_CHECK, SearchPattern):
-        check(text)
-    return text
-
-
-def _http_url(text: str) -> str:
-    if not is_http_url(text):
-        raise ValueError(f"{text!r} is no URL; write it in full, as 'http://127.0.0.1:18080/'")
-    if "@" in urlsplit(text).netloc:
-        raise ValueError("the URL holds a user or a password, and would be in every event; leave them out")
-    return text
+def is_host_port(text: str, lowest: int = 1) -> bool:
+    """Whether this is `host:port`."""
+    host, _, port = text.rpartition(":")
+    return bool(host) and port.isascii() and port.isdigit() and lowest <= int(port) < 65536
 
 
 def is_http_url(text: str) -> bool:
     """Whether this is an http or https URL in full, with a host and, if any, a possible port."""
     try:
         parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and _solid(text)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        return is_whole and text.isprintable() and " " not in text
     except ValueError:
         return False
 
 
-def _solid(text: str) -> bool:
-    return text.isprintable() and " " not in text
+def _without_user(text: str) -> str:
+    if "@" in urlsplit(text).netloc:
+        raise ValueError("the URL holds a user or a password, and would be in every event; leave them out")
+    return text
 
 
 def distinct(values: Sequence[str]) -> Sequence[str]:
@@ -81,22 +72,43 @@ def distinct(values: Sequence[str]) -> Sequence[str]:
     return values
 
 
-Path = Annotated[str, AfterValidator(_path)]
+Path = Annotated[str, text_check(lambda text: text and "\0" not in text, "is no path")]
 """A path, as the daemon sees it."""
 
-AbsolutePath = Annotated[str, AfterValidator(_absolute)]
+AbsolutePath = Annotated[
+    str,
+    text_check(
+        lambda text: text.startswith("/") and "\0" not in text,
+        'is no absolute path; write the absolute path, as "/bin/sh" or "/run/pulse"',
+    ),
+]
 """A path from the root on: the daemon's own directory is not the caller's."""
 
-RootedPath = Annotated[str, AfterValidator(_rooted)]
+RootedPath = Annotated[
+    str,
+    text_check(
+        lambda text: text.startswith(("/", "~/")) and "\0" not in text,
+        'is no absolute path; write one from "/" or "~/" on',
+    ),
+]
 """A path from the root or from the home of the user that Pulse runs as (`~/…`) on."""
 
-UnitName = Annotated[str, AfterValidator(_unit)]
+UnitName = Annotated[
+    str,
+    text_check(
+        re.compile(r"[\w:.@\\-]+\.\w+").fullmatch, "is no unit's name; write it in full, as 'nginx.service'"
+    ),
+]
 """The full name of a unit of systemd."""
 
-Regex = Annotated[str, Field(min_length=1), AfterValidator(_regex)]
+Regex = Annotated[str, Field(min_length=1), context_check(PATTERN_CHECK, SearchPattern)]
 """A regular expression as RE2 has it; an empty one would be found everywhere."""
 
-HttpUrl = Annotated[str, AfterValidator(_http_url)]
+HttpUrl = Annotated[
+    str,
+    text_check(is_http_url, "is no URL; write it in full, as 'http://127.0.0.1:18080/'"),
+    AfterValidator(_without_user),
+]
 """An http or https URL in full, without user or password: it names its target in the log."""
 
 Word = Annotated[str, Field(min_length=1)]

@@ -7,18 +7,12 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from pulse_core.settings.durations import UNITS, Duration
-from pulse_core.settings.groups import Group, HttpUrl, distinct
+from pulse_core.settings.groups import Group, HttpUrl, distinct, text_check
 
 SECOND = UNITS["s"]
 
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST = re.compile(rf"(?=.{{1,254}}$){_LABEL}(?:\.{_LABEL})*\.?")
-
-
-def _host(text: str) -> str:
-    if not _HOST.fullmatch(text):
-        raise ValueError(f"{text!r} is no host name; write one as 'example.org'")
-    return text
 
 
 def _server(text: str) -> str:
@@ -34,7 +28,8 @@ def _server(text: str) -> str:
     return text
 
 
-Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], AfterValidator(distinct)]
+Host = Annotated[str, text_check(_HOST.fullmatch, "is no host name; write one as 'example.org'")]
+Hosts = Annotated[tuple[Host, ...], AfterValidator(distinct)]
 Urls = Annotated[tuple[HttpUrl, ...], AfterValidator(distinct)]
 Servers = Annotated[tuple[Annotated[str, AfterValidator(_server)], ...], AfterValidator(distinct)]
 

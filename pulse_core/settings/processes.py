@@ -8,18 +8,10 @@ from pydantic import AfterValidator, Field, model_validator
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.settings.durations import Duration
-from pulse_core.settings.groups import Group, Path, Regex, UnitName
+from pulse_core.settings.groups import Group, Path, Regex, UnitName, is_host_port, text_check
 
 RARELY_US = 3_600 * US_PER_SECOND
 """The longest wait between two restarts of a process whose budget is spent."""
-
-
-def _name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
-        raise ValueError(
-            f"{text!r} is no name; take 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first"
-        )
-    return text
 
 
 def _argv(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -39,13 +31,16 @@ def _environment(env: dict[str, str]) -> dict[str, str]:
     return env
 
 
-def _address(text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r} is no address; write host:port, as '127.0.0.1:8080' or '[::1]:8080'")
-    return text
-
-
+Name = Annotated[
+    str,
+    text_check(
+        re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}").fullmatch,
+        "is no name; take 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first",
+    ),
+]
+Address = Annotated[
+    str, text_check(is_host_port, "is no address; write host:port, as '127.0.0.1:8080' or '[::1]:8080'")
+]
 Argv = Annotated[tuple[str, ...], AfterValidator(_argv)]
 """A program and its arguments, never a shell's line; empty where none is given."""
 
@@ -86,9 +81,7 @@ class ProcessSettings(Group):
     Pulse started; it is brought back by `start`, `command` or `systemd_unit`.
     """
 
-    name: Annotated[str, AfterValidator(_name)] = Field(
-        description="its name everywhere", examples=["gateway"]
-    )
+    name: Name = Field(description="its name everywhere", examples=["gateway"])
     start: Argv = Field(
         (),
         description="argv that Pulse starts as a process of its own session",
@@ -109,7 +102,7 @@ class ProcessSettings(Group):
         description="regular expression searched in the first 4096 characters of the argv joined by spaces",
         examples=["http\\.server 18080"],
     )
-    tcp: Annotated[str, AfterValidator(_address)] | None = Field(
+    tcp: Address | None = Field(
         None, description="host:port that it listens on", examples=["127.0.0.1:18080"]
     )
     cwd: Path | None = Field(

@@ -6,7 +6,16 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 
 from pulse_core.model.pattern import search_pattern
 from pulse_core.settings.durations import UNITS, Duration
-from pulse_core.settings.groups import PATTERN_CHECK, AbsolutePath, Bound, Group, Regex, RootedPath, distinct
+from pulse_core.settings.groups import (
+    PATTERN_CHECK,
+    AbsolutePath,
+    Bound,
+    Group,
+    Regex,
+    RootedPath,
+    context_check,
+    distinct,
+)
 
 SECOND, MINUTE, DAY = UNITS["s"], UNITS["m"], UNITS["d"]
 SHARED = {
@@ -26,14 +35,12 @@ TREE_CHECK = "tree_check"
 """In a validation's context: a function that raises ValueError for a directory in which nothing may be deleted."""
 
 
-def _tree(text: str, info: ValidationInfo) -> str:
+def _tree(text: str) -> str:
     parts = [part for part in text.split("/") if part not in ("", ".")]
     if ".." in parts:
         raise ValueError(f"{text!r} goes up again; write it without '..'")
     if not parts or (len(parts) == 1 and parts[0] in SHARED) or (len(parts) == 2 and parts[0] == "home"):
         raise ValueError(f"{text!r} holds far more than what may go; name a directory in it")
-    if check := (info.context or {}).get(TREE_CHECK):
-        check(text)
     return text
 
 
@@ -47,7 +54,7 @@ def _selective(text: str, info: ValidationInfo) -> str:
     return text
 
 
-Tree = Annotated[RootedPath, AfterValidator(_tree)]
+Tree = Annotated[RootedPath, AfterValidator(_tree), context_check(TREE_CHECK)]
 """A directory in which files may be deleted: never one that holds a whole machine, or everything of a user."""
 
 

@@ -5,31 +5,24 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic.fields import FieldInfo
 
 from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.cross_checks import disagreements
 from pulse_core.settings.durations import Duration
-from pulse_core.settings.engine import EngineSettings
-from pulse_core.settings.groups import AbsolutePath, Group
+from pulse_core.settings.engine import EngineSettings, RollbackSettings
+from pulse_core.settings.groups import AbsolutePath, Group, context_check
 from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.network import NetworkSettings
 from pulse_core.settings.notices import NotifySettings
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.resources import ResourcesSettings
-from pulse_core.settings.rollback import RollbackSettings
 from pulse_core.settings.secrets import IN_CLEAR
 from pulse_core.settings.telemetry import HeartbeatSettings, MetricsSettings, SelfSettings
 
 GROUP_CHECK = "group_check"
 """In a validation's context: a function that raises ValueError for a group that this machine does not have."""
-
-
-def _group(name: str, info: ValidationInfo) -> str:
-    if check := (info.context or {}).get(GROUP_CHECK):
-        check(name)
-    return name
 
 
 class DaemonSettings(Group):
@@ -99,7 +92,7 @@ class SocketSettings(Group):
     directory: AbsolutePath | None = Field(
         None, description="directory of the socket, if not the home's run/", examples=["/run/pulse/main"]
     )
-    group: Annotated[str, AfterValidator(_group)] | None = Field(
+    group: Annotated[str, context_check(GROUP_CHECK)] | None = Field(
         None, description="group whose members may do what an agent may", examples=["agents"]
     )
 

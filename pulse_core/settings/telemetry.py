@@ -2,37 +2,37 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from pulse_core.settings.durations import UNITS, Duration
-from pulse_core.settings.groups import AbsolutePath, Group, HttpUrl
+from pulse_core.settings.groups import AbsolutePath, Group, HttpUrl, is_host_port, text_check
 from pulse_core.settings.secrets import BeatUrl
 
 SECOND = UNITS["s"]
 
 
-def _listen(text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise ValueError(f"{text!r} is no address; write host:port, as '127.0.0.1:9464'")
-    return text
-
-
-def _prom(text: str) -> str:
-    if not text.endswith(".prom") or text.endswith("/.prom"):
-        raise ValueError(
-            f"{text!r} does not end with '.prom'; the collector reads no other file, and this one is replaced"
-        )
-    return text
+Address = Annotated[
+    str,
+    text_check(
+        lambda text: is_host_port(text, lowest=0), "is no address; write host:port, as '127.0.0.1:9464'"
+    ),
+]
+Textfile = Annotated[
+    AbsolutePath,
+    text_check(
+        lambda text: text.endswith(".prom") and not text.endswith("/.prom"),
+        "does not end with '.prom'; the collector reads no other file, and this one is replaced",
+    ),
+]
 
 
 class MetricsSettings(Group):
     """`[metrics]`: numbers for Prometheus, served by a process of their own."""
 
-    listen: Annotated[str, AfterValidator(_listen)] | None = Field(
+    listen: Address | None = Field(
         None, description="address that serves /metrics", examples=["127.0.0.1:9464"]
     )
-    textfile: Annotated[AbsolutePath, AfterValidator(_prom)] | None = Field(
+    textfile: Textfile | None = Field(
         None,
         description="file that is written for node_exporter's textfile collector",
         examples=["/var/lib/node_exporter/pulse.prom"],

@@ -3,20 +3,22 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.durations import UNITS, Duration
-from pulse_core.settings.groups import Group
+from pulse_core.settings.groups import Group, text_check
 
 HOUR = UNITS["h"]
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
 
-def _clock_time(text: str) -> str:
-    if not re.fullmatch(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]", text):
-        raise ValueError(f"{text!r} is no time of day; write it as '02:30'")
-    return text
+ClockTime = Annotated[
+    str,
+    text_check(
+        re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]").fullmatch, "is no time of day; write it as '02:30'"
+    ),
+]
 
 
 class SilenceSettings(Group):
@@ -30,9 +32,7 @@ class SilenceSettings(Group):
     days: tuple[Day, ...] = Field(
         (), description="days on which it begins; none: every day", examples=[["sat", "sun"]]
     )
-    at: Annotated[str, AfterValidator(_clock_time)] = Field(
-        description="time of day at which it begins, in UTC", examples=["02:30"]
-    )
+    at: ClockTime = Field(description="time of day at which it begins, in UTC", examples=["02:30"])
     for_: Duration = Field(
         alias="for", gt=0, le=7 * 24 * HOUR, description="how long it lasts", examples=["2h"]
     )

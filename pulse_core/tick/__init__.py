@@ -3,8 +3,8 @@
 It never waits for an executor, and nothing inside the onion can delay the survival rules' own fold.
 """
 
-from pulse_core.tick.rule_folds import InnerFold, RuleFolds, Submit, in_process_fold
+from pulse_core.tick.rule_folds import InnerFold, RuleFolds, Submit
 from pulse_core.tick.ticker import Sources, Stores, Ticker
 from pulse_core.tick.wake import Waker
 
-__all__ = ["InnerFold", "RuleFolds", "Sources", "Stores", "Submit", "Ticker", "Waker", "in_process_fold"]
+__all__ = ["InnerFold", "RuleFolds", "Sources", "Stores", "Submit", "Ticker", "Waker"]

@@ -20,7 +20,7 @@ the snapshot knows of a settlement later than the one known when the effect was 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from pulse_core.actions.reserved_keys import ABOUT_RULES
+from pulse_core.actions import ABOUT_RULES
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import NOBODY, LayerOutcome
@@ -131,18 +131,3 @@ def is_unseen(key: str, settled: Moment | None, curr: Snapshot) -> bool:
 def faults_in(trace: Sequence[LayerOutcome]) -> tuple[EngineFault, ...]:
     """The faults of layers that raised."""
     return tuple(EngineFault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error")
-
-
-def in_process_fold(
-    rules: Sequence[Rule], stopwatch: Stopwatch, failed: Callable[[str, str], None]
-) -> InnerFold:
-    """Fold these trusted rules in this process: for tests and benchmarks, since the engine's have their own."""
-
-    async def inside(prev: Snapshot, curr: Snapshot) -> FoldResult:
-        trace: Trace = []
-        verdict = await compose(rules, trace=trace, clock=stopwatch)(prev, curr)
-        for fault in faults_in(trace):
-            failed(*fault)
-        return FoldResult(without_survival_marks(verdict, curr), tuple(trace))
-
-    return inside

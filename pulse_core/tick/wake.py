@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from pulse_core.model.event import Event
 from pulse_core.model.payload import KINDS, Wake
@@ -52,10 +53,7 @@ class Waker:
 
 
 async def _until(event: asyncio.Event, seconds: float) -> None:
-    if event.is_set():
-        return
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return
+    if not event.is_set():
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await event.wait()

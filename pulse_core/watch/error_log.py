@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pulse_core.model.event import Draft
@@ -35,6 +36,7 @@ class SourceReport(NamedTuple):
     drafts: tuple[Draft, ...]
 
 
+@dataclass(eq=False)
 class ErrorLog:
     """The watcher `error-log`: an event for every batch of matching lines, a condition for every storm.
 
@@ -46,30 +48,22 @@ class ErrorLog:
     name = key = "error-log"
     timeout = 10.0
 
-    def __init__(
-        self,
-        reader: LogFollower,
-        clock: Clock,
-        settings: Callable[[], Settings],
-        current_state: CurrentState,
-        newest: Newest,
-    ) -> None:
-        self.reader, self.clock, self.settings, self.current_state, self.newest = (
-            reader,
-            clock,
-            settings,
-            current_state,
-            newest,
-        )
-        self.nudge = asyncio.Event()
-        self._logs: tuple[LogSettings, ...] = ()
-        self._began: int | None = None
-        self._unsaid: list[SourceReport] = []
-        self._places = SourcePositions()
-        self._progress = ReadProgress((), {})
-        self._tallies: dict[str, LineCounter] = {}
-        self._lines = 0
-        reader.listen(self.nudge.set)
+    reader: LogFollower
+    clock: Clock
+    settings: Callable[[], Settings]
+    current_state: CurrentState
+    newest: Newest
+    nudge: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _logs: tuple[LogSettings, ...] = field(default=(), init=False)
+    _began: int | None = field(default=None, init=False)
+    _unsaid: list[SourceReport] = field(default_factory=list, init=False)
+    _places: "SourcePositions" = field(default_factory=lambda: SourcePositions({}), init=False)
+    _progress: ReadProgress = field(default=ReadProgress((), {}), init=False)
+    _tallies: dict[str, LineCounter] = field(default_factory=dict, init=False)
+    _lines: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.reader.listen(self.nudge.set)
 
     @property
     def interval(self) -> float:
@@ -117,9 +111,9 @@ class ErrorLog:
     def _drafts(self, heard: LogBatch, hits: MatchedLines) -> Iterator[Draft]:
         """The events: the lines in batches; the last one has the number of lines that are only counted."""
         severity, untold = self._logs[hits.log].severity, hits.number - len(hits.lines)
-        handfuls = list(split_lines(hits.lines)) or [()]
-        for place, lines in enumerate(handfuls, 1):
-            count = len(lines) + (untold if place == len(handfuls) else 0)
+        parts = list(split_lines(hits.lines)) or [()]
+        for number, lines in enumerate(parts, 1):
+            count = len(lines) + (untold if number == len(parts) else 0)
             matched = LogMatched(severity=severity, lines=lines, count=count, place=dict(heard.place))
             yield Draft(matched, subject=heard.source)
 
@@ -141,30 +135,21 @@ class ErrorLog:
     def _settle(self) -> None:
         """Drop what is recorded by now; provisional events may still be lost with this daemon."""
         state = self.current_state()
-        known = state.logs.of
-        self._unsaid = [
-            said
-            for said in self._unsaid
-            if said.source not in known or bytes_read(known[said.source].place) < bytes_read(said.place)
-        ]
+        read = {source: bytes_read(log.place) for source, log in state.logs.of.items()}
+        self._unsaid = [one for one in self._unsaid if read.get(one.source, -1) < bytes_read(one.place)]
         if not state.provisional:
-            self._places.confirm({said.source for said in self._unsaid})
+            self._places.confirm({one.source for one in self._unsaid})
 
     def _due(self) -> Sequence[Draft]:
         drafts: list[Draft] = []
-        for said in self._unsaid:
-            if len(drafts) >= MAX_DRAFTS:
-                break
-            drafts += said.drafts
+        for report in self._unsaid:
+            if len(drafts) < MAX_DRAFTS:
+                drafts += report.drafts
         return drafts
 
     def _storms(self, now: int) -> Iterator[Draft]:
-        raised = self.current_state().conditions.raised
-        standing = {
-            name.removeprefix(PREFIX): condition
-            for name, condition in raised.items()
-            if name.startswith(PREFIX)
-        }
+        raised = self.current_state().conditions.raised.items()
+        standing = {name.removeprefix(PREFIX): one for name, one in raised if name.startswith(PREFIX)}
         for source in {**self._tallies, **standing}:
             tally = self._tallies.setdefault(source, LineCounter())
             minute = tally.minute(self._began if self._began is not None else now, now)
@@ -187,8 +172,8 @@ class ErrorLog:
 class SourcePositions:
     """The reader's positions in each source: the latest one, and the one up to which everything is recorded."""
 
-    def __init__(self, places: Mapping[str, Place] | None = None) -> None:
-        self.latest: dict[str, Place] = dict(places or {})
+    def __init__(self, places: Mapping[str, Place]) -> None:
+        self.latest: dict[str, Place] = dict(places)
         self._confirmed: dict[str, Place] = dict(self.latest)
         self._news = False
         self._kept: int | None = None
@@ -253,13 +238,13 @@ def latest_places(*several: Mapping[str, Place]) -> dict[str, Place]:
 
 def split_lines(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Split the lines into as few parts as the bounds of an event allow."""
-    handful: list[str] = []
+    part: list[str] = []
     size = 0
     for line in lines:
-        if handful and (len(handful) == LINES or size + len(line) > CHARACTERS):
-            yield tuple(handful)
-            handful, size = [], 0
-        handful.append(line)
+        if part and (len(part) == LINES or size + len(line) > CHARACTERS):
+            yield tuple(part)
+            part, size = [], 0
+        part.append(line)
         size += len(line)
-    if handful:
-        yield tuple(handful)
+    if part:
+        yield tuple(part)

@@ -1,6 +1,7 @@
 """Evaluates one round of network probes. Pure: the same answers and rounds give the same conclusion."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_address, ip_network
 from typing import NamedTuple
 
 from pulse_core.model.condition_names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
@@ -9,7 +10,6 @@ from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections import Condition
 from pulse_core.settings import NetworkSettings, format_duration
-from pulse_core.watch.dns_plausibility import implausibility
 
 HOST_REACHED = frozenset({Trouble.TLS_EXPIRED, Trouble.TLS_UNTRUSTED, Trouble.STATUS})
 """Troubles of a page that show that the network reaches it."""
@@ -19,6 +19,24 @@ DNS_ANSWERED = frozenset({Trouble.NXDOMAIN, Trouble.NO_ADDRESS})
 
 MAX_NAMED = 5
 """Targets that are named in the evidence; more are counted."""
+
+
+LOCAL = tuple(
+    ip_network(text)
+    for text in (
+        "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16",
+        "::1/128", "fc00::/7", "fe80::/10",
+    )
+)  # fmt: skip
+"""Addresses of private networks and of this machine."""
+
+OWN_NAMES = frozenset(
+    {
+        "localhost", "localdomain", "local", "lan", "home", "corp", "intranet", "private", "internal", "test",
+        "example", "invalid", "arpa",
+    }
+)  # fmt: skip
+"""Top-level labels that public DNS does not have: such names may resolve to private addresses."""
 
 
 class TargetAnswer(NamedTuple):
@@ -121,3 +139,31 @@ def evidence(seen: Sequence[TargetAnswer]) -> str:
 def describe_answer(answer: ProbeResult) -> str:
     """Describe an answer in words."""
     return answer.detail if answer.trouble else f"answered in {answer.took_ms:.0f} ms"
+
+
+def is_local(address: str) -> bool:
+    """Whether it is a private address, or this machine's own."""
+    return any(ip_address(address) in net for net in LOCAL)
+
+
+def implausibility(name: str, addresses: Iterable[str], was_public: bool) -> str:
+    """Why this answer cannot be true; empty if it may be.
+
+    was_public: it had a public address before. Only then is a private one implausible: many names have private
+    addresses for good reasons.
+    """
+    for address in addresses:
+        it = f"the answer is {address}"
+        if ip_address(address).is_unspecified:
+            return f"{it}, which is no host's address"
+        if ip_address(address).is_loopback and _is_public(name):
+            return f"{it}, which is this machine itself"
+        if was_public and is_local(address):
+            return f"{it}, a private address, where a public one was before"
+    return ""
+
+
+def _is_public(name: str) -> bool:
+    """Whether this is a name that the public DNS answers for."""
+    _, dot, last = name.rstrip(".").rpartition(".")
+    return bool(dot) and last.lower() not in OWN_NAMES

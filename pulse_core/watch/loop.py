@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from pulse_core.model.backoff import Backoff
-from pulse_core.model.errors import PulseError
-from pulse_core.model.event import Draft
+from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.model.vitals import Reading, Sample, Window
 from pulse_core.ports import Clock, EngineCodeBroken, Vitals, Watcher
 from pulse_core.record import Journal
@@ -80,9 +79,22 @@ class WatchLoop:
         for sample in samples:
             self._windows[sample.key] = self._windows.get(sample.key, Window()).plus(sample)
 
-    async def collect_once(self, watcher: Watcher) -> None:
-        """Collect one sample now."""
-        await self._look(watcher)
+    async def collect_once(self, watcher: Watcher) -> bool:
+        """Collect one sample now; whether that worked, its conclusions recorded."""
+        watcher.nudge.clear()
+        try:
+            async with asyncio.timeout(watcher.timeout):
+                reading = await self.costs.collect(watcher)
+        except TimeoutError:
+            self.failed(f"watcher:{watcher.name}", f"did not answer within {watcher.timeout:g} s")
+            return False
+        except EngineCodeBroken as error:
+            self.broke(f"watcher:{watcher.name}", str(error))
+            return False
+        except Exception as error:  # noqa: BLE001 - a broken watcher must not disturb the others
+            self.failed(f"watcher:{watcher.name}", describe_error(error))
+            return False
+        return await self._keep(watcher, reading)
 
     async def run(self) -> None:
         """Run all watchers for ever; ends by being cancelled."""
@@ -100,7 +112,7 @@ class WatchLoop:
         return group.create_task(self._run_watcher(watcher), name=f"watcher {watcher.name}")
 
     async def _run_watcher(self, watcher: Watcher) -> None:
-        failures = 0 if await self._look(watcher) else 1
+        failures = 0 if await self.collect_once(watcher) else 1
         while True:
             backoff = Backoff(watcher.interval, max(BACKOFF_MAX, watcher.interval))
             rest = backoff.after(failures + 1)
@@ -108,7 +120,7 @@ class WatchLoop:
             if gap:
                 await asyncio.sleep(gap)
             await self._rest(watcher, max(0.0, rest * stretch - gap), eager=failures == 0)
-            failures = 0 if await self._look(watcher) else failures + 1
+            failures = 0 if await self.collect_once(watcher) else failures + 1
 
     async def _rest(self, watcher: Watcher, seconds: float, eager: bool) -> None:
         """Wait for the interval or a nudge; one that fails is not hurried by nudges."""
@@ -121,40 +133,16 @@ class WatchLoop:
         except TimeoutError:
             return
 
-    async def _look(self, watcher: Watcher) -> bool:
-        watcher.nudge.clear()
-        try:
-            async with asyncio.timeout(watcher.timeout):
-                reading = await self.costs.collect(watcher)
-        except TimeoutError:
-            self.failed(f"watcher:{watcher.name}", f"did not answer within {watcher.timeout:g} s")
-            return False
-        except EngineCodeBroken as error:
-            self.broke(f"watcher:{watcher.name}", str(error))
-            return False
-        except Exception as error:  # noqa: BLE001 - a broken watcher must not disturb the others
-            self.failed(f"watcher:{watcher.name}", describe_error(error))
-            return False
-        return await self._keep(watcher, reading)
-
     async def _keep(self, watcher: Watcher, reading: Reading) -> bool:
         sample = self.vitals.sample(watcher.key, self.clock.now(), reading.data)
         window = self._windows[watcher.key] = self._windows.get(watcher.key, Window()).plus(sample)
-        if reading.conclusions and not await self._conclude(watcher, reading.conclusions):
-            return False
+        if reading.conclusions:
+            try:
+                await self.journal.announce(reading.conclusions, self.answered)
+            except PulseError as error:
+                words = f"its conclusions could not be recorded: {error}"
+                self.failed(f"watcher:{watcher.name}", words)
+                return False
         if watcher.should_wake(window):
             self.wake(f"watcher:{watcher.name}")
         return True
-
-    async def _conclude(self, watcher: Watcher, drafts: Sequence[Draft]) -> bool:
-        try:
-            await self.journal.announce(drafts, self.answered)
-        except PulseError as error:
-            self.failed(f"watcher:{watcher.name}", f"its conclusions could not be recorded: {error}")
-            return False
-        return True
-
-
-def describe_error(error: Exception) -> str:
-    """Describe an error: its message if it is a PulseError, with its type if it is a bug."""
-    return str(error) if isinstance(error, PulseError) else f"{type(error).__name__}: {error}"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pulse_core.model.condition_names import NETWORK, WELL
 from pulse_core.model.errors import PulseError
@@ -13,14 +14,21 @@ from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Prober, ProbeRequest, Trouble
 from pulse_core.projections import CurrentState
 from pulse_core.settings import NetworkSettings, Settings
-from pulse_core.watch.dns_plausibility import is_local
-from pulse_core.watch.evaluate_network import NetworkRound, TargetAnswer, check_answer, conclude, state_of
+from pulse_core.watch.evaluate_network import (
+    NetworkRound,
+    TargetAnswer,
+    check_answer,
+    conclude,
+    is_local,
+    state_of,
+)
 
 UNWATCHED_S = 3_600.0
 ANSWERING_S = 15.0
 """Seconds beyond the targets' timeout that a round may take."""
 
 
+@dataclass(eq=False)
 class Network:
     """The watcher `network`: one sample a round with every target, one event for every change.
 
@@ -32,19 +40,15 @@ class Network:
 
     name = key = NETWORK
 
-    def __init__(
-        self,
-        prober: Prober,
-        settings: Callable[[], Settings],
-        current_state: CurrentState,
-        window: Callable[[], Window],
-    ) -> None:
-        self.prober, self.settings, self.current_state, self.window = prober, settings, current_state, window
-        self.nudge = asyncio.Event()
-        self._asked: Sequence[ProbeRequest] | None = None
-        self._rounds: tuple[str, ...] = ()
-        self._streaks: dict[str, int] = {}
-        self._public: set[str] = set()
+    prober: Prober
+    settings: Callable[[], Settings]
+    current_state: CurrentState
+    window: Callable[[], Window]
+    nudge: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _asked: Sequence[ProbeRequest] | None = field(default=None, init=False)
+    _rounds: tuple[str, ...] = field(default=(), init=False)
+    _streaks: dict[str, int] = field(default_factory=dict, init=False)
+    _public: set[str] = field(default_factory=set, init=False)
 
     @property
     def interval(self) -> float:

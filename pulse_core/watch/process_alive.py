@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
@@ -10,7 +11,7 @@ from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Clock, ProcessId, ProcessObservation, ProcessTable
 from pulse_core.projections import CurrentState, ProcessHistory
-from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.settings import Settings
 from pulse_core.watch.evaluate_process import ProcessProbe, conclude, identity, is_up
 
 DOUBT_INTERVAL = 0.5
@@ -18,6 +19,7 @@ STARTING_INTERVAL = 0.1
 NUDGING_KINDS = frozenset({EffectAcked.kind, ProcessDied.kind})
 
 
+@dataclass(eq=False)
 class ProcessAlive:
     """The watcher `process-alive`: one sample with every guarded process, one event for every change.
 
@@ -27,15 +29,15 @@ class ProcessAlive:
     name = key = "process-alive"
     timeout = 10.0
 
-    def __init__(
-        self, table: ProcessTable, clock: Clock, settings: Callable[[], Settings], current_state: CurrentState
-    ) -> None:
-        self.table, self.clock, self.settings, self.current_state = table, clock, settings, current_state
-        self.nudge = asyncio.Event()
-        self._streaks: dict[str, int] = {}
-        self._proofs: set[ProcessId] = set()
-        self._stood: Mapping[str, ProcessId] = {}
-        self._starting = False
+    table: ProcessTable
+    clock: Clock
+    settings: Callable[[], Settings]
+    current_state: CurrentState
+    nudge: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _streaks: dict[str, int] = field(default_factory=dict, init=False)
+    _proofs: set[ProcessId] = field(default_factory=set, init=False)
+    _stood: Mapping[str, ProcessId] = field(default_factory=dict, init=False)
+    _starting: bool = field(default=False, init=False)
 
     @property
     def interval(self) -> float:
@@ -65,15 +67,18 @@ class ProcessAlive:
         sights = await self.table.look(processes, self._stood)
         drafts: list[Draft] = []
         streaks: dict[str, int] = {}
+        now, expires = self.clock.now(), self.settings().intent.expires
         for process in processes:
-            look = self._look(process, sights[process.name], histories[process.name], proofs)
-            if (before := stood.get(process.name)) in proofs:
-                look = look._replace(before=before)
-            conclusion = conclude(look)
+            name, history = process.name, histories[process.name]
+            proven = history.pid is not None and ProcessId(history.pid, history.started or 0) in proofs
+            before = known if (known := stood.get(name)) in proofs else None
+            streak = self._streaks.get(name, 0)
+            probe = ProcessProbe(process, sights[name], history, streak, now, expires, proven, before)
+            conclusion = conclude(probe)
             drafts += conclusion.drafts
-            streaks[process.name] = conclusion.streak
+            streaks[name] = conclusion.streak
         self._streaks = streaks
-        self._hold(sights)
+        self.table.hold([found for sight in sights.values() for found in sight.found], self._died)
         self._starting = any(
             history.starting and not is_up(sights[name]) for name, history in histories.items()
         )
@@ -86,20 +91,6 @@ class ProcessAlive:
             for name, history in histories.items()
             if history.pid is not None and history.started is not None and history.boot == boot
         }
-
-    def _look(
-        self,
-        process: ProcessSettings,
-        sight: ProcessObservation,
-        history: ProcessHistory,
-        proofs: set[ProcessId],
-    ) -> ProcessProbe:
-        proven = history.pid is not None and ProcessId(history.pid, history.started or 0) in proofs
-        streak, expires = self._streaks.get(process.name, 0), self.settings().intent.expires
-        return ProcessProbe(process, sight, history, streak, self.clock.now(), expires, proven)
-
-    def _hold(self, sights: Mapping[str, ProcessObservation]) -> None:
-        self.table.hold([found for sight in sights.values() for found in sight.found], self._died)
 
     def _died(self, found: ProcessId) -> None:
         self._proofs.add(found)

@@ -2,12 +2,13 @@
 
 import asyncio
 import time
+import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import TracebackType
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from pulse_core.model.vitals import Reading
@@ -61,7 +62,7 @@ class Costs:
         began, spent, failed = now(), cost.spent, 1
         mine = _CURRENT_COST.set(cost)
         try:
-            reading = await Metered(watcher.collect(), cost, self._cpu)
+            reading = await metered(watcher.collect(), cost, self._cpu)
             failed = 0
             return reading
         finally:
@@ -85,40 +86,28 @@ class Costs:
         self, loop: asyncio.AbstractEventLoop, work: Any, **how: Any
     ) -> "asyncio.Task[Any]":  # the types of a task factory differ between versions of Python
         cost = _CURRENT_COST.get()
-        return asyncio.Task(Metered(work, cost, self._cpu) if cost else work, loop=loop, **how)
+        return asyncio.Task(metered(work, cost, self._cpu) if cost else work, loop=loop, **how)
 
 
-class Metered(Coroutine[Any, Any, T]):
-    """A coroutine whose steps are charged to a cost record."""
+async def metered(work: Coroutine[Any, Any, T], cost: Cost, cpu: Callable[[], float]) -> T:
+    """Run a coroutine and charge its steps to a cost record."""
+    result: T = await _steps(work, cost, cpu)
+    return result
 
-    def __init__(self, work: Coroutine[Any, Any, T], cost: Cost, cpu: Callable[[], float]) -> None:
-        self._work, self._cost, self._cpu = work, cost, cpu
 
-    def send(self, value: Any, /) -> Any:
-        """The next step."""
-        began = self._cpu()
+@types.coroutine
+def _steps(work: Coroutine[Any, Any, T], cost: Cost, cpu: Callable[[], float]) -> Generator[Any, Any, T]:
+    step: Callable[[], Any] = partial(work.send, None)
+    while True:
+        began = cpu()
         try:
-            return self._work.send(value)
+            awaited = step()
+        except StopIteration as done:
+            returned: T = done.value
+            return returned
         finally:
-            self._cost.spent += self._cpu() - began
-
-    def throw(self, error: Any, value: Any = None, trace: TracebackType | None = None, /) -> Any:
-        """The next step, which begins with an error."""
-        began = self._cpu()
+            cost.spent += cpu() - began
         try:
-            return self._work.throw(error)
-        finally:
-            self._cost.spent += self._cpu() - began
-
-    def close(self) -> None:
-        """Close the coroutine."""
-        self._work.close()
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        return self
-
-    def __next__(self) -> Any:
-        return self.send(None)
-
-    def __iter__(self) -> "Metered[T]":
-        return self
+            step = partial(work.send, (yield awaited))
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is meant for `work`
+            step = partial(work.throw, error)

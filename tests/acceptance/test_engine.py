@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
+from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revisions import RevisionStore
-from pulse_adapters.git.template import template_folder
+from pulse_adapters.git.revisions import ensure_revision
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.app.engine.promote import Plan, promote, rollback
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.readers import EventQuery
+from tests import processes
 from tests.acceptance.conftest import Served
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import HEAD, rule
@@ -69,7 +70,7 @@ class Engine:
         self.write(self.repository.staging().path, source, name)
         self.repository.commit_staging("another rule", ADA)
         commit = self.repository.candidate("another rule", ADA)
-        RevisionStore(self.home.path).ensure(commit)
+        ensure_revision(self.home.path, commit)
         return commit
 
     def promote(self, source: str, name: str = "bad") -> dict[str, Any]:
@@ -180,7 +181,7 @@ def test_what_somebody_changed_of_a_commit_is_made_anew_before_it_is_run_and_tha
     engine.begin()
     commit = engine.promote(GOOD.replace("good", "better"), "better")["subject"]
     engine.served.stop()
-    rules = RevisionStore(engine.home.path).path(commit) / "rules"
+    rules = engine.home.path / "revisions" / commit / "rules"
     committed = (rules / "own.py").read_text()
     for path in (rules, rules / "own.py"):
         path.chmod(0o700)
@@ -226,8 +227,7 @@ def test_no_host_outlives_its_daemon(engine: Engine) -> None:
 def hosts_of(served: Served) -> list[int]:
     """The pids of the daemon's rule hosts."""
     assert served.daemon is not None
-    children = Path(f"/proc/{served.daemon.pid}/task/{served.daemon.pid}/children").read_text().split()
-    return [int(pid) for pid in children if b"rule_host" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return processes.children(served.daemon.pid, "rule_host")
 
 
 GROUPS = 4

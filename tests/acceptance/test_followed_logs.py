@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.sqlite.connect import connect_readonly
+from tests import processes
 from tests.acceptance.conftest import Served
 
 
@@ -114,6 +115,4 @@ def test_settings_that_change_are_followed_at_once(served: Served, logs: Path) -
 
 def children(served: Served) -> list[int]:
     assert served.daemon is not None
-    pid = served.daemon.pid
-    pids = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-    return [one for one in pids if b"pulse_adapters.logs.tail" in Path(f"/proc/{one}/cmdline").read_bytes()]
+    return processes.children(served.daemon.pid, "pulse_adapters.logs.tail")

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.verify import verify
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.ports.readers import EventQuery
+from tests import processes
 from tests.acceptance.conftest import Served
 
 VICTIM = """
@@ -65,12 +65,7 @@ def conditions(served: Served) -> list[str]:
 def child_of(served: Served) -> int:
     """The victim's pid, from the kernel: the daemon's own word for it is what is tested."""
     assert served.daemon is not None
-    children = Path(f"/proc/{served.daemon.pid}/task/{served.daemon.pid}/children").read_text().split()
-    for pid in children:
-        with suppress(OSError):  # it may die while it is looked at
-            if b"9010" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                return int(pid)
-    return 0
+    return next(iter(processes.children(served.daemon.pid, "9010")), 0)
 
 
 def test_a_victim_is_replaced_on_a_full_disk_and_the_log_tells_it_later(small: Path, tmp_path: Path) -> None:

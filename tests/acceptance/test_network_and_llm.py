@@ -10,6 +10,7 @@ from typing import Any
 
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.ports.readers import EventQuery
+from tests import processes
 from tests.acceptance.conftest import Served
 from tests.acceptance.test_real_processes import argv, free_port
 
@@ -24,6 +25,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Page).serve_for
 NAMES = """
 import socket, sys
 import dns.message, dns.rrset
+from tests import processes
 server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 server.bind(("127.0.0.1", int(sys.argv[1])))
 while True:
@@ -57,16 +59,7 @@ def sample(served: Served, key: str) -> dict[str, Any]:
 def helpers(served: Served) -> list[int]:
     """The children of the daemon that ask the network."""
     assert served.daemon is not None
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            line = (entry / "cmdline").read_bytes()
-        except (OSError, IndexError):
-            continue
-        if parent == served.daemon.pid and b"pulse_adapters.network.probe" in line:
-            found.append(int(entry.name))
-    return found
+    return processes.children(served.daemon.pid, "pulse_adapters.network.probe")
 
 
 def test_an_endpoint_that_hangs_is_restarted_after_three_questions(served: Served) -> None:

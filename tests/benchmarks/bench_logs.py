@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.connect import connect_readonly
+from tests import processes
 from tests.benchmarks import bench_reflex
 from tests.benchmarks.bare import Bare, victim
 from tests.benchmarks.bench_idle import Cost, cost, memory
@@ -49,9 +50,8 @@ def config(place: Path) -> str:
 
 def reader_of(pid: int) -> int:
     """The daemon's child that reads logs."""
-    for child in map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
-        if b"pulse_adapters.logs.tail" in Path(f"/proc/{child}/cmdline").read_bytes():
-            return child
+    for child in processes.children(pid, "pulse_adapters.logs.tail"):
+        return child
     raise RuntimeError("nobody reads logs")
 
 

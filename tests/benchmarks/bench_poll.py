@@ -66,7 +66,7 @@ async def measure(place: Path, rounds: int) -> tuple[Sequence[float], Sequence[f
     home, gauge, bare = made_home(place / "home", "[budget]\nactions_per_minute = 0\n"), Gauge(), []
     deeds = Deeds()
     executors = {"note": MemoryExecutor(deed=deeds)}
-    async with living(home, watchers=(gauge,), inside=(answer,), executors=executors) as daemon:
+    async with living(home, watchers=(gauge,), rules=(answer,), executors=executors) as daemon:
         while len(gauge.sampled) < 2 * rounds:
             await asyncio.sleep(INTERVAL * 1.5)
             began = boot_us()

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.template import template_folder
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals import SqliteVitals
@@ -19,6 +19,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
 from pulse_core.ports import Revision
 from pulse_core.ports.readers import EventQuery
+from tests import processes
 from tests.benchmarks.bench_idle import GUARDED, SETTLE, config, cost, memory
 from tests.benchmarks.harness import children_of, compiled, daemon, directory, made_home
 from tests.benchmarks.table import Row
@@ -31,6 +32,7 @@ IDLE_S = 60.0
 RULE = '''"""A rule as many are: looks at a window, and passes on."""
 
 from pulse_core import Effect, Inner, Snapshot, Verdict
+from tests import processes
 
 
 async def {name}(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -135,8 +137,7 @@ def turns(home: Home) -> list[Row]:
 
 def idle(home: Home, pid: int) -> Row:
     """What the daemon and its host cost while nothing happens."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    pids = [pid, *(int(one) for one in children if b"rule_host" in Path(f"/proc/{one}/cmdline").read_bytes())]
+    pids = [pid, *processes.children(pid, "rule_host")]
     time.sleep(SETTLE)
     before = [cost(one) for one in pids]
     time.sleep(IDLE_S)

@@ -75,7 +75,7 @@ async def furnished(home: Home) -> AsyncIterator[House]:
     """A house over this log."""
     rules, records = [Looks(number) for number in range(RULES)], Records()
     executors = {"note": MemoryExecutor(deed=never)}
-    async with living(home, inside=rules, executors=executors, vitals=records) as daemon:
+    async with living(home, rules=rules, executors=executors, vitals=records) as daemon:
         house = House(daemon, records)
         await house.furnish()
         yield house

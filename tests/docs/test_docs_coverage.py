@@ -6,7 +6,7 @@ import pytest
 
 from docs.generate import DOCS
 from pulse_adapters.metrics.families import OF_DISKS, OF_SYSTEM, OF_TARGETS, MetricsInput, families
-from pulse_core.actions.reserved_keys import TOPICS
+from pulse_core.actions import TOPICS
 from pulse_core.composition import KINDS
 from pulse_core.llm.endpoint import PREFIX as LLM
 from pulse_core.model.condition_names import NETWORK

@@ -2,11 +2,16 @@
 
 import asyncio
 import json
+from collections.abc import Collection, Sequence
 
 from pulse_core.model.kinds import Effect, Paused
+from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
+from pulse_core.ports import FoldResult
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Inner, Rule
+from pulse_core.testing import given
+from pulse_core.tick import RuleFolds
 from tests.simulation.world import World, simulate
 
 GATEWAY = {"process": [{"name": "gateway", "start": ["gateway"]}]}
@@ -43,20 +48,22 @@ def test_where_there_are_none_and_no_engine_there_is_no_whole_fold() -> None:
     simulate(story, {}, rules=())
 
 
-def test_they_stand_inside_of_survival_and_outside_of_the_others() -> None:
-    async def story(world: World) -> None:
-        await world.start()
-        await asyncio.sleep(1)
-        layers = [layer.rule for layer in (await world.vitals.ticks(1))[0].layers]
-        assert layers[:3] == ["other", "mine", "error_escalate"]
+async def test_they_stand_inside_of_survival_and_outside_of_the_others() -> None:
+    async def engine(prev: Snapshot, curr: Snapshot) -> FoldResult:
+        return FoldResult(layers=(LayerOutcome("engine", "passed"),))
+
+    async def nobody(effects: Sequence[Effect]) -> Collection[str]:
+        return ()
+
+    async def survival(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        return await inner(prev, curr)
 
     async def mine(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         return await inner(prev, curr)
 
-    async def other(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-        return await inner(prev, curr)
-
-    simulate(story, {}, rules=(mine,), inside=(other,))
+    curr = given().snapshot
+    folded = await RuleFolds((survival,), engine, nobody, int, (mine,)).whole(curr, curr)
+    assert [layer.rule for layer in folded.layers] == ["engine", "mine", "survival"]
 
 
 def test_a_pause_holds_for_them() -> None:

@@ -156,7 +156,7 @@ def test_a_threshold_that_is_crossed_becomes_an_effect_at_the_next_sample() -> N
         (wish,) = world.events("effect")
         assert (wish.mono - probe.looks[2] * 1e6) <= 20_000
 
-    simulate(story, {"daemon": {"tick_ms": 60_000}}, watchers=(probe,), inside=(guard,))
+    simulate(story, {"daemon": {"tick_ms": 60_000}}, watchers=(probe,), rules=(guard,))
 
 
 def test_samples_of_a_watcher_are_kept_with_its_key() -> None:

@@ -174,7 +174,7 @@ def test_rules_inside_are_not_asked_at_the_last_step_and_then_again() -> None:
         await asyncio.sleep(200)
         assert len(asked) > before
 
-    told(story, eye, inside=(inside,))
+    told(story, eye, rules=(inside,))
 
 
 def test_a_new_daemon_sheds_nothing_of_what_an_earlier_one_took() -> None:

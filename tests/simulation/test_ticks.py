@@ -57,7 +57,7 @@ def test_a_rule_may_ask_for_an_earlier_tick() -> None:
         await asyncio.sleep(100)
         assert daemon.ticker.number - before == 100
 
-    simulate(story, {}, inside=(hurried,))
+    simulate(story, {}, rules=(hurried,))
 
 
 def test_an_append_wakes_the_tick() -> None:
@@ -102,7 +102,7 @@ def test_the_previous_snapshot_is_the_one_of_the_last_tick_even_across_restarts(
         assert (first.tick, first.now, first.state) == (last.tick, last.now, last.state)
         assert first.process("gateway").up is not None
 
-    simulate(story, ONE, inside=(seeing(seen),))
+    simulate(story, ONE, rules=(seeing(seen),))
 
 
 def test_without_vitals_the_first_tick_compares_with_itself() -> None:
@@ -112,7 +112,7 @@ def test_without_vitals_the_first_tick_compares_with_itself() -> None:
         await world.start()
         assert seen[0][0] is seen[0][1]
 
-    simulate(story, {}, inside=(seeing(seen),))
+    simulate(story, {}, rules=(seeing(seen),))
 
 
 def test_an_effect_that_is_open_is_not_emitted_again() -> None:
@@ -122,7 +122,7 @@ def test_an_effect_that_is_open_is_not_emitted_again() -> None:
         await asyncio.sleep(100)
         assert len(world.events("effect")) <= 1
 
-    simulate(story, {}, inside=(wishing("once"),))
+    simulate(story, {}, rules=(wishing("once"),))
 
 
 def test_one_effect_wished_by_both_folds_is_recorded_once() -> None:
@@ -131,7 +131,7 @@ def test_one_effect_wished_by_both_folds_is_recorded_once() -> None:
         await asyncio.sleep(1)
         assert len(world.events("effect", subject="restart-process:gateway")) == 1
 
-    simulate(story, ONE, inside=(wishing("other"),))
+    simulate(story, ONE, rules=(wishing("other"),))
 
 
 def test_a_rule_from_outside_cannot_pass_its_effects_off_as_survival() -> None:
@@ -141,7 +141,7 @@ def test_a_rule_from_outside_cannot_pass_its_effects_off_as_survival() -> None:
         wish = json.loads(world.events("effect", subject="sly")[0].data)
         assert (wish["rule"], wish.get("survival", False)) == ("wishes_sly", False)
 
-    simulate(story, {}, inside=(wishing("sly", survival=True, rule="process_watchdog"),))
+    simulate(story, {}, rules=(wishing("sly", survival=True, rule="process_watchdog"),))
 
 
 def test_survival_wishes_are_not_repeated_by_a_whole_fold_that_comes_late() -> None:
@@ -155,7 +155,7 @@ def test_survival_wishes_are_not_repeated_by_a_whole_fold_that_comes_late() -> N
         assert len(world.host.starts) == 1
         assert world.events("effect", subject="late")
 
-    simulate(story, ONE, inside=(slow,))
+    simulate(story, ONE, rules=(slow,))
 
 
 def test_a_late_fold_sees_every_change_between_two_of_its_snapshots() -> None:
@@ -171,7 +171,7 @@ def test_a_late_fold_sees_every_change_between_two_of_its_snapshots() -> None:
         await asyncio.sleep(60)
         assert all(later[0] is earlier[1] for earlier, later in pairwise(seen))
 
-    simulate(story, ONE, inside=(slow,))
+    simulate(story, ONE, rules=(slow,))
 
 
 def test_rules_inside_that_hang_do_not_delay_the_reflex() -> None:
@@ -184,7 +184,7 @@ def test_rules_inside_that_hang_do_not_delay_the_reflex() -> None:
         await asyncio.sleep(0.05)
         assert "gateway" in world.host.bodies
 
-    simulate(story, ONE, inside=(hanging,))
+    simulate(story, ONE, rules=(hanging,))
 
 
 def test_a_rule_that_raises_is_reported_and_the_others_go_on() -> None:
@@ -197,7 +197,7 @@ def test_a_rule_that_raises_is_reported_and_the_others_go_on() -> None:
         assert [event.subject for event in world.events("error")] == ["rule:broken"]
         assert world.events("effect", subject="inner")
 
-    simulate(story, {}, inside=(broken, wishing("inner")))
+    simulate(story, {}, rules=(broken, wishing("inner")))
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_an_effect_nobody_could_carry_out_is_reported_and_left_out(wish: dict[st
         await asyncio.sleep(1)
         assert not world.events("effect", subject="bad")
 
-    simulate(story, {}, inside=(confused, wishing("good")))
+    simulate(story, {}, rules=(confused, wishing("good")))
 
 
 def test_a_tick_record_says_what_was_seen_and_done() -> None:

@@ -35,7 +35,6 @@ class World:
     clock: VirtualClock
     dice: Random = field(default_factory=lambda: Random(0))
     host: MemoryHost = field(default_factory=MemoryHost)
-    inside: Sequence[Rule] = ()
     rules: Sequence[Rule] = RULES
     engine: EngineParts | None = None
     watchers: Sequence[Watcher] = ()
@@ -83,7 +82,6 @@ class World:
                 pid=1,
                 version="0",
                 watchers=self.watchers,
-                inside=self.inside,
                 rules=self.rules,
                 engine=self.engine,
                 sweep=self.sweep,

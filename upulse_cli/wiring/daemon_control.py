@@ -10,8 +10,7 @@ from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.daemon_process import DaemonProcess
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.systemd import manager
-from pulse_adapters.systemd.journal import journal_lines
-from pulse_adapters.systemd.manager import SystemdUnit, installed, uninstall
+from pulse_adapters.systemd.manager import SystemdUnit, installed, journal_lines, uninstall
 from pulse_core.app.daemon_control import DaemonControl
 from pulse_core.model.errors import NotAnswering, PulseError, SettingsRefused
 from pulse_core.settings import Settings

@@ -15,8 +15,7 @@ from pulse_adapters.host.checks import HostChecks
 from pulse_adapters.ipc.checks import LockChecks
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import HomeLock, holder
-from pulse_adapters.notify.addresses import resolve_url
-from pulse_adapters.notify.services import unknown_services
+from pulse_adapters.notify.addresses import resolve_url, unknown_services
 from pulse_adapters.sqlite.checks import StoreChecks, newest_event
 from pulse_adapters.systemd.checks import UnitChecks
 from pulse_core import __version__

@@ -36,7 +36,7 @@ def instance_home(name: str) -> str:
 
 def main_commit(home: HomeLayout) -> str:
     """The commit that the engine's main stands at, read from its files without git; empty if that can't be told."""
-    from pulse_adapters.git.head_file import read_main
+    from pulse_adapters.git.git_files import read_main
 
     return read_main(home.path)
 
@@ -51,7 +51,7 @@ def found_home(option: str | None) -> Home:
 
 def child_costs(daemon: int) -> Iterator[Mapping[str, Any]]:
     """What each child process of a daemon costs."""
-    from pulse_adapters.host.child_costs import child_costs as costs
+    from pulse_adapters.host.resource_meters import child_costs as costs
 
     return costs(daemon)
 

@@ -41,12 +41,12 @@ def make_log(home: Home) -> None:
 
 def make_engine(home: Home) -> Sequence[str]:
     """Make the repository for the user's rules, or what is missing of it; what was done, or why not, in sentences."""
-    from pulse_adapters.git.author import (
+    from pulse_adapters.git.create_repository import template_folder
+    from pulse_adapters.git.errors import NoGit
+    from pulse_adapters.git.git_command import (
         login_author,  # git is slow to import, and a home may be without an engine
     )
-    from pulse_adapters.git.errors import NoGit
     from pulse_adapters.git.repository import Repository
-    from pulse_adapters.git.template import template_folder
 
     try:
         return Repository.create(home.path, template_folder(), login_author())[1]

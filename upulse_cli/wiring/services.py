@@ -14,7 +14,7 @@ from pulse_adapters.ipc.socket_service import SocketService
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.daemon import Service
-from pulse_core.daemon.log_check import check_log
+from pulse_core.daemon.services import check_log
 from pulse_core.model.kinds import LogVerified
 from upulse_cli.views.narrator import sense_aloud
 from upulse_cli.wiring.daemon_context import DaemonContext, Failed

@@ -6,7 +6,7 @@ Git is imported only where a revision has to be looked up or laid out: it takes 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from pulse_adapters.git.revisions import RevisionStore
+from pulse_adapters.git.revisions import ensure_revision
 from pulse_adapters.rule_host.host import RuleChild
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.app.context import HomeContext
@@ -82,7 +82,7 @@ class HomeUserRules:
             from pulse_adapters.git.repository import Repository
 
             commit = Repository(self._home.layout.path).head()
-        return Revision(commit, str(RevisionStore(self._home.layout.path).ensure(commit)))
+        return ensure_revision(self._home.layout.path, commit)
 
     async def _answer(self, revision: Revision, snapshot: Snapshot) -> FoldResult:
         child, self._child = self._child, None

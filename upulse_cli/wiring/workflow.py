@@ -6,9 +6,9 @@ from functools import cache, partial
 from pathlib import Path
 
 from pulse_adapters.action_host.hosts import ChildActionHosts
-from pulse_adapters.git.author import login_author
+from pulse_adapters.git.create_repository import template_folder
+from pulse_adapters.git.git_command import login_author
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.template import template_folder
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.rule_host.plugins import plugin_entries
 from pulse_adapters.rule_host.standby import StandbyHosts

@@ -5,16 +5,14 @@ capabilities into their places among these.
 """
 
 from pulse_core.rules.onion import Rule
-from pulse_core.rules.survival.auto_rollback import auto_rollback
 from pulse_core.rules.survival.blast_radius import blast_radius_with
-from pulse_core.rules.survival.error_escalate import error_escalate_with
+from pulse_core.rules.survival.error_escalate import Explains, error_escalate_with
 from pulse_core.rules.survival.holds import Holds
 from pulse_core.rules.survival.kill_switch import kill_switch
-from pulse_core.rules.survival.log_causes import Explains
 from pulse_core.rules.survival.network_watchdog import network_watchdog
-from pulse_core.rules.survival.panic_rollback import panic_rollback
 from pulse_core.rules.survival.process_watchdog import process_watchdog
 from pulse_core.rules.survival.resource_guard import resource_guard
+from pulse_core.rules.survival.rollback import auto_rollback, panic_rollback
 
 
 def survival_rules(holds: Holds, explains: Explains) -> tuple[Rule, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pulse_core.actions.reserved_keys import BUDGET, RULES_BUDGET
+from pulse_core.actions import BUDGET, RULES_BUDGET
 from pulse_core.model.actions import OUTWARD
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
@@ -21,7 +21,8 @@ QUIET_AFTER = 10 * MINUTE
 
 
 class ActionBudget(NamedTuple):
-    """One of the two budgets: the moments of actions in the last minute, and the keys of the effects over the limit."""
+    """One of the two budgets: the moments of actions in the last minute, oldest first, and the keys of the effects over
+    the limit."""
 
     topic: str
     spent: Sequence[Moment]
@@ -37,12 +38,8 @@ def blast_radius_with(holds: Holds) -> Rule:
         The engine's effects have a budget of their own of the same size, so that they cannot use up survival's.
         """
         verdict = await inner(prev, curr)
-        both = (
-            action_budget(BUDGET, in_last_minute(curr.effects.acted, curr), verdict, curr),
-            action_budget(RULES_BUDGET, in_last_minute(curr.effects.wished, curr), verdict, curr),
-        )
-        held = frozenset().union(*(one.held for one in both))
-        if held:
+        both = [action_budget(topic, verdict, curr) for topic in (BUDGET, RULES_BUDGET)]
+        if held := frozenset().union(*(one.held for one in both)):
             kept = tuple(effect for effect in verdict.effects if effect.key not in held)
             verdict = replace(verdict, effects=kept)
         for one in both:
@@ -52,12 +49,20 @@ def blast_radius_with(holds: Holds) -> Rule:
     return blast_radius
 
 
-def action_budget(topic: str, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot) -> ActionBudget:
+def action_budget(topic: str, verdict: Verdict, curr: Snapshot) -> ActionBudget:
     """The state of one of the budgets."""
-    limit = curr.settings.budget.actions_per_minute
-    return ActionBudget(
-        topic, spent, frozenset(keys_over_limit(limit, spent, verdict, curr, topic == BUDGET))
-    )
+    limit, survival = curr.settings.budget.actions_per_minute, topic == BUDGET
+    acted = curr.effects.acted if survival else curr.effects.wished
+    spent = [then for then in acted if curr.now.since(then) < MINUTE]
+    new = (one for one in verdict.effects if one.survival == survival and is_new_action(one, curr))
+    wanted = list(dict.fromkeys(one.key for one in new))
+    return ActionBudget(topic, spent, frozenset(wanted[max(0, limit - len(spent)) :] if limit else ()))
+
+
+def is_new_action(effect: Effect, curr: Snapshot) -> bool:
+    """Whether it would act: not a notice of survival's, and not the repetition of an effect that is open."""
+    is_free = effect.survival and effect.action in OUTWARD
+    return not is_free and curr.effects.by_key(effect.key) is None
 
 
 def with_budget_notice(one: ActionBudget, verdict: Verdict, curr: Snapshot, holds: Holds) -> Verdict:
@@ -69,27 +74,7 @@ def with_budget_notice(one: ActionBudget, verdict: Verdict, curr: Snapshot, hold
     whose = "actions" if one.topic == BUDGET else "effects of your rules"
     note = f"{len(one.held)} {whose} held back: {limit} a minute over all targets are spent"
     notices = notify_unless_told(one.topic, TITLES[one.topic], note, curr)
-    return verdict.plus(*without_held(notices, curr, holds)).noting(note).within(frees // 1000 + 1)
-
-
-def in_last_minute(moments: Sequence[Moment], curr: Snapshot) -> Sequence[Moment]:
-    """Those of the last minute, oldest first."""
-    return [then for then in moments if curr.now.since(then) < MINUTE]
-
-
-def keys_over_limit(
-    limit: int, spent: Sequence[Moment], verdict: Verdict, curr: Snapshot, survival: bool
-) -> Sequence[str]:
-    """The keys of the effects over the limit, among survival's or among the others."""
-    new = (one for one in verdict.effects if one.survival == survival and is_new_action(one, curr))
-    wanted = list(dict.fromkeys(one.key for one in new))
-    return wanted[max(0, limit - len(spent)) :] if limit else ()
-
-
-def is_new_action(effect: Effect, curr: Snapshot) -> bool:
-    """Whether it would act: not a notice of survival's, and not the repetition of an effect that is open."""
-    is_free = effect.survival and effect.action in OUTWARD
-    return not is_free and curr.effects.by_key(effect.key) is None
+    return verdict.plus(*without_held(notices, curr, holds)).noting(note).after_wait(frees)
 
 
 def with_all_clear(verdict: Verdict, one: ActionBudget, curr: Snapshot, holds: Holds) -> Verdict:
@@ -97,7 +82,7 @@ def with_all_clear(verdict: Verdict, one: ActionBudget, curr: Snapshot, holds: H
     told, limit = curr.notices[one.topic], curr.settings.budget.actions_per_minute
     left = QUIET_AFTER - curr.now.since(told.last) if told else 0
     if left > 0:
-        return verdict.within(left // 1000 + 1)
+        return verdict.after_wait(left)
     if limit and len(one.spent) >= limit:
         return verdict.within(MINUTE // 1000)
     text = f"no action is held back; {len(one.spent)} were taken within the last minute"

@@ -1,35 +1,55 @@
-"""Matching log lines were written: notify people once about new ones, and tick faster for a while."""
+"""Matching log lines were written: notify people once about new ones, and tick faster for a while.
 
+Lines may have a cause: the death of the process that wrote them, or a raised condition. Once people are notified about
+the cause, or it is repaired, its symptoms need no notice. Critical lines always do.
+"""
+
+import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from pulse_core.model.condition_names import DEGRADED, NETWORK, SLOW
 from pulse_core.model.durations import rough_duration
-from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.projections.logs import NOWHERE, QUIET, LogSource, SimilarLines, rank
 from pulse_core.rules.onion import Inner, Rule
-from pulse_core.rules.survival.log_causes import EXPLAINS, Explains, cause_of
 from pulse_core.rules.survival.notices import is_told, notify_over, notify_unless_told, topic_text
+from pulse_core.settings import ProcessSettings
 
 TOPIC = STORM = "log:"
 """What topics, and the conditions of storms, begin with; the source follows."""
 WATCHER = "error-log"
 NOTICE_GAPS = {"warning": 3_600 * US_PER_SECOND, "error": 300 * US_PER_SECOND, "critical": 60 * US_PER_SECOND}
 """How long after a notice other lines of the same source wait for theirs, by severity."""
-CLOSER_FOR, CLOSER_MS = 60 * US_PER_SECOND, 1_000
+CLOSER_FOR, CLOSER_US = 60 * US_PER_SECOND, 1 * US_PER_SECOND
 """For how long after a line that is worse than a warning ticks come faster, and how fast."""
 SHOWN, LINE = 5, 300
 WORDS = {"warning": "warnings", "error": "errors", "critical": "critical lines"}
 
+SETTLE = 1 * US_PER_SECOND
+"""How long it takes until the death of the process that wrote these lines is recorded."""
+AFTERMATH = 30 * US_PER_SECOND
+"""How long after a condition is cleared lines may still be caused by it."""
 
-class Escalation(NamedTuple):
-    """The result for one source: notices, microseconds until it is evaluated again, and why nothing is sent."""
+Explains = Sequence[tuple[tuple[str, ...], re.Pattern[str]]]
+"""Prefixes of condition names, and the lines that these conditions explain."""
 
-    effects: tuple[Effect, ...] = ()
-    wait_us: int | None = None
-    notes: tuple[str, ...] = ()
+EXPLAINS: Explains = (
+    (
+        (NETWORK,),
+        re.compile(
+            r"connect|timed? ?out|timeout|unreachable|no route|resolv|\bdns\b|getaddrinfo|name or service|network",
+            re.IGNORECASE,
+        ),
+    ),
+    (("disk:", "inodes:"), re.compile(r"no space|disk (?:is )?full|enospc|errno 28|quota", re.IGNORECASE)),
+    (("memory", "swap"), re.compile(r"memory|\boom\b|enomem|errno 12", re.IGNORECASE)),
+)
+"""The lines that the core's own conditions explain."""
+_NO_CAUSE = frozenset({SLOW, DEGRADED})
 
 
 def error_escalate_with(explains: Explains) -> Rule:
@@ -39,10 +59,7 @@ def error_escalate_with(explains: Explains) -> Rule:
         """Notify about new kinds of lines, about storms, and when it is quiet again; tick faster after errors."""
         verdict = await inner(prev, curr)
         for name in sources(curr):
-            answer = evaluate_source(name, curr, explains)
-            verdict = verdict.plus(*answer.effects).noting(*(f"{name}: {note}" for note in answer.notes))
-            if answer.wait_us is not None:
-                verdict = verdict.within(answer.wait_us // 1000 + 1)
+            verdict = verdict.merged(evaluate_source(name, curr, explains))
         return verdict
 
     return error_escalate
@@ -63,30 +80,23 @@ def sources(curr: Snapshot) -> Sequence[str]:
     return list(dict.fromkeys([*storms, *told, *lately]))
 
 
-def evaluate_source(name: str, curr: Snapshot, explains: Explains) -> Escalation:
-    """Evaluate this source now."""
+def evaluate_source(name: str, curr: Snapshot, explains: Explains) -> Verdict:
+    """The verdict on this source: notices, when to evaluate it again, and why nothing is sent."""
     source, storm = curr.logs.of.get(name, NOWHERE), curr.conditions[STORM + name]
     quiet_in = _quiet_in(source, curr)
     if quiet_in <= 0 and storm is None:
-        words = f"nothing more of it for {rough_duration(QUIET)}; {_lines(source.lines)} in all"
-        return Escalation(
-            notify_over(TOPIC + name, _title(name, source.alike.values()), words, curr, WATCHER)
-        )
-    news = [lines for lines in source.alike.values() if _is_news(lines.first, name, curr)]
-    causes = [(lines, cause_of(name, lines, curr, explains)) for lines in news]
+        words = f"nothing more of it for {rough_duration(QUIET)}; {count(source.lines, 'line')} in all"
+        return Verdict(notify_over(TOPIC + name, _title(name, source.alike.values()), words, curr, WATCHER))
+    new = [lines for lines in source.alike.values() if _is_news(lines.first, name, curr)]
+    causes = [(lines, cause_of(name, lines, curr, explains)) for lines in new]
     held = {cause.why: cause for _, cause in causes if cause is not None}
-    answer = _notice_of_lines(name, [lines for lines, cause in causes if cause is None], curr)
-    waits = [
-        _faster_tick(source, curr),
-        quiet_in,
-        answer.wait_us,
-        *(cause.wait_us for cause in held.values()),
-    ]
-    wait = min((wait for wait in waits if wait is not None and wait > 0), default=None)
-    return Escalation(answer.effects, wait, (*(f"not told: {why}" for why in held), *answer.notes))
+    verdict = Verdict().after_wait(quiet_in if quiet_in > 0 else None).after_wait(_faster_tick(source, curr))
+    for cause in held.values():
+        verdict = verdict.after_wait(cause.wait_us).noting(f"{name}: not told: {cause.why}")
+    return verdict.merged(_notice_of_lines(name, [lines for lines, cause in causes if cause is None], curr))
 
 
-def _notice_of_lines(name: str, news: Sequence[SimilarLines], curr: Snapshot) -> Escalation:
+def _notice_of_lines(name: str, news: Sequence[SimilarLines], curr: Snapshot) -> Verdict:
     """The notice about new lines, once it is due; or the reminder of what lasts."""
     source, storm = curr.logs.of.get(name, NOWHERE), curr.conditions[STORM + name]
     told = curr.notices[topic_text(TOPIC + name)]
@@ -94,23 +104,18 @@ def _notice_of_lines(name: str, news: Sequence[SimilarLines], curr: Snapshot) ->
     if storm is not None and _is_news(storm.since, name, curr):
         begun.append(storm.since)
     elif news and told is not None and not told.over:
+        age = curr.now.since(told.last)
         gap = NOTICE_GAPS.get(max((lines.severity for lines in news), key=rank), 0)
-        if (left := gap - curr.now.since(told.last)) > 0:
-            return Escalation(
-                (),
-                left,
-                (f"told {rough_duration(curr.now.since(told.last))} ago; again in {rough_duration(left)}",),
-            )
+        if (left := gap - age) > 0:
+            note = f"{name}: told {rough_duration(age)} ago; again in {rough_duration(left)}"
+            return Verdict(notes=(note,)).after_wait(left)
     if not begun and not is_told(TOPIC + name, curr):
-        return Escalation()
+        return Verdict()
     shown = news or tuple(source.alike.values())
     title = f"storm in {name}" if storm else _title(name, shown)
     text = "\n".join([*([f"{storm.evidence}."] if storm else []), *_shown(shown)])
-    return Escalation(
-        notify_unless_told(
-            TOPIC + name, title, text, curr, WATCHER, news=min(begun, key=curr.now.since, default=None)
-        )
-    )
+    first = min(begun, key=curr.now.since, default=None)
+    return Verdict(notify_unless_told(TOPIC + name, title, text, curr, WATCHER, news=first))
 
 
 def _is_news(moment: Moment, name: str, curr: Snapshot) -> bool:
@@ -128,7 +133,7 @@ def _faster_tick(source: LogSource, curr: Snapshot) -> int | None:
     """The microseconds after which to tick again, after a line worse than a warning."""
     if source.last is None or rank(source.seen[-1].severity) == 0:
         return None
-    return CLOSER_MS * 1_000 if curr.now.since(source.last) < CLOSER_FOR else None
+    return CLOSER_US if curr.now.since(source.last) < CLOSER_FOR else None
 
 
 def _title(name: str, lines: Collection[SimilarLines]) -> str:
@@ -145,5 +150,63 @@ def _shown(lines: Sequence[SimilarLines]) -> Iterator[str]:
         yield f"and {len(worst) - SHOWN} others"
 
 
-def _lines(number: int) -> str:
-    return "1 line" if number == 1 else f"{number} lines"
+# Causes
+
+
+class Cause(NamedTuple):
+    """Why lines need no notice, and microseconds until that may end by itself."""
+
+    why: str
+    wait_us: int | None = None
+
+
+def cause_of(source: str, lines: SimilarLines, curr: Snapshot, explains: Explains) -> Cause | None:
+    """The cause of these lines, or None."""
+    if lines.severity == "critical":
+        return None
+    process = writing_process(source, curr.settings.process)
+    return (_of_process(process, lines, curr) if process else None) or _of_condition(lines, curr, explains)
+
+
+def writing_process(source: str, processes: Sequence[ProcessSettings]) -> ProcessSettings | None:
+    """The guarded process whose log this is: its unit's journal, or `logs/NAME.log` as Pulse itself has it written."""
+    for process in processes:
+        unit = process.systemd_unit and _full_unit_name(
+            f"{'user:' if process.systemd_user else ''}{process.systemd_unit}"
+        )
+        if unit == _full_unit_name(source) or source.endswith(f"/logs/{process.name}.log"):
+            return process
+    return None
+
+
+def _full_unit_name(unit: str) -> str:
+    return unit if "." in unit or "/" in unit else f"{unit}.service"
+
+
+def _of_process(process: ProcessSettings, lines: SimilarLines, curr: Snapshot) -> Cause | None:
+    history, now = curr.process(process.name), curr.now
+    if history.stop is not None and history.stop.holds(now):
+        return Cause(f"{process.name} is stopped on purpose")
+    if history.up is None:
+        return Cause(f"{process.name} is dead, which is seen to") if history.down is not None else None
+    # Lines that came before it was up again; later ones came while it was alive.
+    if history.attempts and now.since(lines.last) >= now.since(history.up):
+        return Cause(f"{process.name} died of it, or with it, and is up again")
+    if (left := SETTLE - now.since(lines.first)) > 0:
+        return Cause(f"it is looked whether {process.name} dies of it", left)
+    return None
+
+
+def _of_condition(lines: SimilarLines, curr: Snapshot, explains: Explains) -> Cause | None:
+    for names, about in explains:
+        if not about.search(lines.line):
+            continue
+        for name, condition in curr.conditions.raised.items():
+            if name.startswith(names) and condition.state not in _NO_CAUSE:
+                lasts = rough_duration(curr.now.since(condition.since))
+                return Cause(f"explained by {name}, wrong for {lasts}")
+        for name, cleared in curr.conditions.cleared.items():
+            since = curr.now.since(cleared)
+            if name.startswith(names) and curr.now.since(lines.last) >= since - AFTERMATH:
+                return Cause(f"explained by {name}, which was wrong until {rough_duration(since)} ago")
+    return None

@@ -1,7 +1,10 @@
-"""Notices of survival rules: once, a reminder after a while, and when it is over."""
+"""Effects of survival rules, and their notices: once, a reminder after a while, and when it is over."""
 
-from pulse_core.actions.notices import is_known
+from collections.abc import Mapping
+
+from pulse_core.actions import is_known
 from pulse_core.model.actions import NOTIFY
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Snapshot
@@ -9,6 +12,13 @@ from pulse_core.projections.notices import PREFIX
 
 TOPIC, TITLE, TEXT = 400, 450, 10_000
 """Characters; longer texts are cut, since a notice that is refused reaches nobody."""
+
+
+def survival_effect(
+    action: str, key: str, params: Mapping[str, Json], reason: str, samples: tuple[int, ...] = ()
+) -> Effect:
+    """An effect that a survival rule requests. samples: ids of those that are its evidence."""
+    return Effect(action=action, key=key, params=dict(params), reason=reason, survival=True, samples=samples)
 
 
 def notify_unless_told(
@@ -46,21 +56,10 @@ def topic_text(topic: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in topic)[:TOPIC]
 
 
-def _notice(
-    topic: str, title: str, text: str, curr: Snapshot, keys: tuple[str, ...], *, over: bool = False
-) -> Effect:
-    params = {
-        "title": _encodable(title)[:TITLE],
-        "text": _encodable(text)[:TEXT],
-        **({"over": True} if over else {}),
-    }
-    return Effect(
-        action=NOTIFY,
-        key=PREFIX + topic_text(topic),
-        params=params,
-        reason=text,
-        survival=True,
-        samples=curr.samples(*keys) if keys else (),
+def _notice(topic: str, title: str, text: str, curr: Snapshot, keys: tuple[str, ...], **over: bool) -> Effect:
+    params = {"title": _encodable(title)[:TITLE], "text": _encodable(text)[:TEXT], **over}
+    return survival_effect(
+        NOTIFY, PREFIX + topic_text(topic), params, text, curr.samples(*keys) if keys else ()
     )
 
 

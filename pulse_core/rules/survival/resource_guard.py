@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from pulse_core.model.actions import ARCHIVE_SESSIONS, CLEAN_PATHS
 from pulse_core.model.condition_names import OF_MEMORY, SYSTEM_RESOURCE
 from pulse_core.model.durations import rough_duration
-from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Condition, Measure, Snapshot
@@ -46,8 +45,15 @@ async def resource_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
     """Warn, then clean, archive or stop what the settings allow, one after the other, until one helps."""
     verdict = await inner(prev, curr)
     for name, condition in curr.conditions.raised.items():
-        if title_of(name):
-            verdict = _with_answer(name, condition, curr, verdict)
+        if not title_of(name):
+            continue
+        if cause := next((one for one in EXPLAINS.get(name, ()) if curr.conditions[one]), None):
+            verdict = verdict.noting(f"{name}: explained by {cause}")
+            continue
+        due = next_step(name, condition, curr)
+        requests = (due.wish,) if due.wish else ()
+        notices = _shortage_notices(name, condition, due, curr)
+        verdict = verdict.plus(*requests, *notices).after_wait(due.wait_us).noting(f"{name}: {due.why}")
     return verdict.plus(*_over_notices(curr))
 
 
@@ -57,33 +63,20 @@ def title_of(name: str) -> str:
     return TITLES.get(name) or (OF_PATHS[kind].format(path) if kind in OF_PATHS and path else "")
 
 
-def _with_answer(name: str, condition: Condition, curr: Snapshot, verdict: Verdict) -> Verdict:
-    if cause := next((one for one in EXPLAINS.get(name, ()) if curr.conditions[one]), None):
-        return verdict.noting(f"{name}: explained by {cause}")
-    due = next_step(name, condition, curr)
-    if due.wish:
-        verdict = verdict.plus(due.wish)
-    if due.wait_us is not None:
-        verdict = verdict.within(due.wait_us // 1000 + 1)
-    return verdict.plus(*_shortage_notices(name, condition, due, curr)).noting(f"{name}: {due.why}")
-
-
 def _shortage_notices(
     name: str, condition: Condition, due: ShortageStep, curr: Snapshot
 ) -> tuple[Effect, ...]:
     """The warning, and later, once, the notice that nothing has helped."""
     title = title_of(name)
     if due.vain is None:
-        return notify_unless_told(
-            TOPIC + name, title, f"{condition.evidence}. {describe_plan(name, curr)}", curr, SYSTEM_RESOURCE
-        )
+        text = f"{condition.evidence}. {describe_plan(name, curr)}"
+        return notify_unless_told(TOPIC + name, title, text, curr, SYSTEM_RESOURCE)
     tried = tried_against(name, curr)
     what = f"Tried: {describe_measures(tried)}" if tried else f"Nothing could be tried: {due.why}"
-    text = f"{what}. It lasts for {rough_duration(curr.now.since(condition.since))}{describe_trend(name, condition, curr)}."
-    vain = "what was tried did not help enough" if is_better(name, condition, curr) else "nothing helped"
-    return notify_unless_told(
-        TOPIC + name, f"{title}, and {vain}", text, curr, SYSTEM_RESOURCE, news=due.vain
-    )
+    vain, trend = describe_trend(name, condition, curr)
+    text = f"{what}. It lasts for {rough_duration(curr.now.since(condition.since))}{trend}."
+    title = f"{title}, and {vain}"
+    return notify_unless_told(TOPIC + name, title, text, curr, SYSTEM_RESOURCE, news=due.vain)
 
 
 def describe_plan(name: str, curr: Snapshot) -> str:
@@ -94,13 +87,11 @@ def describe_plan(name: str, curr: Snapshot) -> str:
     planned = allowed_actions(name, curr)
     steps = []
     if CLEAN_PATHS in planned:
-        steps.append(
-            f"deletes what nobody touched for {rough_duration(resources.clean_age)} in {', '.join(resources.clean)}"
-        )
+        age, paths = rough_duration(resources.clean_age), ", ".join(resources.clean)
+        steps.append(f"deletes what nobody touched for {age} in {paths}")
     if ARCHIVE_SESSIONS in planned and resources.sessions:
-        steps.append(
-            f"archives what nobody touched for {rough_duration(resources.sessions.keep)} in {resources.sessions.root}"
-        )
+        age, root = rough_duration(resources.sessions.keep), resources.sessions.root
+        steps.append(f"archives what nobody touched for {age} in {root}")
     if steps:
         return f"Pulse {', and if that does not help '.join(steps)}."
     if planned:
@@ -124,24 +115,20 @@ def describe_measure(measure: Measure) -> str:
     return measure.told or ("done" if measure.worked else "not done")
 
 
-def describe_trend(name: str, condition: Condition, curr: Snapshot) -> str:
-    """Describe the trend since it was raised, where it can be measured."""
-    sample = curr.window(SYSTEM_RESOURCE).last
-    now = measured_share(name, sample.data) if sample else None
-    if now is None or condition.value is None:
-        return ""
-    return f"; it was {condition.value:.1%}, and is {now:.1%} now"
+def describe_trend(name: str, condition: Condition, curr: Snapshot) -> tuple[str, str]:
+    """How little the measures have helped, and the trend since it was raised, where it can be measured."""
+    now, was = measured_share(name, curr), condition.value
+    if now is None or was is None:
+        return "nothing helped", ""
+    vain = "what was tried did not help enough" if was - now >= BETTER else "nothing helped"
+    return vain, f"; it was {was:.1%}, and is {now:.1%} now"
 
 
-def is_better(name: str, condition: Condition, curr: Snapshot) -> bool:
-    """Whether it is clearly better than when it was raised, though not cleared."""
-    sample = curr.window(SYSTEM_RESOURCE).last
-    now = measured_share(name, sample.data) if sample else None
-    return now is not None and condition.value is not None and condition.value - now >= BETTER
-
-
-def measured_share(name: str, data: Mapping[str, Json]) -> float | None:
-    """The share that a sample has for the condition's resource."""
+def measured_share(name: str, curr: Snapshot) -> float | None:
+    """The share that the newest sample has for the condition's resource; None if it has none."""
+    if (sample := curr.window(SYSTEM_RESOURCE).last) is None:
+        return None
+    data = sample.data
     kind, _, what = name.partition(":")
     value = data.get(kind)
     if kind == "pressure":
@@ -153,15 +140,12 @@ def measured_share(name: str, data: Mapping[str, Json]) -> float | None:
 
 def _over_notices(curr: Snapshot) -> Iterable[Effect]:
     """The notice that it is over, for each resource with an open notice."""
-    standing = {topic_text(TOPIC + name) for name in curr.conditions.raised}
+    raised = {topic_text(TOPIC + name) for name in curr.conditions.raised}
     for topic in curr.notices.of:
-        if topic.startswith(TOPIC) and topic not in standing and is_told(topic, curr):
+        if topic.startswith(TOPIC) and topic not in raised and is_told(topic, curr):
             name = topic.removeprefix(TOPIC)
             measures = curr.conditions.last.get(name, ())
             done = f" after {describe_measures(measures)}" if measures else ""
-            sample = curr.window(SYSTEM_RESOURCE).last
-            now = measured_share(name, sample.data) if sample else None
-            stands = f"; it is {now:.1%} now" if now is not None else ""
-            yield from notify_over(
-                topic, title_of(name) or name, f"It is over{done}{stands}.", curr, SYSTEM_RESOURCE
-            )
+            now = measured_share(name, curr)
+            text = f"It is over{done}{f'; it is {now:.1%} now' if now is not None else ''}."
+            yield from notify_over(topic, title_of(name) or name, text, curr, SYSTEM_RESOURCE)

@@ -1,28 +1,82 @@
-"""Rollbacks of the engine: when one may be requested, and the notice if it fails."""
+"""Rolls the engine back when its code fails during probation, or when survival's actions fail since a promote."""
+
+from collections.abc import Sequence
 
 from pulse_core.model.actions import ROLLBACK_ENGINE
 from pulse_core.model.kinds import Effect
-from pulse_core.projections import Engine, Snapshot
-from pulse_core.rules.survival.notices import notify_over, notify_unless_told
+from pulse_core.model.moment import Moment
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections import Snapshot
+from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.notices import notify_over, notify_unless_told, survival_effect
 
 TOPIC = "engine:rollback"
 
 
-def is_rollback_requested(engine: Engine) -> bool:
-    """Whether a rollback of the commit in force was requested already."""
-    return engine.asked is not None
+async def panic_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Roll the engine back, and skip the inner rules in this tick, when survival's actions fail repeatedly."""
+    why = panic_reason(curr)
+    if why and curr.engine.asked is None:
+        return rollback(why, curr)
+    verdict = await inner(prev, curr)
+    return verdict.noting(why) if why else verdict
 
 
-def rollback_effect(why: str, curr: Snapshot) -> Effect:
-    """The effect that rolls back to the commit before the one in force."""
+def panic_reason(curr: Snapshot) -> str:
+    """Why to roll back: enough failures in a row, all since the promote; otherwise empty."""
+    engine, bounds = curr.engine, curr.settings.rollback
+    if engine.promoted is None or not engine.previous:
+        return ""
+    recent = [at for at in engine.failures if curr.now.since(at) <= bounds.within]
+    if len(recent) < bounds.failures:
+        return ""
+    return f"{len(recent)} of survival's own actions failed in a row since {engine.commit[:12]} was promoted"
+
+
+async def auto_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Roll the engine back, and skip the inner rules in this tick, when its code fails too often."""
+    why, asked = rollback_reason(curr), curr.engine.asked
+    if why and asked is None:
+        return rollback(why, curr)
+    verdict = (await inner(prev, curr)).plus(*rollback_notices(curr))
+    if note := why or probation_summary(curr):
+        verdict = verdict.noting(note)
+    return verdict if asked is None else verdict.within(curr.settings.rollback.patience // 1000)
+
+
+def rollback_reason(curr: Snapshot) -> str:
+    """Why the commit in force must be rolled back; empty if too little failed during its probation."""
+    engine, bounds = curr.engine, curr.settings.rollback
+    if engine.promoted is None or not engine.previous:
+        return ""
+    promoted, watch_us = engine.promoted, engine.watch_us
+    if (errors := _count_within(watch_us, promoted, engine.errors)) >= bounds.errors:
+        return f"its rules and projections raised {errors} errors while it was watched"
+    if (breakdowns := _count_within(watch_us, promoted, engine.breakdowns)) >= bounds.breakdowns:
+        return f"its watchers, executors or hosts broke down {breakdowns} times while it was watched"
+    return ""
+
+
+def _count_within(us: int, then: Moment, moments: Sequence[Moment]) -> int:
+    return sum(at.since(then) <= us for at in moments)
+
+
+def probation_summary(curr: Snapshot) -> str:
+    """A summary of the probation of the commit in force; empty without one."""
+    engine, bounds = curr.engine, curr.settings.rollback
+    if engine.promoted is None or curr.now.since(engine.promoted) > engine.watch_us:
+        return ""
+    note = f"{engine.commit[:12]} is watched: {len(engine.errors)} of {bounds.errors} errors"
+    broken = len(engine.breakdowns)
+    return f"{note}, {broken} of {bounds.breakdowns} breakdowns" if broken else note
+
+
+def rollback(why: str, curr: Snapshot) -> Verdict:
+    """The request to go back to the commit before the one in force."""
     engine = curr.engine
-    return Effect(
-        action=ROLLBACK_ENGINE,
-        key=ROLLBACK_ENGINE,
-        params={"to": engine.previous, "reject": engine.commit, "why": why},
-        reason=f"{engine.commit[:12]} is taken back: {why}",
-        survival=True,
-    )
+    params = {"to": engine.previous, "reject": engine.commit, "why": why}
+    reason = f"{engine.commit[:12]} is taken back: {why}"
+    return Verdict((survival_effect(ROLLBACK_ENGINE, ROLLBACK_ENGINE, params, reason),), notes=(why,))
 
 
 def rollback_notices(curr: Snapshot) -> tuple[Effect, ...]:

@@ -1,6 +1,6 @@
 """Decides which measure against a shortage is due, mildest first, from the settings and what was tried."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pulse_core.model.actions import ARCHIVE_SESSIONS, CLEAN_PATHS, STOP_PROCESS
@@ -12,7 +12,7 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.sizes import format_size
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import FOR
-from pulse_core.rules.survival.notices import topic_text
+from pulse_core.rules.survival.notices import survival_effect, topic_text
 
 MINUTE = 60 * US_PER_SECOND
 REST, LONGEST, NEVER = 10 * MINUTE, 360 * MINUTE, 1 << 62
@@ -57,7 +57,7 @@ def next_step(name: str, condition: Condition, curr: Snapshot) -> ShortageStep:
         return ShortageStep(why="nothing may be done about it")
     tried, patience = tried_against(name, curr), curr.settings.resources.patience
     action = actions[len(tried) % len(actions)]
-    keys = tuple(effect_keys(action, name))
+    keys = effect_keys(action, name)
     if tried and tried[-1].settled is None:
         return ShortageStep(why=f"{tried[-1].action} is under way")
     if any(curr.effects.by_key(key) for key in keys):
@@ -74,28 +74,19 @@ def next_step(name: str, condition: Condition, curr: Snapshot) -> ShortageStep:
 def tried_against(name: str, curr: Snapshot) -> list[Measure]:
     """What was tried against this condition and those that the same measures answer, oldest first."""
     kind, _, path = name.partition(":")
-    names = (
-        OF_MEMORY
-        if name in OF_MEMORY
-        else (f"disk:{path}", f"inodes:{path}")
-        if kind in ("disk", "inodes")
-        else ()
-    )
-    standing = (curr.conditions[one] for one in names)
-    measures = [measure for one in standing if one for measure in one.measures]
+    names: Sequence[str] = OF_MEMORY if name in OF_MEMORY else ()
+    if kind in ("disk", "inodes"):
+        names = (f"disk:{path}", f"inodes:{path}")
+    raised = (curr.conditions[one] for one in names)
+    measures = [measure for one in raised if one for measure in one.measures]
     return sorted(measures, key=lambda measure: curr.now.since(measure.wished), reverse=True)
 
 
-def effect_keys(action: str, name: str) -> Iterator[str]:
+def effect_keys(action: str, name: str) -> tuple[str, ...]:
     """The keys that this action may have: each excludes a second effect of the same kind."""
     if action == STOP_PROCESS:
-        yield from (f"{STOP_PROCESS}:worst:{slot}" for slot in range(1, STOPS + 1))
-    else:
-        yield (
-            topic_text(f"{CLEAN_PATHS}:{name.partition(':')[2]}")
-            if action == CLEAN_PATHS
-            else ARCHIVE_SESSIONS
-        )
+        return tuple(f"{STOP_PROCESS}:worst:{slot}" for slot in range(1, STOPS + 1))
+    return (topic_text(f"{CLEAN_PATHS}:{name.partition(':')[2]}") if action == CLEAN_PATHS else action,)
 
 
 def _pause(tried: Sequence[Measure], length: int, patience: int) -> int:
@@ -129,7 +120,8 @@ def _space_effect(action: str, name: str, condition: Condition, curr: Snapshot) 
     params: dict[str, Json] = {"near": name.partition(":")[2], FOR: name}
     if action == CLEAN_PATHS:
         params |= {"roots": list(resources.clean), "older_than_us": resources.clean_age}
-    return _effect(action, next(effect_keys(action, name)), params, condition.evidence, curr)
+    (key,) = effect_keys(action, name)
+    return survival_effect(action, key, params, condition.evidence, curr.samples(SYSTEM_RESOURCE))
 
 
 def _stop_step(
@@ -139,8 +131,9 @@ def _stop_step(
     waits = {key: BUDGET - curr.now.since(then) if then else 0 for key, then in settled.items()}
     slot = min(waits, key=lambda key: waits[key])
     if waits[slot] > 0:
-        words = f"budget: {STOPS} stops in {rough_duration(BUDGET)} are spent; the next one in {rough_duration(waits[slot])}"
-        return ShortageStep(None, waits[slot], words, vain)
+        spent = f"budget: {STOPS} stops in {rough_duration(BUDGET)} are spent"
+        why = f"{spent}; the next one in {rough_duration(waits[slot])}"
+        return ShortageStep(None, waits[slot], why, vain)
     since = min((then for then in (*settled.values(), condition.since) if then), key=curr.now.since)
     look = curr.settings.watch.system_interval
     sample = curr.window(SYSTEM_RESOURCE).last
@@ -151,9 +144,8 @@ def _stop_step(
         nobody = condition.since.plus(curr.settings.resources.patience)
         return ShortageStep(None, look, "nobody who may be stopped holds much", vain or nobody)
     failed = sum(1 for one in tried if not one.worked)
-    return ShortageStep(
-        _stop_effect(name, worst[failed % len(worst)], slot, curr), why=f"{STOP_PROCESS} is due", vain=vain
-    )
+    effect = _stop_effect(name, worst[failed % len(worst)], slot, curr)
+    return ShortageStep(effect, why=f"{STOP_PROCESS} is due", vain=vain)
 
 
 def consumers(name: str, data: Mapping[str, Json]) -> list[Mapping[str, Json]]:
@@ -168,10 +160,6 @@ def _stop_effect(name: str, worst: Mapping[str, Json], slot: str, curr: Snapshot
     who = {field: worst[field] for field in ("pid", "started", "pattern")}
     holds = f"process {worst['pid']} ({worst['name']}) holds {format_size(worst['rss'])} of memory"
     reason = f"{name}: {holds} and {format_size(worst['swap'])} of swap, the most of what may be stopped"
-    effect = _effect(STOP_PROCESS, slot, {"consumer": who, FOR: name}, reason, curr)
+    params = {"consumer": who, FOR: name}
+    effect = survival_effect(STOP_PROCESS, slot, params, reason, curr.samples(SYSTEM_RESOURCE))
     return effect.model_copy(update={"not_after": curr.now.at + curr.settings.resources.patience})
-
-
-def _effect(action: str, key: str, params: dict[str, Json], reason: str, curr: Snapshot) -> Effect:
-    samples = curr.samples(SYSTEM_RESOURCE)
-    return Effect(action=action, key=key, params=params, reason=reason, survival=True, samples=samples)

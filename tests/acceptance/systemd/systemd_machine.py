@@ -12,9 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from pulse_adapters.workers.proc import command_line
+from tests import processes
 from tests.processes import child_of_test
 
 T = TypeVar("T")
+INIT = "/lib/systemd/systemd"
 
 BOOT = Path(__file__).resolve().with_name("boot.sh")
 CHECKOUT = BOOT.parents[3]
@@ -118,9 +121,8 @@ class Machine:
     def _init(self) -> int | None:
         if self.unshare.poll() is not None:
             raise AssertionError(f"the machine did not boot:{self.words()}")
-        children = Path(f"/proc/{self.unshare.pid}/task/{self.unshare.pid}/children").read_text().split()
-        named = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "systemd\n"]
-        return int(named[0]) if named else None
+        children = processes.children(self.unshare.pid, INIT)
+        return next((pid for pid in children if command_line(pid)[0:1] == [INIT]), None)
 
     def _is_up(self) -> bool:
         return self.systemctl("is-active", "machine.target", check=False).returncode == 0

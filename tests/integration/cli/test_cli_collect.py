@@ -9,7 +9,7 @@ import pytest
 from pulse_adapters.host.bundle import KEPT, remove_old_bundles
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.collect import Collect
-from pulse_core.actions.commands import CollectParams
+from pulse_core.actions import CollectParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect

@@ -10,8 +10,8 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.engine_user.checks import AccountChecks
 from pulse_adapters.engine_user.reach import READABLE
 from pulse_adapters.git.checks import RepositoryChecks
+from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.template import template_folder
 from pulse_core.app.doctor import OK, WARN, Finding
 
 ADA = "Ada <ada@example.org>"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.template import template_folder
 from pulse_core.app.engine.dev_reports import DevReport
 from pulse_core.app.engine.dev_session import DevTarget, follow_staging
 from pulse_core.app.state import current_state

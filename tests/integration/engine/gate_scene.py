@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.template import template_folder
 from pulse_core.app.engine.candidate_checks import GATES, Candidate
 from pulse_core.ports import Revision
 from tests.types_cache import warm

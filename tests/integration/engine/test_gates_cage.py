@@ -16,6 +16,7 @@ import pytest
 from pulse_adapters.sandbox import tool_sandbox
 from pulse_adapters.workers import process_tree
 from pulse_core.ports.code_checks import GateFailed
+from tests import processes
 from tests.integration.engine import gate_scene as gates
 from tests.integration.engine.gate_scene import another, candidate, contents
 
@@ -276,7 +277,7 @@ run(Path({tried.revision.path!r}), ToolJob("pytest", ("-q", "tests")))
     while not (found := children()):
         assert time.monotonic() < until
         time.sleep(0.02)
-    while b"sandboxed_tool" not in Path(f"/proc/{found[0]}/cmdline").read_bytes() or not _is_bound(found[0]):
+    while not processes.children(promote.pid, "sandboxed_tool") or not _is_bound(found[0]):
         assert time.monotonic() < until
         time.sleep(0.02)
     promote.send_signal(signal.SIGKILL)

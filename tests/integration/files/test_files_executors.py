@@ -17,7 +17,7 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.proc import has_marker, live_processes
 from pulse_adapters.workers.worker import Program
-from pulse_core.actions.files import ArchiveParams, CleanParams
+from pulse_core.actions import ArchiveParams, CleanParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectAcked

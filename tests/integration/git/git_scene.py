@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pulse_adapters.git.git_command import Git, GitResult
 from pulse_adapters.git.repository import Repository
+from pulse_adapters.git.revisions import ensure_revision
 
 ADA = "Ada Lovelace <ada@example.org>"
 FILES = {"engine.py": "RULES = []\n", "rules/__init__.py": "", ".gitignore": "__pycache__/\n"}
@@ -48,6 +49,11 @@ def promoted(repository: Repository, name: str = "rules/a.py", text: str = "A = 
     commit = repository.candidate(f"promote {name}", ADA)
     assert repository.point_main(commit, before).notes == ()
     return commit
+
+
+def laid_out(repository: Repository, commit: str) -> Path:
+    """The folder of a commit that is laid out to be run."""
+    return Path(ensure_revision(repository.home, commit).path)
 
 
 def git(at: Path, *words: str) -> str:

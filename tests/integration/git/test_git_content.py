@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.git.errors import GitFailed
-from pulse_adapters.git.export import remove
+from pulse_adapters.git.git_files import folder_hash, is_laid_out, revision_folder, tree_of_commit
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revision_path import altered_revisions, objects_folder
-from pulse_adapters.git.revisions import RevisionStore
-from pulse_adapters.git.tree_hash import folder_hash, holds_commit, tree_of_commit
-from tests.integration.git.git_scene import FILES, edited, files, git, made, write
+from pulse_adapters.git.revisions import altered_revisions, ensure_revision, remove
+from pulse_core.ports import Revision
+from tests.integration.git.git_scene import FILES, edited, files, git, laid_out, made, write
 
 
 def varied(place: Path) -> tuple[Repository, str]:
@@ -31,15 +30,15 @@ def varied(place: Path) -> tuple[Repository, str]:
 
 def test_it_is_what_git_says(tmp_path: Path) -> None:
     repository, commit = varied(tmp_path)
-    path = RevisionStore(repository.home).ensure(commit)
+    path = laid_out(repository, commit)
     tree = git(repository.home / "engine", "rev-parse", f"{commit}^{{tree}}")
-    assert folder_hash(path, commit) == tree_of_commit(commit, objects_folder(repository.home)) == tree
-    assert holds_commit(path, commit, objects_folder(repository.home))
+    assert folder_hash(path, commit) == tree_of_commit(repository.home, commit) == tree
+    assert is_laid_out(repository.home, commit)
 
 
 def test_attributes_change_nothing_of_what_is_laid_out(tmp_path: Path) -> None:
     repository, commit = varied(tmp_path)
-    path = RevisionStore(repository.home).ensure(commit)
+    path = laid_out(repository, commit)
     assert (path / "a0.py").read_text() == "$Format:%H$ $Id$\n"
     for name in ("a.py", "a/b.py"):
         blob = git(repository.home / "engine", "cat-file", "blob", f"{commit}:{name}")
@@ -66,36 +65,36 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_whatever_is_changed_it_is_made_anew_and_what_was_found_is_kept(tmp_path: Path, change: str) -> None:
     repository, commit = varied(tmp_path)
-    revisions = RevisionStore(repository.home)
-    path = revisions.ensure(commit)
+    path = laid_out(repository, commit)
     before = files(path)
     for folder in (path, path / "rules"):
         folder.chmod(0o755)
     for file in (path / "rules" / "__init__.py", path / "a0.py"):
         file.chmod(0o644)
-    assert holds_commit(path, commit, objects_folder(repository.home))
+    assert is_laid_out(repository.home, commit)
     CHANGES[change](path)
-    laid = revisions.laid(commit)
-    assert laid.altered == str(revisions.folder / f".altered-{commit}")
-    assert files(laid.path) == before
-    assert not laid.path.is_symlink()
+    laid = ensure_revision(repository.home, commit)
+    assert laid.altered == str(repository.home / "revisions" / f".altered-{commit}")
+    assert files(path) == before
+    assert not path.is_symlink()
     assert altered_revisions(repository.home) == [commit]
-    assert revisions.laid(commit) == (path, "")
+    assert ensure_revision(repository.home, commit) == Revision(commit, str(path))
     for folder in (path, path / "rules"):
         folder.chmod(0o755)
     (path / "more").mkdir()
-    assert revisions.laid(commit).altered == laid.altered
+    assert ensure_revision(repository.home, commit).altered == laid.altered
     assert (Path(laid.altered) / "more").is_dir()
 
 
 def test_one_that_was_packed_is_laid_out_and_found_again(tmp_path: Path) -> None:
     repository, commit = varied(tmp_path)
     git(repository.home / "engine", "gc", "--prune=now")
-    assert tree_of_commit(commit, objects_folder(repository.home)) is None
-    revisions = RevisionStore(repository.home)
-    made = revisions.ensure(commit).stat().st_ino
-    assert revisions.laid(commit) == (revisions.path(commit), "")
-    assert revisions.path(commit).stat().st_ino == made
+    assert tree_of_commit(repository.home, commit) is None
+    made = laid_out(repository, commit).stat().st_ino
+    assert ensure_revision(repository.home, commit) == Revision(
+        commit, str(revision_folder(repository.home, commit))
+    )
+    assert revision_folder(repository.home, commit).stat().st_ino == made
 
 
 def test_another_repository_within_is_left_out_and_the_rest_is_not_made_again_and_again(
@@ -106,25 +105,24 @@ def test_another_repository_within_is_left_out_and_the_rest_is_not_made_again_an
     git(staging, "update-index", "--add", "--cacheinfo", f"160000,{repository.head()},other")
     git(staging, "commit", "-m", "with another repository")
     commit = git(staging, "rev-parse", "HEAD")
-    revisions = RevisionStore(repository.home)
-    path = revisions.ensure(commit)
+    path = laid_out(repository, commit)
     assert files(path) == FILES
     inode = path.stat().st_ino
-    assert revisions.laid(commit) == (path, "")
+    assert ensure_revision(repository.home, commit) == Revision(commit, str(path))
     assert path.stat().st_ino == inode
 
 
 def test_a_repository_that_was_tampered_with_is_not_believed(tmp_path: Path) -> None:
     repository, commit = varied(tmp_path)
-    store = objects_folder(repository.home)
+    store = repository.home / "engine" / ".git" / "objects"
     oid = git(repository.home / "engine", "rev-parse", f"{commit}:a.py")
     file = store / oid[:2] / oid[2:]
     file.chmod(0o644)
     file.write_bytes(zlib.compress(b"blob 3\0bad"))
     with pytest.raises(GitFailed, match=r"damaged a.py|cat-file failed"):
-        RevisionStore(repository.home).ensure(commit)
+        laid_out(repository, commit)
     other = repository.head()
     head = store / commit[:2] / commit[2:]
     head.chmod(0o644)
     head.write_bytes((store / other[:2] / other[2:]).read_bytes())
-    assert tree_of_commit(commit, store) is None
+    assert tree_of_commit(repository.home, commit) is None

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git.author import PULSE
 from pulse_adapters.git.errors import GitFailed, MergeConflict
+from pulse_adapters.git.git_command import PULSE
 from pulse_adapters.git.repository import Repository
-from tests.integration.git.git_scene import ADA, FILES, edited, files, git, made, promoted, write
+from tests.integration.git.git_scene import ADA, FILES, edited, files, git, laid_out, made, promoted, write
 
 NAMES = ("evil", "a=b.c", "ünï")
 ATTRIBUTES = "*.py filter={0} merge={0} diff={0} ident\n"
@@ -44,14 +44,14 @@ def test_no_program_of_the_repositorys_settings_is_run(tmp_path: Path, name: str
         git(home / "engine", "config", where, str(tmp_path / "attributes"))
     commit = promoted(repository, "rules/a.py", "A = '$Id$'\n")
     write(home / "staging" / "rules" / "a.py", "A = 2\n")
-    repository.export(commit, tmp_path / "laid out")
+    folder = laid_out(repository, commit)
     repository.diff(first, commit)
     repository.staging()
     repository.point_main(repository.reverting(first, "back", PULSE), commit)
     repository.mend()
     repository.commit_staging("edited", ADA)
     assert not trace.exists()
-    assert files(tmp_path / "laid out")["engine.py"] == FILES["engine.py"]
+    assert files(folder)["engine.py"] == FILES["engine.py"]
 
 
 def test_a_person_s_own_git_would_run_them(tmp_path: Path) -> None:
@@ -75,8 +75,7 @@ def test_files_are_merged_by_gits_own_way_instead(tmp_path: Path) -> None:
         git(repository.home / "engine", "-c", "filter.evil.required=false", "-c", "filter.evil.process=",
             "-c", "filter.evil.clean=", *words)  # fmt: skip
     candidate = repository.candidate("both", ADA)
-    repository.export(candidate, tmp_path / "laid out")
-    merged = (tmp_path / "laid out" / "rules" / "long.py").read_text()
+    merged = (laid_out(repository, candidate) / "rules" / "long.py").read_text()
     assert merged == "\n".join(["E = 1", *lines[1:-1], "S = 1"])
     edited(repository, "rules/long.py", "\n".join(["other", *lines[1:]]))
     with pytest.raises(MergeConflict, match=r"rules/long\.py"):

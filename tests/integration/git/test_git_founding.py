@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git.author import author_environment, login_author
 from pulse_adapters.git.create_repository import create_repository
 from pulse_adapters.git.errors import CannotMend, NoRepository
+from pulse_adapters.git.git_command import author_environment, login_author
 from pulse_adapters.git.repository import Repository
 from pulse_core.model.errors import PulseError
 from tests.integration.git.git_scene import (

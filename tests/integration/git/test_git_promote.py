@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git import merge
+from pulse_adapters.git.commits import merge_candidate
 from pulse_adapters.git.errors import MainMoved, MergeConflict, NoGit
 from pulse_adapters.git.git_client import GitClient
 from pulse_adapters.git.repository import Repository
@@ -204,7 +204,7 @@ def test_killed_at_any_call_of_git_before_main_moves_the_same_calls_make_the_can
         mortal = MortalGit(repository.home, calls, after=after)
         try:
             commit_staging(mortal, "a", ADA)
-            merge.merge_candidate(mortal, "a", ADA)
+            merge_candidate(mortal, "a", ADA)
             survived = True
         except Killed:
             repository.commit_staging("a", ADA)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git.author import PULSE
 from pulse_adapters.git.errors import MergeConflict
+from pulse_adapters.git.git_command import PULSE
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.update_main import MainUpdate, point_main
 from pulse_core.ports.engine_repository import NothingToPromote, RejectedFiles

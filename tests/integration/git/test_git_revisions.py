@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.git.errors import GitFailed, UnsafeTree
-from pulse_adapters.git.revisions import RevisionStore
+from pulse_adapters.git.git_files import revision_folder
+from pulse_adapters.git.revisions import remove_revisions
 from pulse_core.model.errors import PulseError
-from tests.integration.git.git_scene import FILES, edited, files, git, made, promoted, write
+from tests.integration.git.git_scene import FILES, edited, files, git, laid_out, made, promoted, write
 
 
 def test_a_revision_is_what_its_commit_says_and_read_only(tmp_path: Path) -> None:
@@ -21,7 +22,7 @@ def test_a_revision_is_what_its_commit_says_and_read_only(tmp_path: Path) -> Non
     runs.chmod(0o755)
     commit = edited(repository, "rules/ü.py", "U = 1\n")
     write(repository.home / "staging" / "rules" / "ü.py", "U = 2\n")
-    path = RevisionStore(repository.home).ensure(commit)
+    path = laid_out(repository, commit)
     assert path == repository.home / "revisions" / commit
     assert files(path) == {**FILES, "rules/ü.py": "U = 1\n", "run me": "#!/bin/sh\n"}
     modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in (path, *path.rglob("*"))}
@@ -31,19 +32,18 @@ def test_a_revision_is_what_its_commit_says_and_read_only(tmp_path: Path) -> Non
 
 def test_laid_out_again_it_is_the_same_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
     repository = made(tmp_path)
-    revisions, commit = RevisionStore(repository.home), repository.head()
-    first = revisions.ensure(commit).stat().st_ino
-    assert revisions.ensure(commit).stat().st_ino == first
-    repository.export(commit, revisions.path(commit))
+    commit = repository.head()
+    first = laid_out(repository, commit).stat().st_ino
+    assert laid_out(repository, commit).stat().st_ino == first
     assert [one.name for one in (repository.home / "revisions").iterdir()] == [commit]
 
 
 def test_one_that_was_begun_by_somebody_killed_is_begun_anew(tmp_path: Path) -> None:
     repository = made(tmp_path)
-    revisions, commit = RevisionStore(repository.home), repository.head()
+    commit = repository.head()
     write(repository.home / "revisions" / ".begun-xyz" / "engine.py", "half of")
-    assert files(revisions.ensure(commit)) == FILES
-    assert revisions.sweep({commit}) == ()
+    assert files(laid_out(repository, commit)) == FILES
+    assert remove_revisions(repository.home, {commit}) == ()
     assert [one.name for one in (repository.home / "revisions").iterdir()] == [commit]
 
 
@@ -58,7 +58,7 @@ def test_a_link_that_leads_outside_is_refused(tmp_path: Path, name: str, target:
     (staging / name).symlink_to(target)
     commit = edited(repository)
     with pytest.raises(UnsafeTree, match=r"outside|absolute path"):
-        RevisionStore(repository.home).ensure(commit)
+        laid_out(repository, commit)
     assert list((repository.home / "revisions").iterdir()) == []
 
 
@@ -87,7 +87,7 @@ def test_a_tree_that_no_git_would_make_writes_nothing_outside(tmp_path: Path, tr
         top = tree(("40000", "..", folder))
     commit = git("-c", "user.name=a", "-c", "user.email=a", "commit-tree", top, "-m", "x")
     with pytest.raises(PulseError, match=r"can't be written|can't be laid out"):
-        RevisionStore(repository.home).ensure(commit)
+        laid_out(repository, commit)
     assert list(outside.iterdir()) == list((repository.home / "revisions").iterdir()) == []
     assert not list(tmp_path.rglob("written"))
 
@@ -95,38 +95,38 @@ def test_a_tree_that_no_git_would_make_writes_nothing_outside(tmp_path: Path, tr
 def test_a_link_that_stays_inside_is_kept(tmp_path: Path) -> None:
     repository = made(tmp_path)
     (repository.home / "staging" / "rules" / "same.py").symlink_to("../engine.py")
-    path = RevisionStore(repository.home).ensure(edited(repository))
+    path = laid_out(repository, edited(repository))
     assert (path / "rules" / "same.py").is_symlink()
     assert (path / "rules" / "same.py").read_text() == FILES["engine.py"]
 
 
 def test_what_is_no_commit_is_said_and_leaves_nothing(tmp_path: Path) -> None:
-    revisions = RevisionStore(made(tmp_path).home)
+    repository = made(tmp_path)
     with pytest.raises(GitFailed, match="holds no commit 0123"):
-        revisions.ensure("0123456789" * 4)
-    assert not revisions.folder.exists()
+        laid_out(repository, "0123456789" * 4)
+    assert not (repository.home / "revisions").exists()
     for word in ("main", "0123456", "../engine", "A" * 40):
         with pytest.raises(PulseError, match="is no whole commit hash"):
-            revisions.path(word)
+            revision_folder(repository.home, word)
 
 
 def test_a_sweep_takes_what_nobody_keeps_read_only_or_not(tmp_path: Path) -> None:
     repository = made(tmp_path)
-    revisions = RevisionStore(repository.home)
-    assert revisions.sweep(set()) == ()
+    assert remove_revisions(repository.home, set()) == ()
     commits = [repository.head(), promoted(repository, "rules/a.py"), promoted(repository, "rules/b.py")]
     for commit in commits:
-        revisions.ensure(commit)
-    assert revisions.sweep({commits[1]}) == tuple(sorted((commits[0], commits[2])))
-    assert [one.name for one in revisions.folder.iterdir()] == [commits[1]]
-    assert files(revisions.ensure(commits[0])) == FILES
+        laid_out(repository, commit)
+    assert remove_revisions(repository.home, {commits[1]}, age_s=60) == ()
+    assert remove_revisions(repository.home, {commits[1]}) == tuple(sorted((commits[0], commits[2])))
+    assert [one.name for one in (repository.home / "revisions").iterdir()] == [commits[1]]
+    assert files(laid_out(repository, commits[0])) == FILES
 
 
 def test_a_disk_that_can_not_be_written_is_said(tmp_path: Path) -> None:
     repository = made(tmp_path)
     write(repository.home / "revisions", "a file in its place")
     with pytest.raises(PulseError, match="can't be written"):
-        RevisionStore(repository.home).ensure(repository.head())
+        laid_out(repository, repository.head())
 
 
 def test_an_export_does_not_need_the_worktrees(tmp_path: Path) -> None:
@@ -134,5 +134,5 @@ def test_an_export_does_not_need_the_worktrees(tmp_path: Path) -> None:
     commit = promoted(repository)
     shutil.rmtree(repository.home / "staging")
     os.unlink(repository.home / "engine" / "engine.py")
-    assert files(RevisionStore(repository.home).ensure(commit))["engine.py"] == FILES["engine.py"]
+    assert files(laid_out(repository, commit))["engine.py"] == FILES["engine.py"]
     assert git(repository.home / "engine", "status", "--porcelain") == "D engine.py"

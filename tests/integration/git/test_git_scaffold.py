@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.edit_engine_list import CannotEdit, add_to_list
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.git.revisions import RevisionStore
 from pulse_adapters.git.scaffold import SHELVES, scaffold
-from pulse_adapters.git.template import template_folder
 from pulse_core.model.errors import PulseError, UnknownName
-from tests.integration.git.git_scene import files, git, is_clean, write
+from tests.integration.git.git_scene import files, git, is_clean, laid_out, write
 
 ADA = "Ada Lovelace <ada@example.org>"
 
@@ -46,7 +45,7 @@ def run(at: Path, *words: str) -> None:
 def test_the_template_passes_its_own_tests_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     repository, _ = Repository.create(tmp_path / "home", template_folder(), ADA)
-    path = RevisionStore(repository.home).ensure(repository.head())
+    path = laid_out(repository, repository.head())
     before = set(path.rglob("*"))
     run(path, "pytest", "-p", "no:asyncio", "-p", "no:randomly")
     assert set(path.rglob("*")) == before

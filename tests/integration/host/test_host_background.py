@@ -14,7 +14,7 @@ from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes, read_stat
-from pulse_core.actions.processes import RestartParams, StopParams
+from pulse_core.actions import RestartParams, StopParams
 from pulse_core.ports import ProcessId, ProcessObservation, Result
 from pulse_core.settings import ProcessSettings, Settings
 from tests.integration.host.host_scene import until, wished
@@ -81,7 +81,7 @@ async def test_who_ends_otherwise_is_dead_whatever_it_leaves(
 async def test_who_exits_with_0_after_its_grace_is_dead(
     table: LinuxProcessTable, start: Start, effect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pulse_adapters.host.detached_processes.LAUNCH_S", 0.05)
+    monkeypatch.setattr("pulse_adapters.host.guarded_processes.LAUNCH_S", 0.05)
     first = start("setsid sleep 1000 & sleep 0.1; exit 0")
     await over(first)
     assert carriers(effect)

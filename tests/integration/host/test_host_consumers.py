@@ -18,7 +18,7 @@ from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.host.system_watcher import SystemHistory, SystemResource
 from pulse_adapters.workers.proc import ProcStat, command_line, is_alive, live_processes, read_stat
-from pulse_core.actions.processes import StopParams
+from pulse_core.actions import StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window

@@ -15,8 +15,7 @@ from pulse_adapters.host.run_command import RunCommand
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes
-from pulse_core.actions.commands import CommandParams
-from pulse_core.actions.processes import RestartParams, StopParams
+from pulse_core.actions import CommandParams, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.ports import ProcessId, Result, Safety
 from pulse_core.settings import Settings

@@ -14,7 +14,7 @@ from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import command_line, read_stat, start_time_of
-from pulse_core.actions.processes import RestartParams
+from pulse_core.actions import RestartParams
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId, ProcessObservation
 from pulse_core.settings import ProcessSettings, Settings

@@ -28,7 +28,7 @@ class Following:
     def drain(self, scan: bool = True) -> list[str]:
         """Read all there is; the lines that are new. scan: also look for files without being told."""
         before = len(self.lines)
-        if self.files.hear() or scan:
+        if self.files.process_events() or scan:
             self.files.scan()
         self.files.look()
         while self.files.dirty:
@@ -39,7 +39,7 @@ class Following:
 
     def read_a_little(self) -> None:
         """Read one block of each trail that has news."""
-        if self.files.hear():
+        if self.files.process_events():
             self.files.scan()
         for trail in tuple(self.files.dirty.values()):
             for line in self.files.take(trail, time.monotonic()).split(b"\n")[:-1]:

@@ -16,7 +16,7 @@ from pulse_adapters.notify.transport import DELIVER, ChildTransport, Delivered
 from pulse_adapters.workers.conversation import conversation
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.worker import Program, module_program
-from pulse_core.actions.notices import NoticeParams
+from pulse_core.actions import NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
@@ -119,7 +119,10 @@ def python(code: str) -> Program:
         ),
         (
             python(FORGED),
-            ["what delivers it said number: 'zero' instead of a whole number from 0 to 9.22337e+18"] * 2,
+            [
+                "what delivers it said number: Input should be a valid integer, unable to parse string as an integer"
+            ]
+            * 2,
         ),
         (Program(("/bin/true",), {}), ["what delivers it ended with status 0"] * 2),
         (

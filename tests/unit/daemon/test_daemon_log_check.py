@@ -7,8 +7,8 @@ import pytest
 
 from pulse_adapters.memory.clock import VirtualClock
 from pulse_adapters.memory.log import MemoryLog
-from pulse_core.daemon import log_check
-from pulse_core.daemon.log_check import check_log
+from pulse_core.daemon import services
+from pulse_core.daemon.services import check_log
 from pulse_core.model.errors import PulseError
 from pulse_core.model.kinds import LogVerified
 
@@ -23,9 +23,9 @@ async def failing() -> LogVerified:
 
 @pytest.mark.parametrize(("verify", "recorded"), [(sound, ["log-verified"]), (failing, [])])
 async def test_it_records_what_was_found_and_goes_on_waiting(
-    monkeypatch: pytest.MonkeyPatch, verify: log_check.Verify, recorded: list[str]
+    monkeypatch: pytest.MonkeyPatch, verify: services.Verify, recorded: list[str]
 ) -> None:
-    monkeypatch.setattr(log_check, "DELAY", 0.0)
+    monkeypatch.setattr(services, "DELAY", 0.0)
     log = MemoryLog(VirtualClock(time.monotonic))
     checking = asyncio.create_task(check_log(log, verify))
     done, _ = await asyncio.wait([checking], timeout=0.2)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.actions.reserved_keys import BUDGET
+from pulse_core.actions import BUDGET
 from pulse_core.composition import is_reserved
 from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.llm import endpoint

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.llm.conclusion import LlmHistory, LlmProbe, check_status, conclude, state_of
+from pulse_core.llm.endpoint import LlmHistory, LlmProbe, check_status, conclude, state_of
 from pulse_core.llm.settings import LlmSettings
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment

@@ -71,7 +71,7 @@ def test_a_line_that_is_too_long_is_one_line_in_pieces_and_over_a_restart_too(pa
         append(path, b"x" * (CHUNK // 3))
         seen += first.read()
     assert seen == b"x" * CHUNK + b"\n"
-    mark = mark_from_json(first.mark().spelled())
+    mark = mark_from_json(first.mark().as_json())
     first.close()
     again = open_regular_file(str(path))
     assert again is not None
@@ -84,7 +84,7 @@ def test_a_line_that_is_too_long_is_one_line_in_pieces_and_over_a_restart_too(pa
 def test_a_file_is_recognised_and_gone_on_with(path: Path, followed: FollowedFile) -> None:
     append(path, b"one\n" * 1_000)
     followed.read()
-    mark = mark_from_json(followed.mark().spelled())
+    mark = mark_from_json(followed.mark().as_json())
     append(path, b"two\n")
     again = open_regular_file(str(path))
     assert again is not None

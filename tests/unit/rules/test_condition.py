@@ -7,8 +7,12 @@ from hypothesis import strategies as st
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Intent, Processes, ProcessHistory, Snapshot, Stage, State
-from pulse_core.rules.survival.process_state import ProcessState, ProcessStatus
-from pulse_core.rules.survival.process_status import attempts_at_exhaustion, evaluate_status
+from pulse_core.rules.survival.process_status import (
+    ProcessState,
+    ProcessStatus,
+    attempts_at_exhaustion,
+    evaluate_status,
+)
 from pulse_core.settings import ProcessSettings, RestartSettings, Settings
 from pulse_core.settings.processes import RARELY_US
 

@@ -8,9 +8,8 @@ from pulse_core.composition import SURVIVAL
 from pulse_core.model.kinds import Effect, LogMatched, Paused, ProcessDied, ProcessStopRequested, ProcessUp
 from pulse_core.projections.logs import QUIET
 from pulse_core.rules.onion import rule_name
-from pulse_core.rules.survival.error_escalate import sources
+from pulse_core.rules.survival.error_escalate import sources, writing_process
 from pulse_core.rules.survival.kill_switch import kill_switch
-from pulse_core.rules.survival.log_causes import writing_process
 from pulse_core.silences.events import SilenceAdded
 from pulse_core.silences.rule import silence
 from pulse_core.testing import Story, given

@@ -8,7 +8,6 @@ from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect
 from pulse_core.rules.survival.resource_guard import (
     describe_plan,
     describe_trend,
-    is_better,
     measured_share,
     resource_guard,
     title_of,
@@ -319,8 +318,9 @@ SAMPLE: dict[str, Any] = {
     ],
 )
 def test_a_sample_says_how_each_resource_stands(name: str, value: float | None) -> None:
-    assert measured_share(name, SAMPLE) == value
-    assert measured_share(name, {}) is None
+    assert measured_share(name, measured(a_machine(), **SAMPLE).snapshot) == value
+    assert measured_share(name, measured(a_machine()).snapshot) is None
+    assert measured_share(name, a_machine().snapshot) is None
 
 
 @pytest.mark.parametrize(
@@ -333,19 +333,22 @@ def test_its_course_is_told_where_it_was_measured(value: float | None, sampled: 
         measured(story, **SAMPLE)
     condition = story.snapshot.conditions[DISK]
     assert condition is not None
-    assert describe_trend(DISK, condition, story.snapshot) == words
+    assert describe_trend(DISK, condition, story.snapshot)[1] == words
+
+
+HELPED, IN_VAIN = "what was tried did not help enough", "nothing helped"
 
 
 @pytest.mark.parametrize(
-    ("value", "used", "is_so"), [(0.02, 0.0, True), (0.02, 0.001, False), (None, 0.0, False)]
+    ("value", "used", "words"), [(0.02, 0.0, HELPED), (0.02, 0.001, IN_VAIN), (None, 0.0, IN_VAIN)]
 )
 def test_better_is_what_is_less_by_a_part_that_one_can_see(
-    value: float | None, used: float, is_so: bool
+    value: float | None, used: float, words: str
 ) -> None:
     story = measured(short(a_machine(), DISK, value), **disks(used))
     condition = story.snapshot.conditions[DISK]
     assert condition is not None
-    assert is_better(DISK, condition, story.snapshot) is is_so
+    assert describe_trend(DISK, condition, story.snapshot)[0] == words
 
 
 # The end

@@ -9,8 +9,7 @@ from pulse_core.model.kinds import Effect, EnginePromoted, EngineRolledBack, Err
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.auto_rollback import auto_rollback
-from pulse_core.rules.survival.panic_rollback import panic_rollback
+from pulse_core.rules.survival.rollback import auto_rollback, panic_rollback
 from pulse_core.testing import Story, given
 
 MINUTE = 60_000_000

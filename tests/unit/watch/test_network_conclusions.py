@@ -10,8 +10,14 @@ from pulse_core.model.moment import Moment
 from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections import Condition
 from pulse_core.settings import NetworkSettings
-from pulse_core.watch.dns_plausibility import implausibility
-from pulse_core.watch.evaluate_network import NetworkRound, TargetAnswer, check_answer, conclude, state_of
+from pulse_core.watch.evaluate_network import (
+    NetworkRound,
+    TargetAnswer,
+    check_answer,
+    conclude,
+    implausibility,
+    state_of,
+)
 
 SLOW = 2_000_000
 GOOD = ProbeResult(took_ms=10)

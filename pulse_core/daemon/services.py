@@ -1,15 +1,39 @@
-"""A service that restarts its work when a group of settings changes."""
+"""Services that run beside the loops: the check of the whole log, and work that restarts when its settings change."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pulse_core.daemon.request_handler import RequestHandler
-from pulse_core.model.event import Event
-from pulse_core.model.kinds import SettingsLoaded
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import LogVerified, SettingsLoaded
+from pulse_core.ports import EventLog
 
 T = TypeVar("T")
+
+DELAY = 3.0
+LOG = logging.getLogger("pulse.log")
+Verify = Callable[[], Awaitable[LogVerified]]
+
+
+async def check_log(log: EventLog, verify: Verify) -> None:
+    """Verify the log once and record the result; then wait for ever, as a service of the daemon does.
+
+    verify: reads the log in another process. It may raise PulseError, OSError, or ValueError or KeyError for an
+    invalid answer.
+    """
+    await asyncio.sleep(DELAY)
+    try:
+        found = await verify()
+        if found.fault:
+            LOG.critical("the event log is damaged: %s", found.fault)
+        await log.append(Draft(found))
+    except (PulseError, OSError, ValueError, KeyError) as error:
+        LOG.error("the background check of the log failed: %s", error)
+    await asyncio.Event().wait()  # a loop of the daemon never returns
 
 
 @dataclass(frozen=True)

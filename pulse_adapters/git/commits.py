@@ -1,17 +1,30 @@
-"""New commits on top of main, made as objects alone: no branch moves and no file changes."""
+"""New commits on top of main, made as objects alone: main does not move, no file changes, and no commit is lost."""
 
 import re
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
 
-from pulse_adapters.git.author import author_environment
 from pulse_adapters.git.errors import MergeConflict, NoGit
-from pulse_adapters.git.git_command import MAIN, STAGING, Git
+from pulse_adapters.git.git_command import MAIN, NEW, STAGING, Git, author_environment
 from pulse_adapters.git.rejected import rejected_commit
+from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine_repository import NothingToPromote
 
 OLDEST = (2, 38)
 """The first git that merges without a worktree."""
 _LONGEST = 20_000
 _OID = re.compile(r"[0-9a-f]{40,64}")
+
+
+def tree_of_folder(git: Git, at: Path, index: Path, env: Mapping[str, str] | None = None) -> str:
+    """What a folder holds, ignored files left out, as a tree; made with an index of its own, which goes again."""
+    env = {**(env or {}), "GIT_INDEX_FILE": str(index)}
+    try:
+        git("add", "--all", at=at, env=env)
+        return git("write-tree", at=at, env=env)
+    finally:
+        index.unlink(missing_ok=True)
 
 
 def commit_tree(git: Git, tree: str, message: str, author: str, *parents: str) -> str:
@@ -26,7 +39,7 @@ def merge_candidate(git: Git, message: str, author: str) -> str:
 
     Raises NothingToPromote, or MergeConflict with the files.
     """
-    main, staging = git(*_commit(MAIN)), git(*_commit(STAGING))
+    main, staging = git.existing_commit(MAIN), git.existing_commit(STAGING)
     is_new = not git.contains(main, staging)
     tree = (
         git.tree(staging)
@@ -40,7 +53,7 @@ def merge_candidate(git: Git, message: str, author: str) -> str:
 
 def revert_commit(git: Git, to: str, message: str, author: str) -> str:
     """A commit on top of main with the content of an earlier one; main itself if it has that content already."""
-    main = git(*_commit(MAIN))
+    main = git.existing_commit(MAIN)
     tree = git.tree(to)
     return main if tree == git.tree(main) else commit_tree(git, tree, message, author, main)
 
@@ -65,5 +78,16 @@ def _check_age(git: Git) -> None:
         raise NoGit(f"a promote needs git 2.38 or newer, and this is {said.removeprefix('git version ')}")
 
 
-def _commit(name: str) -> tuple[str, ...]:
-    return "rev-parse", "--verify", f"{name}^{{commit}}"
+def keep_branch(git: Git, name: str, commit: str) -> str:
+    """Keep the commit under this branch, or under `NAME-2` and so on if it is another's; the name it has."""
+    if git.ask("check-ref-format", f"refs/heads/{name}") is None or f"refs/heads/{name}" in (MAIN, STAGING):
+        raise PulseError(f"{name!r} can't be the name of a branch that keeps a commit; try 'rejected/NAME'")
+    whole = git.existing_commit(commit)
+    for number in count(1):
+        called = name if number == 1 else f"{name}-{number}"
+        before = git.commit(f"refs/heads/{called}")
+        if before is None:
+            git("update-ref", "-m", "pulse: kept", f"refs/heads/{called}", whole, NEW)
+        if before in (None, whole):
+            return called
+    raise AssertionError("the numbers have ended")

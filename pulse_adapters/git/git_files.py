@@ -1,0 +1,97 @@
+"""Reads git's files and those of revisions without running git, which is slow, and without trusting the repository."""
+
+import hashlib
+import os
+import re
+import stat
+import zlib
+from pathlib import Path
+
+from pulse_core.model.errors import PulseError
+
+COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_MAIN = "refs/heads/main"
+_LINK, _FILE, _PROGRAM, _FOLDER = b"120000", b"100644", b"100755", b"40000"
+
+
+def read_main(home: Path) -> str:
+    """The commit of main; empty if the files don't tell it."""
+    folder = home / "engine" / ".git"
+    try:
+        found = (folder / _MAIN).read_text()
+    except OSError:
+        found = _packed(folder / "packed-refs")
+    return word if COMMIT.fullmatch(word := found.strip()) else ""
+
+
+def _packed(file: Path) -> str:
+    try:
+        lines = file.read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.split(" ")[0] for line in lines if line.endswith(f" {_MAIN}")), "")
+
+
+def revision_folder(home: Path, commit: str) -> Path:
+    """Where a commit is laid out to be run, there or not; takes the whole hash."""
+    if not COMMIT.fullmatch(commit):
+        raise PulseError(f"{commit!r} is no whole commit hash")
+    return home / "revisions" / commit
+
+
+def is_laid_out(home: Path, commit: str) -> bool:
+    """Whether the folder of a commit holds exactly its files; False, too, if that can't be determined here."""
+    tree = tree_of_commit(home, commit)
+    return tree is not None and tree == folder_hash(revision_folder(home, commit), commit)
+
+
+def tree_of_commit(home: Path, commit: str) -> str | None:
+    """The hash of a commit's tree, read from what hashes to the commit; None if there is no such file.
+
+    A commit that was packed can't be read here.
+    """
+    try:
+        raw = zlib.decompress((home / "engine/.git/objects" / commit[:2] / commit[2:]).read_bytes())
+    except (OSError, zlib.error):
+        return None
+    head, _, body = raw.partition(b"\0")
+    first = body.split(b"\n", 1)[0]
+    is_whole = head.startswith(b"commit ") and _hash(commit, raw).hex() == commit
+    return first.removeprefix(b"tree ").decode("ascii", "replace") if is_whole else None
+
+
+def folder_hash(folder: Path, commit: str) -> str | None:
+    """The hash of a folder as a tree, of the kind that this commit's is; None for what no tree can hold."""
+    try:
+        return None if folder.is_symlink() else _tree(os.fspath(folder), commit).hex()
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _tree(folder: str, like: str) -> bytes:
+    with os.scandir(folder) as entries:
+        found = [_entry(entry, like) for entry in entries]
+    body = b"".join(mode + b" " + name + b"\0" + oid for _, mode, name, oid in sorted(found))
+    return _hash(like, b"tree %d\0" % len(body) + body)
+
+
+def _entry(entry: "os.DirEntry[str]", like: str) -> tuple[bytes, bytes, bytes, bytes]:
+    """By what it is sorted, its mode, its name, and its hash."""
+    name = os.fsencode(entry.name)
+    if entry.is_symlink():
+        return name, _LINK, name, blob_hash(os.fsencode(os.readlink(entry.path)), like)
+    if entry.is_dir():
+        return name + b"/", _FOLDER, name, _tree(entry.path, like)
+    if not entry.is_file():
+        raise ValueError(f"{entry.path} is no file")
+    mode = _PROGRAM if entry.stat().st_mode & stat.S_IXUSR else _FILE
+    return name, mode, name, blob_hash(Path(entry.path).read_bytes(), like)
+
+
+def blob_hash(content: bytes, like: str) -> bytes:
+    """The hash of a file's content, of the kind that this one is."""
+    return _hash(like, b"blob %d\0" % len(content) + content)
+
+
+def _hash(like: str, what: bytes) -> bytes:
+    return (hashlib.sha1(what, usedforsecurity=False) if len(like) == 40 else hashlib.sha256(what)).digest()
