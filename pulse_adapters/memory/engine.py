@@ -1,14 +1,15 @@
 """An engine in memory: commits are names, and each has its rules."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any
+from typing import cast
 
 from pulse_core.composition import FOLD
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
+from pulse_core.model.verdict import Verdict
 from pulse_core.ports import (
     CannotLoad,
     EngineFault,
@@ -22,7 +23,7 @@ from pulse_core.ports import (
 )
 from pulse_core.projections import Snapshot, State
 from pulse_core.rules import Rule, compose
-from pulse_core.rules.onion import Answer, Inner, Trace, rule_name, without_survival_marks
+from pulse_core.rules.onion import Answer, Inner, Trace, rule_name, run_synchronously, without_survival_marks
 
 
 @dataclass
@@ -137,20 +138,13 @@ def _alone(rule: Rule) -> Rule:
     @wraps(rule)
     async def alone(prev: Snapshot, curr: Snapshot, inner: Inner) -> Answer:
         try:
-            return _at_once(rule(prev, curr, inner))
+            answer = run_synchronously(cast(Awaitable[Verdict], rule(prev, curr, inner)))
         except Exception:
             raise
         except BaseException as error:  # noqa: BLE001 - likewise
             raise RuntimeError(f"raised {type(error).__name__}: {error}") from None
+        if answer is None:
+            raise TypeError("a rule may await nothing but inner(prev, curr)")
+        return answer
 
     return alone
-
-
-def _at_once(answering: Any) -> Answer:
-    try:
-        answering.send(None)
-    except StopIteration as done:
-        answer: Answer = done.value
-        return answer
-    answering.close()
-    raise TypeError("a rule may await nothing but inner(prev, curr)")
