@@ -57,7 +57,7 @@ class SqliteEventLog:
         self._clock = clock
         self._objects = objects
         self._new_id = new_id
-        self._large = LargePayloads(path, objects, self._last_accepted)
+        self._large = LargePayloads(path, self._last_accepted)
 
     @classmethod
     @asynccontextmanager
