@@ -14,8 +14,6 @@ from pulse_adapters.ipc.lock import holder
 from pulse_adapters.ipc.protocol import VERSION, NotWelcome, error_from, short_socket_path
 from pulse_core.model.errors import NotAnswering
 
-_PIECE = 1 << 16
-
 
 class Client:
     """Asks the daemon at this socket, on one connection that is opened when first needed.
@@ -90,7 +88,7 @@ class Client:
         except OSError as error:
             connection.close()
             raise self._explained(error) from error
-        self._socket, self._answers = connection, connection.makefile("rb", _PIECE)
+        self._socket, self._answers = connection, connection.makefile("rb")
         return connection
 
     def _line(self, until: float | None) -> dict[str, Any]:
