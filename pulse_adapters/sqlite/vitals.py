@@ -58,15 +58,8 @@ class SqliteVitals:
     @asynccontextmanager
     async def open(cls, path: Path) -> AsyncIterator["SqliteVitals"]:
         """The vitals at `path`; a file that cannot be used is set aside and a new one begun."""
-        last: list[int] = []
-
-        def connect() -> sqlite3.Connection:
-            connection, last_id = open_vitals(path)
-            last.append(last_id)
-            return connection
-
-        async with connect_in_thread(connect) as connection:
-            vitals = cls(connection, last[0])
+        async with connect_in_thread(lambda: open_vitals(path)) as (connection, last_id):
+            vitals = cls(connection, last_id)
             try:
                 yield vitals
             finally:
