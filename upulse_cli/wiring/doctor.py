@@ -9,7 +9,7 @@ from typing import Any
 from pulse_adapters.config.checks import NeedChecks
 from pulse_adapters.config.file import load_to_start
 from pulse_adapters.config.home import Home
-from pulse_adapters.engine_user.checks import AccountChecks
+from pulse_adapters.engine_user.account_setup import AccountChecks
 from pulse_adapters.git.checks import RepositoryChecks
 from pulse_adapters.host.checks import HostChecks
 from pulse_adapters.ipc.checks import LockChecks
