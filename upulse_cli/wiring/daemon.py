@@ -130,9 +130,7 @@ async def real_daemon(
                 dice=Random(),
                 pid=os.getpid(),
                 version=__version__,
-                sweep=sweeper_of(
-                    home, objects, vitals.unnamed, current_settings, lambda: view().control.damage
-                ),
+                sweep=sweeper_of(home, objects, current_settings, lambda: view().control.damage),
                 watchers=watchers,
                 services=services,
                 news=(*news, *torn(log)),
