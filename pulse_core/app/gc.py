@@ -6,7 +6,7 @@ writes the log deletes: the daemon, or whoever holds the home's lock. In doubt n
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -60,7 +60,7 @@ class Sweeper:
     old_objects: Callable[[], Iterable[Mapping[str, int]]]
     discard: Callable[[Iterable[str]], Sequence[int]]
     references: References
-    unnamed_by_ticks: Callable[[Sequence[str]], Awaitable[Sequence[str]]]
+    unnamed_by_ticks: Callable[[Sequence[str]], Sequence[str]]
     leftovers: LeftoverFiles
     is_in_doubt: Callable[[], bool]
 
@@ -85,7 +85,8 @@ class Sweeper:
         orphans: dict[str, int] = {}
         for objects in await asyncio.to_thread(lambda: list(self.old_objects())):
             if unknown := [name for name in objects if name not in self.references]:
-                orphans |= {name: objects[name] for name in await self.unnamed_by_ticks(unknown)}
+                unnamed = await asyncio.to_thread(self.unnamed_by_ticks, unknown)
+                orphans |= {name: objects[name] for name in unnamed}
         return orphans
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from pulse_adapters.config.home import Home, expand_path
 from pulse_adapters.host.clock import SystemClock
@@ -23,11 +23,11 @@ from upulse_cli.wiring.home import home_context
 def sweeper_of(
     home: Home,
     objects: FileObjects,
-    unnamed_by_ticks: Callable[[Sequence[str]], Awaitable[Sequence[str]]],
     settings: Callable[[], Settings],
     damage: Callable[[], str],
+    ticks_since: int = 0,
 ) -> Sweeper:
-    """A sweeper of this home. damage: says what is wrong with the log, or nothing."""
+    """A sweeper of this home. damage: says what is wrong with the log, or nothing; ticks_since: older ones don't count."""
 
     def old() -> float:
         return time.time() - MINIMUM_AGE
@@ -36,7 +36,7 @@ def sweeper_of(
         old_objects=lambda: (shard.objects for shard in shards(home.objects, old())),
         discard=lambda names: objects.discard(names, old()),
         references=NamedObjects(home.events),
-        unnamed_by_ticks=unnamed_by_ticks,
+        unnamed_by_ticks=lambda names: unnamed_by_ticks(home.vitals, names, ticks_since),
         leftovers=HomeLeftovers(
             home, settings, lambda: (shard.leftovers for shard in shards(home.objects, old())), expand_path
         ),
@@ -49,7 +49,7 @@ def collect_offline(home: Home) -> Mapping[str, Json]:
 
     async def collect() -> GcDone:
         async with SqliteVitals.open(home.vitals) as vitals:
-            sweeper = offline_sweeper(home, vitals.unnamed, settings)
+            sweeper = offline_sweeper(home, settings)
             return await collect_garbage(vitals, sweeper, SystemClock().now().at, settings.watch)
 
     settings = usable_settings(home_context(home))
@@ -61,23 +61,17 @@ def forecast(home: Home) -> Mapping[str, Json]:
     """What would go; nothing is changed."""
     settings, now = usable_settings(home_context(home)), SystemClock().now().at
     before, minutes_before = now - settings.watch.keep, now - settings.watch.keep_minutes
-
-    async def unnamed(names: Sequence[str]) -> Sequence[str]:
-        return unnamed_by_ticks(home.vitals, names, minutes_before)
-
     samples, ticks, minutes = old_vitals(home.vitals, before, minutes_before)
-    swept = asyncio.run(offline_sweeper(home, unnamed, settings).forecast())
+    swept = asyncio.run(offline_sweeper(home, settings, minutes_before).forecast())
     return {"samples": samples, "ticks": ticks, "minutes": minutes, **swept._asdict()}
 
 
-def offline_sweeper(
-    home: Home, unnamed_by_ticks: Callable[[Sequence[str]], Awaitable[Sequence[str]]], settings: Settings
-) -> Sweeper:
+def offline_sweeper(home: Home, settings: Settings, ticks_since: int = 0) -> Sweeper:
     """A sweeper of a home without a daemon."""
     return sweeper_of(
         home,
         FileObjects(home.objects),
-        unnamed_by_ticks,
         lambda: settings,
         lambda: current_state(home_context(home)).control.damage,
+        ticks_since,
     )

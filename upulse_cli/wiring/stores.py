@@ -60,7 +60,6 @@ def parts_of(
         sweep=sweeper_of(
             shared.home,
             shared.objects,
-            vitals.unnamed,
             shared.current_settings,
             lambda: shared.view().control.damage,
         ),
