@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.metrics.process import MetricsHome, run
-from pulse_adapters.metrics.recorded_traces import RecordedTraces
+from pulse_adapters.metrics.tracing import RecordedTraces
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.model.errors import PulseError

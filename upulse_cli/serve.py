@@ -20,7 +20,7 @@ from pathlib import Path
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable
-from pulse_adapters.objects import FileObjects
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.damage import accept_damage
 from pulse_adapters.sqlite.opening import Opening
 from pulse_core import __version__

@@ -1,18 +1,213 @@
-"""The program that archives sessions: finishes an interrupted run, deletes expired archives, writes new ones."""
+"""The program that archives sessions: finishes an interrupted run, deletes expired archives, writes new ones.
 
+An archive is written, read back, compared with the files, and only then are these deleted. A batch is a few sessions:
+a nearly full disk needs room for one batch, and each batch frees some.
+"""
+
+import errno
 import fcntl
 import os
+import re
+import sys
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from pulse_adapters.files import worker
-from pulse_adapters.files.archiver import Archiver
 from pulse_adapters.files.in_use import find_files_in_use
 from pulse_adapters.files.safe_directory import SafeDirectory, is_near, open_directory, reason_forbidden
-from pulse_adapters.files.sessions import SessionReader
+from pulse_adapters.files.sessions import MOST, KeptReason, Session, SessionReader, delete_session
+from pulse_adapters.files.tarball import (
+    ArchiveUnreadable,
+    Manifest,
+    SessionChanged,
+    archive_holds,
+    read_back,
+    write_archive,
+)
 from pulse_adapters.files.worker import Deadline, OrderRefused, OutOfTime, describe_os_error
+
+BATCH_BYTES, BATCH_SESSIONS = 64 << 20, 1_000
+PART = re.compile(r"\.sessions-.*\.part")
+NAME = re.compile(r"sessions-(\d{8}T\d{6}Z)-(.+)-(\d+)\.tar\.gz")
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass
+class ArchiveReport:
+    """The sessions archived, those left with the reason, and the archives written and expired."""
+
+    sessions: int = 0
+    bytes: int = 0
+    archives: list[str] = field(default_factory=list)
+    left: Counter[str] = field(default_factory=Counter)
+    expired: list[str] = field(default_factory=list)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As JSON of bounded size."""
+        return {
+            "sessions": self.sessions, "bytes": self.bytes, "archives": self.archives[-20:],
+            "left": dict(self.left.most_common(20)), "expired": self.expired[-20:],
+        }  # fmt: skip
+
+
+class Archiver:
+    """Archives the sessions of one root into one directory; `effect` is part of the archives' names."""
+
+    def __init__(self, reader: SessionReader, store: SafeDirectory, effect: str, deadline: Deadline) -> None:
+        self.reader, self.store, self.effect, self.deadline = reader, store, effect, deadline
+        self.root = reader.root
+        self.tally = ArchiveReport()
+
+    def tidy(self) -> None:
+        """Remove partial archives of an earlier run; no other run is here, since the directory is locked."""
+        for name in self._names():
+            if PART.fullmatch(name):
+                os.unlink(name, dir_fd=self.store.fd)
+
+    def finish(self) -> None:
+        """Delete the sessions that an interrupted run of this effect has archived but not deleted.
+
+        Deletions change a directory's time, so only the times of files count.
+        """
+        anything = SessionReader(self.root, sys.maxsize, self.reader.used, self.deadline)
+        for name in self._names():
+            if (found := NAME.fullmatch(name)) and found[2] == self.effect:
+                self.tally.archives.append(name)
+                with suppress(ArchiveUnreadable):
+                    manifest = self._read(name)
+                    names = sorted({path.partition("/")[0] for path in manifest})
+                    left = self._sessions(names, anything)
+                    self._delete(
+                        [one for one in left if archive_holds(manifest, self.root, one, self.deadline)]
+                    )
+
+    def expire(self, before_ns: int) -> None:
+        """Delete archives whose retention is over, by their name and by their file's own time."""
+        for name in self._names():
+            if found := NAME.fullmatch(name):
+                made = datetime.strptime(found[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() * 10**9
+                if max(made, os.lstat(name, dir_fd=self.store.fd).st_mtime_ns) < before_ns:
+                    os.unlink(name, dir_fd=self.store.fd)
+                    self.tally.expired.append(name)
+
+    def archive(self) -> None:
+        """Archive batch by batch, the smallest sessions first: each frees room for a larger one."""
+        with os.scandir(self.root.fd) as entries:
+            names = sorted(entry.name for entry in entries)
+        found = sorted(self._sessions(names, self.reader), key=lambda session: session.size)
+        taken = [int(known[3]) for name in self._names() if (known := NAME.fullmatch(name))]
+        for number, batch in enumerate(batches(found), max(taken, default=0) + 1):
+            name = f"sessions-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{self.effect}-{number}.tar.gz"
+            self._archive_batch(batch, name)
+
+    def _sessions(self, names: Sequence[str], reader: SessionReader) -> list[Session]:
+        """The sessions of these names that may be archived, in chunks that bound memory."""
+        found, pieces = list[Session](), 0
+        for name in names:
+            if pieces > MOST:
+                self.tally.left["left for the next time"] += 1
+                continue
+            try:
+                found.append(reader.session(name))
+                pieces += len(found[-1].pieces)
+            except KeptReason as kept:
+                self.tally.left[str(kept)] += 1
+            except FileNotFoundError:
+                continue
+        return found
+
+    def _archive_batch(self, batch: Sequence[Session], name: str) -> None:
+        """Archive a batch: written, read back and compared with the files, renamed, and only then deleted."""
+        part = f".{name}.part"
+        try:
+            written = self._write(part, list(batch))
+            manifest = self._read(part)
+            safe = [one for one in written if self._is_safe(one, manifest)]
+            if safe:
+                os.rename(part, name, src_dir_fd=self.store.fd, dst_dir_fd=self.store.fd)
+                os.fsync(self.store.fd)
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                raise OrderRefused(f"there is no room in {self.store.path} for an archive") from error
+            raise OrderRefused(
+                f"no archive could be written to {self.store.path}: {describe_os_error(error)}"
+            ) from error
+        except ArchiveUnreadable as error:
+            raise OrderRefused(
+                f"what was written to {self.store.path} could not be read back: {error}"
+            ) from error
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(part, dir_fd=self.store.fd)
+        if len(safe) < len(batch):
+            self.tally.left["changed meanwhile, or unreadable"] += len(batch) - len(safe)
+        if safe and self._delete(safe):
+            self.tally.archives.append(name)
+        elif safe:
+            os.unlink(name, dir_fd=self.store.fd)  # all that it holds is where it was
+
+    def _is_safe(self, session: Session, manifest: Manifest) -> bool:
+        """Whether the archive holds all of the session, and the session has not changed since."""
+        return self._is_whole(session) and archive_holds(manifest, self.root, session, self.deadline)
+
+    def _write(self, part: str, batch: list[Session]) -> Sequence[Session]:
+        """Write the sessions of the batch; one that changes meanwhile is left out."""
+        while True:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(part, flags, 0o600, dir_fd=self.store.fd), "wb") as file:
+                try:
+                    write_archive(file, self.root, batch, self.deadline)
+                except SessionChanged as changed:
+                    batch = [session for session in batch if session.name != str(changed)]
+                else:
+                    return batch
+
+    def _read(self, name: str) -> Manifest:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(name, flags, dir_fd=self.store.fd), "rb") as file:
+            return read_back(file, self.deadline)
+
+    def _delete(self, sessions: Sequence[Session]) -> int:
+        """Delete sessions that an archive holds; returns how many were deleted at least in part."""
+        changed = 0
+        for session in sessions:
+            if delete_session(self.root, session):
+                self.tally.sessions += 1
+                self.tally.bytes += session.blocks
+                changed += 1
+            else:
+                self.tally.left["could not be deleted"] += 1
+                changed += not self._is_whole(session)
+        return changed
+
+    def _is_whole(self, session: Session) -> bool:
+        try:
+            return self.reader.session(session.name) == session
+        except (KeptReason, FileNotFoundError):
+            return False
+
+    def _names(self) -> list[str]:
+        with os.scandir(self.store.fd) as entries:
+            return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
+
+
+def batches(sessions: Sequence[Session]) -> Iterator[Sequence[Session]]:
+    """The sessions in their order, a few at a time; a large one by itself."""
+    batch: list[Session] = []
+    for session in sessions:
+        full = sum(one.size for one in batch) + session.size > BATCH_BYTES or len(batch) == BATCH_SESSIONS
+        if batch and full:
+            yield batch
+            batch = []
+        batch.append(session)
+    if batch:
+        yield batch
 
 
 def open_directories(order: Mapping[str, Any], stack: ExitStack) -> tuple[SafeDirectory, SafeDirectory]:

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import psutil
+
 from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.sandbox import landlock
 from pulse_core import __version__
 from pulse_core.app.doctor import FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
@@ -22,7 +25,6 @@ from pulse_core.model.sizes import format_size
 PACKAGES = (
     "aiosqlite", "dnspython", "GitPython", "httpx", "psutil", "pydantic", "rich", "typer", "uuid-utils", "watchfiles"
 )  # fmt: skip
-_LANDLOCK_CREATE_RULESET, _VERSION = 444, 1
 FEW_WATCHES, FEW_INSTANCES = 1_024, 16
 FULL, NEARLY_FULL = 16 << 20, 512 << 20
 FEW_INODES = 1_000
@@ -110,12 +112,12 @@ class HostChecks:
 
     def sandbox(self) -> Iterator[Finding]:
         """Check for Landlock and seccomp, which confine the engine's rules."""
-        landlock = ctypes.CDLL(None).syscall(_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
+        abi = landlock.abi() or 0
         seccomp = Path("/proc/sys/kernel/seccomp/actions_avail").exists()
-        if landlock > 0 and seccomp:
-            yield Finding("sandbox", OK, f"Landlock (ABI {landlock}) and seccomp can hold rules of your own")
+        if abi > 0 and seccomp:
+            yield Finding("sandbox", OK, f"Landlock (ABI {abi}) and seccomp can hold rules of your own")
             return
-        missing = [name for name, there in (("Landlock", landlock > 0), ("seccomp", seccomp)) if not there]
+        missing = [name for name, there in (("Landlock", abi > 0), ("seccomp", seccomp)) if not there]
         yield Finding("sandbox", WARN, f"the kernel has no {' and no '.join(missing)}; rules of your own are held less",
                       "use a kernel with CONFIG_SECURITY_LANDLOCK and CONFIG_SECCOMP_FILTER, and lsm=landlock")  # fmt: skip
 
@@ -204,15 +206,10 @@ class HostChecks:
 
 
 def file_system_type(path: Path) -> str:
-    """The type of the file system that holds this path, from /proc."""
-    mounts = [line.split()[1:3] for line in Path("/proc/self/mounts").read_text().splitlines()]
+    """The type of the file system that holds this path."""
     here = path.resolve()
-    found = [(place, kind) for place, kind in mounts if here.is_relative_to(_unescape(place))]
-    return max(found, key=lambda mount: len(mount[0]), default=("/", "unknown"))[1]
-
-
-def _unescape(text: str) -> str:
-    return text.encode().decode("unicode_escape") if "\\" in text else text
+    mounts = [mount for mount in psutil.disk_partitions(all=True) if here.is_relative_to(mount.mountpoint)]
+    return max(mounts, key=lambda mount: len(mount.mountpoint)).fstype if mounts else "unknown"
 
 
 class _Timex(ctypes.Structure):

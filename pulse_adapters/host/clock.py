@@ -1,9 +1,27 @@
-"""The machine's two clocks as one moment."""
+"""The machine's two clocks as one moment, and the boot in which they count."""
 
+import sys
 import time
+from pathlib import Path
 
-from pulse_adapters.host.boot import boot_id, require_linux
+from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import Moment
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def boot_id() -> str:
+    """The kernel's name for this boot; empty if it can't be read."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def require_linux() -> None:
+    """Raise at start if /proc or pidfds are missing, instead of failing later."""
+    if sys.platform != "linux":
+        raise PulseError(f"Pulse guards processes on Linux only for now, and this is {sys.platform}")
 
 
 class SystemClock:

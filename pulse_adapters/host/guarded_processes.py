@@ -1,12 +1,20 @@
-"""Lookups for both executors of guarded processes: the settings of one by name, and its live processes."""
+"""The guarded processes as their executors and the process table see them: their settings, and what a start left behind."""
 
 import asyncio
 from collections.abc import Collection, Mapping
 
-from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.host.process_search import find_marked
+from pulse_adapters.host.spawner import ProcessEnded, Spawner
+from pulse_adapters.workers.proc import read_stat
 from pulse_core.model.errors import PulseError, Refused, hint
+from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import ProcessId, ProcessObservation, ProcessTable
 from pulse_core.settings import ProcessSettings, Settings
+
+LAUNCH_S = 10.0
+"""How soon, at least, a program that only starts another one is over."""
+
+_PAUSES = (0.02, 0.0)  # a process that is just being executed shows no environment yet
 
 
 def guarded_process(settings: Settings, name: str) -> ProcessSettings:
@@ -34,3 +42,28 @@ async def end_all(spawner: Spawner, found: Collection[ProcessId], soft: float) -
             raise outcome
         if isinstance(outcome, BaseException):
             raise PulseError(f"cannot end it: {outcome}") from outcome
+
+
+def early_exit(spawner: Spawner, process: ProcessSettings, start: ProcessId) -> ProcessEnded | None:
+    """How this start of the process ended, if it exited by itself within its grace period; else None.
+
+    Only then is what it left behind a part of the start. What a process that ran has detached from itself
+    was meant to stay, and is neither this process nor in its way.
+    """
+    ended = spawner.ended(start)
+    grace = max(process.restart.grace / US_PER_SECOND, LAUNCH_S)
+    return ended if ended and ended.effect and ended.code >= 0 and ended.lived <= grace else None
+
+
+async def processes_left_by(effect: str) -> tuple[ProcessId, ...]:
+    """The live processes that this start left: session leaders first, then the oldest first."""
+    for pause in _PAUSES:
+        if left := await find_marked(effect):
+            return tuple(sorted(left, key=lambda one: (not _is_session_leader(one), one.started)))
+        await asyncio.sleep(pause)
+    return ()
+
+
+def _is_session_leader(found: ProcessId) -> bool:
+    seen = read_stat(found.pid)
+    return seen is not None and seen.session == found.pid

@@ -12,9 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.host.disks import Mounts
-from pulse_adapters.host.outputs import ROTATE_AT
-from pulse_adapters.host.rotation import KEPT, truncate_log
+from pulse_adapters.host.disks import is_local
+from pulse_adapters.host.outputs import ROTATE_AT, truncate_log
 from pulse_core.app.gc import MINIMUM_AGE
 from pulse_core.home import HomeLayout
 from pulse_core.settings import SessionsSettings, Settings
@@ -23,7 +22,7 @@ OLD_LOG = 7 * 86_400.0
 """Seconds after which a log that was put aside at a rotation goes."""
 
 ARCHIVE = re.compile(r"sessions-(\d{8}T\d{6}Z)-(.+)-\d+\.tar\.gz")
-"""As `pulse_adapters.files.archiver` has it, which is too large to import where nothing is archived."""
+"""As `pulse_adapters.files.archive` has it, which is too large to import where nothing is archived."""
 
 
 class Leftover(NamedTuple):
@@ -70,7 +69,7 @@ class HomeLeftovers:
         yield from _files_before(home.outputs.glob("*.log.1"), now - OLD_LOG)
         for path in home.outputs.glob("*.log"):
             if (size := _size(path)) > ROTATE_AT:
-                yield Leftover(path, size - KEPT, is_log=True)
+                yield Leftover(path, size - ROTATE_AT, is_log=True)
         if sessions := settings.resources.sessions:
             archive = self.expand(sessions.archive) if sessions.archive else home.path / "archive"
             yield from _expired_archives(archive, sessions, now)
@@ -106,22 +105,13 @@ def _size(path: Path) -> int:
 
 def _expired_archives(directory: Path, sessions: SessionsSettings, now: float) -> Iterator[Leftover]:
     """Archives of sessions whose retention is over; a directory on a file server is left to its archiver."""
-    if not _is_near(directory) or not directory.is_dir() or _is_in_use(directory):
+    if not is_local(str(directory)) or not directory.is_dir() or _is_in_use(directory):
         return
     before = now - sessions.retain / 1e6
     for leftover in _files_before(iter(sorted(directory.iterdir())), before):
         made = ARCHIVE.fullmatch(leftover.path.name)
         if made and datetime.strptime(made[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() < before:
             yield leftover
-
-
-def _is_near(directory: Path) -> bool:
-    """Whether the directory is on a local file system: a dead file server would block."""
-    mounts = Mounts()
-    try:
-        return mounts.is_local(str(directory))
-    finally:
-        mounts.close()
 
 
 def _is_in_use(directory: Path) -> bool:

@@ -3,11 +3,14 @@
 import asyncio
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from pulse_core.model.errors import PulseError
 
 ROTATE_AT = 10 * 1024 * 1024
+"""A larger log is put aside, and of one that is being written so much is kept."""
+_PIECE = 1 << 20
 HEAD, TAIL = 16 * 1024, 48 * 1024
 
 
@@ -34,6 +37,45 @@ def _size(path: Path) -> int:
     except FileNotFoundError:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return 0
+
+
+def truncate_log(path: Path, kept: int = ROTATE_AT) -> int:
+    """Move the last bytes (10 MiB) of a larger log to `.1` and empty it; returns the bytes freed.
+
+    A process that has it open to append goes on at its beginning. What is written between copying and
+    truncating is lost. If the disk has no room for the copy, the log is truncated all the same.
+    """
+    try:
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return 0
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode) or found.st_size <= kept:
+            return 0
+        copied = _copy_from(file, found.st_size - kept, Path(f"{path}.1"))
+        os.ftruncate(file, 0)
+        return found.st_size - copied
+    finally:
+        os.close(file)
+
+
+def _copy_from(file: int, start: int, target: Path) -> int:
+    """Replace the target by all from `start` on, with what is appended meanwhile; 0 if that fails."""
+    new = target.with_name(f"{target.name}.unfinished")
+    at = start
+    try:
+        with new.open("wb") as copy:
+            os.fchmod(copy.fileno(), 0o600)
+            while piece := os.pread(file, _PIECE, at):
+                copy.write(piece)
+                at += len(piece)
+        new.replace(target)
+    except OSError:
+        with suppress(OSError):
+            new.unlink()
+        return 0
+    return at - start
 
 
 class OutputCapture:

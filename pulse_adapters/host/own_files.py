@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulse_adapters.host.rotation import truncate_log
+from pulse_adapters.host.outputs import truncate_log
 from pulse_core.daemon.disk_quota import Cut, ProcessOutput
 from pulse_core.home import HomeLayout
 from pulse_core.model.sizes import format_size
@@ -29,7 +29,7 @@ class HomeFiles:
 
     def cut(self, cuts: Sequence[Cut]) -> list[str]:
         """Truncate the outputs; returns what was done, in words."""
-        return cut_outputs(self.home.outputs, cuts)
+        return [cut_output(self.home.outputs / one.name, one.kept) for one in cuts]
 
     def hold_back(self) -> None:
         """Create the reserve for a full disk again, once it was released and there is room for it."""
@@ -62,11 +62,6 @@ def bytes_on_disk(path: Path) -> int:
     except OSError:
         return 0
     return min(found.st_size, found.st_blocks * 512) if stat.S_ISREG(found.st_mode) else 0
-
-
-def cut_outputs(directory: Path, cuts: Sequence[Cut]) -> list[str]:
-    """Truncate the outputs; returns what was done, in words."""
-    return [cut_output(directory / one.name, one.kept) for one in cuts]
 
 
 def cut_output(path: Path, kept: int) -> str:

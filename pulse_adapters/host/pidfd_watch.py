@@ -5,7 +5,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 
-from pulse_adapters.workers.proc import is_alive
+from pulse_adapters.workers.proc import open_pidfd
 from pulse_core.ports import ProcessId
 
 LOG = logging.getLogger("pulse.host")
@@ -35,7 +35,7 @@ class PidfdWatch:
     def _watch(self, found: ProcessId) -> None:
         loop = asyncio.get_running_loop()
         try:
-            handle = self._open(found)
+            handle = open_pidfd(found)
         except OSError as error:
             # The next look is the safety net, and tries again; losing this one would be worse.
             LOG.warning("cannot hold process %d by a pidfd: %s", found.pid, error.strerror)
@@ -45,17 +45,6 @@ class PidfdWatch:
             loop.call_soon(self._report, found)
         else:
             loop.add_reader(handle, self._report, found)
-
-    def _open(self, found: ProcessId) -> int | None:
-        """A pidfd of exactly this process: its start time is compared after the open, when the pid can't be reused."""
-        try:
-            handle = os.pidfd_open(found.pid)
-        except ProcessLookupError:
-            return None
-        if is_alive(found):
-            return handle
-        os.close(handle)
-        return None
 
     def _report(self, found: ProcessId) -> None:
         if found in self._handles:  # else it was released after the call was due

@@ -5,41 +5,31 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, read_stat
 from pulse_adapters.workers.spawn import find_program, spawn
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
 
 
-class ProcessStarter:
-    """Starts programs with this process's environment as it was when the launcher was made."""
+def launch(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    output: int,
+    *,
+    cwd: str | None,
+    executable: str | None = None,
+) -> ProcessId:
+    """Start a program and return as soon as it is being executed; raises PulseError if it cannot be.
 
-    def __init__(self) -> None:
-        self._inherited = inherited_environment()
-
-    def launch(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str | None,
-        env: Mapping[str, str],
-        output: int,
-        executable: str | None = None,
-    ) -> ProcessId:
-        """Start a program and return as soon as it is being executed; raises PulseError if it cannot be.
-
-        `output` is the descriptor that its stdout and stderr go to; `executable` is run instead of looking
-        argv[0] up. The environment is the inherited one, less systemd's variables for the daemon alone, plus `env`.
-        """
-        whole = {**self._inherited, **env}
-        try:
-            program = executable or find_program(argv[0], whole)
-            before = _ticks_now()
-            pid = spawn(program, argv, whole, {1: output, 2: output}, cwd=cwd)
-        except (OSError, ValueError) as error:
-            raise PulseError(_start_error(argv[0], cwd, whole, error)) from error
-        return _child_identity(pid, before, _ticks_now())
+    `output` is the descriptor that its stdout and stderr go to; `executable` is run instead of looking argv[0] up.
+    """
+    try:
+        program = executable or find_program(argv[0], env)
+        before = _ticks_now()
+        pid = spawn(program, argv, env, {1: output, 2: output}, cwd=cwd)
+    except (OSError, ValueError) as error:
+        raise PulseError(_start_error(argv[0], cwd, env, error)) from error
+    return _child_identity(pid, before, _ticks_now())
 
 
 def _ticks_now() -> int:

@@ -1,52 +1,59 @@
-"""Reads CPU use, memory and load of the machine, and the daemon's own use."""
+"""CPU, memory and load of the machine, of the daemon, and of its child processes."""
 
 import time
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import psutil
 
 from pulse_core.model.json_types import Json
 
+OURS = ("pulse_adapters.", "upulse_cli.")
 
-class CpuMeter:
-    """CPU use since the last reading, of all CPUs together and of the busiest one."""
+
+class ResourceMeter:
+    """Reads what the machine and this process use; of CPU time, what was used since the last reading."""
 
     def __init__(self) -> None:
         psutil.cpu_percent(percpu=True)
-
-    def read(self) -> dict[str, Json]:
-        """Fractions from 0 to 1."""
-        shares = [percent / 100 for percent in psutil.cpu_percent(percpu=True)] or [0.0]
-        return {"cpu": round(sum(shares) / len(shares), 4), "cpu_max": round(max(shares), 4)}
-
-
-class SelfMeter:
-    """What this process uses: a fraction of one core since the last reading, and resident bytes."""
-
-    def __init__(self) -> None:
         self._own = psutil.Process()
         self._last = time.monotonic(), time.process_time()
 
     def read(self) -> dict[str, Json]:
-        """The CPU fraction and the resident bytes."""
+        """Shares from 0 to 1 and bytes. What memory can be reclaimed is available; `self_cpu` is of one core."""
+        cpus = [percent / 100 for percent in psutil.cpu_percent(percpu=True)] or [0.0]
         (then, spent), self._last = self._last, (time.monotonic(), time.process_time())
         now, spent_now = self._last
-        share = (spent_now - spent) / (now - then) if now > then else 0.0
-        return {"self_cpu": round(share, 5), "self_rss": self._own.memory_info().rss}
+        memory, swap = psutil.virtual_memory(), psutil.swap_memory()
+        one, five, fifteen = psutil.getloadavg()
+        return {
+            "cpu": round(sum(cpus) / len(cpus), 4),
+            "cpu_max": round(max(cpus), 4),
+            "memory": round(1 - memory.available / memory.total, 5),
+            "memory_available": memory.available,
+            "memory_total": memory.total,
+            "swap": round(swap.percent / 100, 5),
+            "swap_total": swap.total,
+            "load1": round(one, 2),
+            "load5": round(five, 2),
+            "load15": round(fifteen, 2),
+            "self_cpu": round((spent_now - spent) / (now - then), 5) if now > then else 0.0,
+            "self_rss": self._own.memory_info().rss,
+        }
 
 
-def memory() -> dict[str, Json]:
-    """Used fractions of memory and swap, and bytes; what can be reclaimed counts as available."""
-    memory, swap = psutil.virtual_memory(), psutil.swap_memory()
-    return {
-        "memory": round(1 - memory.available / memory.total, 5),
-        "memory_available": memory.available,
-        "memory_total": memory.total,
-        "swap": round(swap.percent / 100, 5),
-        "swap_total": swap.total,
-    }
-
-
-def load() -> dict[str, Json]:
-    """The run queue's averages over 1, 5 and 15 minutes."""
-    one, five, fifteen = psutil.getloadavg()
-    return {"load1": round(one, 2), "load5": round(five, 2), "load15": round(fifteen, 2)}
+def child_costs(daemon: int) -> Iterator[Mapping[str, Any]]:
+    """The daemon's own child processes: the share of a core that each used since its start, its memory (bytes)."""
+    try:
+        children = psutil.Process(daemon).children()
+    except psutil.NoSuchProcess:
+        return
+    for child in children:
+        try:
+            words, used, rss = child.cmdline(), child.cpu_times(), child.memory_info().rss
+        except psutil.Error:
+            continue  # it has ended
+        module = words[words.index("-m") + 1] if "-m" in words[:-1] else ""
+        if module.startswith(OURS):
+            share = (used.user + used.system) / max(time.time() - child.create_time(), 1.0)
+            yield {"module": module, "pid": child.pid, "cpu": share, "rss": rss}

@@ -4,10 +4,14 @@ import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pulse_adapters.host.boot import boot_id
-from pulse_adapters.host.clock import boot_us
-from pulse_adapters.host.detached_processes import early_exit, processes_left_by
-from pulse_adapters.host.guarded_processes import end_all, guarded_process, observe_all
+from pulse_adapters.host.clock import boot_id, boot_us
+from pulse_adapters.host.guarded_processes import (
+    early_exit,
+    end_all,
+    guarded_process,
+    observe_all,
+    processes_left_by,
+)
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.host.process_table import LinuxProcessTable

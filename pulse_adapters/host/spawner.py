@@ -6,19 +6,20 @@ import signal
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pulse_adapters.host.boot import require_linux
-from pulse_adapters.host.children import REMEMBERED, Children
+from pulse_adapters.host.clock import require_linux
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_output
-from pulse_adapters.host.process_starter import ProcessStarter
-from pulse_adapters.host.tree import end_tree, tree_members
-from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.proc import is_alive, read_stat
+from pulse_adapters.host.process_starter import launch
+from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
+from pulse_adapters.workers.proc import open_pidfd, read_stat
+from pulse_adapters.workers.process_tree import end_tree, in_tree, live_process_table
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
+
+REMEMBERED = 256
+"""Ends of processes that are remembered."""
 
 
 class Outcome(NamedTuple):
@@ -40,18 +41,14 @@ class ProcessEnded(NamedTuple):
     effect: str
 
 
-@dataclass
-class _StartedChild:
-    """A process that was started here: its start time in clock ticks, and start and end in monotonic seconds."""
+class _Child(NamedTuple):
+    """A child that is waited for; began: in monotonic seconds; effect: None for a command, whose end nobody asks for."""
 
-    started: int
-    effect: str
+    found: ProcessId
+    handle: int
+    exited: asyncio.Future[int]
     began: float
-    ended: float | None = None
-
-    def end(self, _exited: object) -> None:
-        """Record the time of its end."""
-        self.ended = time.monotonic()
+    effect: str | None
 
 
 class CommandTimedOut(PulseError):
@@ -65,19 +62,23 @@ class CommandTimedOut(PulseError):
 
 
 class Spawner:
-    """Starts, runs and ends processes; each of its children is reaped as soon as it dies."""
+    """Starts, runs and ends processes; each of its children is reaped as soon as it dies: by its pidfd, without a thread.
+
+    What it starts has this process's environment as it was when the spawner was made, less what is for the daemon alone.
+    """
 
     def __init__(self) -> None:
         require_linux()
-        self._children = Children()
-        self._launcher = ProcessStarter()
-        self._running: set[int] = set()
-        self._started: dict[int, _StartedChild] = {}
+        if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else the kernel throws exit codes away
+        self._inherited = inherited_environment()
+        self._children: dict[int, _Child] = {}
+        self._ended: dict[ProcessId, ProcessEnded] = {}
 
     @property
     def running(self) -> frozenset[int]:
         """The pids, which are the session ids too, of the commands that `run` is waiting for."""
-        return frozenset(self._running)
+        return frozenset(pid for pid, child in self._children.items() if child.effect is None)
 
     def reaps(self, pid: int) -> bool:
         """Whether this is a child that will be reaped here."""
@@ -92,25 +93,18 @@ class Spawner:
         env: Mapping[str, str] | None = None,
     ) -> ProcessId:
         """Start a process in a session of its own, its output appended to a file; it outlives Pulse."""
+        whole = {**self._inherited, **(env or {})}
         target = open_output(output)
         try:
-            found = self._launcher.launch(argv, cwd=cwd, env=env or {}, output=target)
+            found = launch(argv, whole, target, cwd=cwd)
         finally:
             os.close(target)
-        life = _StartedChild(found.started, (env or {}).get(EFFECT_MARK, ""), time.monotonic())
-        self._adopt(found.pid).add_done_callback(life.end)
-        self._started.pop(found.pid, None)  # so that the newest is last
-        self._started[found.pid] = life
-        if len(self._started) > REMEMBERED:
-            del self._started[next(iter(self._started))]
+        self._adopt(found, (env or {}).get(EFFECT_MARK, ""))
         return found
 
     def ended(self, found: ProcessId) -> ProcessEnded | None:
         """How a process that was started here ended; None if it has not, or if that is no longer known."""
-        code, life = self._children.exit_code(found.pid), self._started.get(found.pid)
-        if code is None or life is None or life.started != found.started:
-            return None
-        return ProcessEnded(code, (life.ended or time.monotonic()) - life.began, life.effect)
+        return self._ended.get(found)
 
     def end_of(self, found: ProcessId) -> str:
         """How a process that was started here ended, in words; empty if that is not known."""
@@ -120,12 +114,40 @@ class Spawner:
             return f"exited with status {ended.code}"
         return f"was killed by {signal.Signals(-ended.code).name}"
 
-    def _adopt(self, pid: int) -> asyncio.Future[int]:
+    def _adopt(self, found: ProcessId, effect: str | None) -> _Child:
+        """Wait for a new child, and reap it when it dies."""
         try:
-            return self._children.adopt(pid)
+            handle = os.pidfd_open(found.pid)
         except OSError as error:
-            os.kill(pid, signal.SIGKILL)  # not reaped yet, so it is surely our child
+            os.kill(found.pid, signal.SIGKILL)  # not reaped yet, so it is surely our child
             raise PulseError(f"cannot keep watch over a new process: {error.strerror}") from error
+        loop = asyncio.get_running_loop()
+        child = _Child(found, handle, loop.create_future(), time.monotonic(), effect)
+        self._children[found.pid] = child
+        loop.add_reader(handle, self._reap, child)
+        return child
+
+    def _reap(self, child: _Child) -> None:
+        try:
+            ended = os.waitid(os.P_PID, child.found.pid, os.WEXITED | os.WNOHANG)
+        except ChildProcessError:
+            code = -1  # reaped by somebody else in this process
+        else:
+            if ended is None:
+                return
+            code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+        self._release(child)
+        if child.effect is not None:
+            self._ended[child.found] = ProcessEnded(code, time.monotonic() - child.began, child.effect)
+            if len(self._ended) > REMEMBERED:
+                del self._ended[next(iter(self._ended))]
+        if not child.exited.done():
+            child.exited.set_result(code)
+
+    def _release(self, child: _Child) -> None:
+        del self._children[child.found.pid]
+        child.exited.get_loop().remove_reader(child.handle)
+        os.close(child.handle)
 
     async def run(
         self,
@@ -147,9 +169,7 @@ class Spawner:
         sink = FileOutput(log) if log else MemoryOutput()
         try:
             marked = {**(env or {}), **({EFFECT_MARK: marker} if marker else {})}
-            found = self._launcher.launch(
-                argv, cwd=cwd, env=marked, output=sink.target, executable=executable
-            )
+            found = launch(argv, {**self._inherited, **marked}, sink.target, cwd=cwd, executable=executable)
             sink.begin()
             exit_code = await self._wait(found, timeout, marker)
         finally:
@@ -160,18 +180,15 @@ class Spawner:
 
     async def _wait(self, found: ProcessId, timeout: float, marker: str) -> int | tuple[ProcessId, ...]:
         """Wait for the exit code; after the timeout end the tree, and return its processes that could not be ended."""
-        exited = self._adopt(found.pid)
-        self._running.add(found.pid)
+        exited, mark = self._adopt(found, None).exited, f"{EFFECT_MARK}={marker}" if marker else ""
         try:
             await asyncio.wait([exited], timeout=timeout)
             if exited.done():
                 return exited.result()
-            return await _finish_despite_cancel(end_tree(found, marker))
+            return await _finish_despite_cancel(end_tree(found, mark))
         except asyncio.CancelledError:
-            await _finish_despite_cancel(end_tree(found, marker))
+            await _finish_despite_cancel(end_tree(found, mark))
             raise
-        finally:
-            self._running.discard(found.pid)
 
     async def end(self, found: ProcessId, *, soft: float) -> None:
         """SIGTERM to a process and the group it leads, a wait of `soft` seconds, then SIGKILL to its tree.
@@ -181,7 +198,7 @@ class Spawner:
         """
         if found.pid == os.getpid():
             raise PulseError("Pulse does not end itself; use: upulse daemon stop")
-        if (handle := _open_pidfd(found)) is None:
+        if (handle := open_pidfd(found)) is None:
             return
         leads = (seen := read_stat(found.pid)) is not None and seen.group == found.pid != os.getpgrp()
         try:
@@ -191,29 +208,20 @@ class Spawner:
             raise PulseError(f"process {found.pid} may not be ended by the user Pulse runs as") from error
         finally:
             os.close(handle)
-        if not ended or (leads and any(one.group == found.pid for one in tree_members(found, ()))):
-            await self._kill(found)
-
-    async def _kill(self, found: ProcessId) -> None:
+        now = live_process_table()
+        if ended and not (leads and any(now[pid].group == found.pid for pid in in_tree(found)(now))):
+            return
         if left := await _finish_despite_cancel(end_tree(found)):
             pids = ", ".join(str(one.pid) for one in left)
             raise PulseError(f"not permitted to end process {pids}; it belongs to another user")
 
     def close(self) -> None:
         """Stop waiting for all children; they live on."""
-        self._children.close()
-
-
-def _open_pidfd(found: ProcessId) -> int | None:
-    """A pidfd of exactly this process, or None if it is gone."""
-    try:
-        handle = os.pidfd_open(found.pid)
-    except ProcessLookupError:
-        return None
-    if is_alive(found):
-        return handle
-    os.close(handle)
-    return None
+        for child in list(self._children.values()):
+            self._reap(child)
+        for child in list(self._children.values()):
+            self._release(child)
+            child.exited.cancel()
 
 
 def _terminate(found: ProcessId, handle: int, leads: bool) -> None:

@@ -5,12 +5,11 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import NamedTuple
 
-from pulse_adapters.host.boot import require_linux
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.disks import Disks
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.pressure import PsiTriggers, pressure
-from pulse_adapters.host.resource_meters import CpuMeter, SelfMeter, load, memory
+from pulse_adapters.host.resource_meters import ResourceMeter
 from pulse_adapters.host.spawner import Spawner
 from pulse_core.model.condition_names import OF_MEMORY, SYSTEM_RESOURCE
 from pulse_core.model.json_types import Json
@@ -48,13 +47,12 @@ class SystemResource:
         consumers: MemoryConsumers,
         before: SystemHistory,
     ) -> None:
-        require_linux()
         self._settings = settings
         self._lateness = lateness
         self._consumers, self._before = consumers, before
         self._clock = SystemClock()
         self._nudge = asyncio.Event()
-        self._cpu, self._own = CpuMeter(), SelfMeter()
+        self._meter = ResourceMeter()
         self._disks = Disks(spawner)
         self._triggers = PsiTriggers(self._fired)
         self._trigger = ""
@@ -76,7 +74,7 @@ class SystemResource:
     async def collect(self) -> Reading:
         """Take one full sample; a disk that does not answer has an error in its place."""
         trigger, self._trigger = self._trigger, ""
-        data = self._cpu.read() | memory() | load() | self._own.read()
+        data = self._meter.read()
         data["loop_late_ms"] = round(self._lateness(), 3)
         data["psi"] = pressure()
         data["disks"] = await self._disks.sample(self._paths())
@@ -97,7 +95,6 @@ class SystemResource:
         standing = self._before.current_state().conditions
         if self._settings().resources.stop and any(standing[name] for name in OF_MEMORY):
             return await self._consumers.largest()
-        self._consumers.rest()
         return []
 
     def _concluded(self, data: dict[str, Json]) -> Reading:
@@ -123,5 +120,3 @@ class SystemResource:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._triggers.close()
-        self._disks.close()
-        self._consumers.rest()

@@ -1,12 +1,11 @@
 """What the doctor asks of the home's lock and socket."""
 
-import fcntl
 import os
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from pulse_adapters.ipc.lock import is_held
 from pulse_core.app.doctor import FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
 
@@ -22,10 +21,9 @@ class LockChecks:
     def locks(self) -> Iterator[Finding]:
         """Whether the file system of the home has the locks on which one writer at a time depends."""
         path = self.home.lock if self.home.lock.exists() else self.home.config
-        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         try:
             with path.open("rb") as file:
-                fcntl.fcntl(file, fcntl.F_OFD_GETLK, asked)
+                is_held(file.fileno())
             yield Finding("locks", OK, "open-file-description locks work in the home")
         except OSError as error:
             yield Finding(

@@ -4,19 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from pulse_adapters.ipc.peer import Peer
 from pulse_adapters.ipc.protocol import NotWelcome
 from pulse_adapters.ipc.wire import Limits, Wire
 from pulse_core.model.payload import Role
-
-
-class ConnectedPeer(NamedTuple):
-    """A peer and the connection to it."""
-
-    peer: Peer
-    wire: Wire
 
 
 class ConnectionLimit:
@@ -29,7 +21,7 @@ class ConnectionLimit:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._callers: dict[asyncio.Task[None], ConnectedPeer] = {}
+        self._callers: dict[asyncio.Task[None], Wire] = {}
         self._leaving: set[asyncio.Task[None]] = set()
         self._followers = 0
 
@@ -43,12 +35,12 @@ class ConnectionLimit:
             return ""
         return f"{len(rivals)} callers have a request under way, and that is enough; try again later"
 
-    def seat(self, caller: ConnectedPeer, work: Coroutine[None, None, None]) -> None:
+    def add(self, wire: Wire, work: Coroutine[None, None, None]) -> None:
         """Talk to this caller, in a task that ends when either side hangs up."""
-        task = asyncio.get_running_loop().create_task(work, name=f"caller {caller.peer.pid}")
-        self._callers[task] = caller
+        task = asyncio.get_running_loop().create_task(work, name=f"caller {wire.peer.pid}")
+        self._callers[task] = wire
         task.add_done_callback(self._gone)
-        caller.wire.owner = task
+        wire.owner = task
 
     @contextmanager
     def following(self) -> Iterator[None]:
@@ -63,17 +55,17 @@ class ConnectionLimit:
         finally:
             self._followers -= 1
 
-    async def emptied(self) -> None:
+    async def close(self) -> None:
         """Hang up on everybody, and wait until nothing is worked on any more."""
-        callers, tasks = tuple(self._callers.values()), {*self._callers, *self._leaving}
-        for caller in callers:
-            caller.wire.close()  # here, since a task that has not begun yet would not do it
+        wires, tasks = tuple(self._callers.values()), {*self._callers, *self._leaving}
+        for wire in wires:
+            wire.close()  # here, since a task that has not begun yet would not do it
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        for caller in callers:
-            caller.wire.abort()
+        for wire in wires:
+            wire.abort()
         await asyncio.sleep(0)  # asyncio closes the sockets one turn later
 
     def _rivals(self, peer: Peer) -> Collection[asyncio.Task[None]] | None:
@@ -91,17 +83,17 @@ class ConnectionLimit:
         users, processes = Counter(peer.uid for peer in peers), Counter(peer.pid for peer in peers)
 
         def weight(task: asyncio.Task[None]) -> tuple[int, int, float]:
-            peer, wire = self._callers[task]
-            return users[peer.uid], processes[peer.pid], -wire.since
+            wire = self._callers[task]
+            return users[wire.peer.uid], processes[wire.peer.pid], -wire.since
 
-        idle = (task for task in rivals if self._callers[task].wire.is_idle())
+        idle = (task for task in rivals if self._callers[task].is_idle())
         heaviest = sorted(idle, key=weight, reverse=True)
-        return next((task for task in heaviest if not self._callers[task].wire.has_news()), None)
+        return next((task for task in heaviest if not self._callers[task].has_news()), None)
 
     def _dismiss(self, task: asyncio.Task[None]) -> None:
         """Hang up on an idle caller; it counts no more, and its task ends at the loop's next turn."""
         self._leaving.add(task)
-        self._callers.pop(task).wire.drop()
+        self._callers.pop(task).drop()
 
     def _gone(self, task: asyncio.Task[None]) -> None:
         self._callers.pop(task, None)

@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.ipc.daemon_log import last_lines
 from pulse_adapters.ipc.lock import holder
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
@@ -20,6 +20,8 @@ READY = 10.0
 """Seconds in which a daemon is ready, or is left to go on by itself."""
 
 _STEP = 0.02
+MOST = 1 << 22
+"""Bytes from the end of the log that are read at most: the file is rotated at 5 MiB."""
 Argv = tuple[str, ...]
 
 
@@ -123,3 +125,30 @@ def replace_process(argv: Argv) -> None:
     """Become this command, so that nothing of the command line stays in memory."""
     sys.stdout.flush()
     os.execv(argv[0], argv)
+
+
+def last_lines(path: Path, count: int, after: int = 0) -> list[str]:
+    """The last lines of a log after a place in it (bytes); none if there is no file."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            start = max(after if after <= size else 0, size - MOST)
+            file.seek(start)
+            content = file.read(size - start)
+    except FileNotFoundError:
+        return []
+    found = content.decode("utf-8", "replace").splitlines()
+    return found[len(found) - min(count, len(found)) :]
+
+
+def log_lines(path: Path, count: int, follow: bool) -> Iterator[str]:
+    """The last lines of a log, and then what comes, also in the next file, if that is wanted."""
+    command = ["tail", "-n", str(count), *(["-F"] if follow else []), "--", str(path)]
+    tail = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
+    )
+    try:
+        yield from (line.rstrip("\n") for line in tail.stdout or ())
+    finally:
+        tail.kill()
+        tail.communicate()

@@ -13,10 +13,9 @@ import time
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 
 from pulse_core.model.errors import HomeBusy, NoHome, PulseError
-from pulse_core.model.lock_holder import LockHolder
+from pulse_core.model.home_status import LockHolder
 
 _WHOLE = "hhqqi4x"
 _STEP = 0.005
@@ -46,9 +45,7 @@ class HomeLock:
             raise LockUnusable(f"{self._path} can't be locked: {error.strerror}") from error
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._held is not None:
             os.close(self._held)
             self._held = None
@@ -117,7 +114,7 @@ def holder(path: Path) -> LockHolder | None:
         except OSError:
             return None
         try:
-            held, words = _is_held(file), _parse(os.pread(file, 4096, 0))
+            held, words = is_held(file), _parse(os.pread(file, 4096, 0))
             if _still_named(file, path) and (words or not held):
                 return words if held else None
         finally:
@@ -126,7 +123,8 @@ def holder(path: Path) -> LockHolder | None:
     return LockHolder(0, "", 0, "")
 
 
-def _is_held(file: int) -> bool:
+def is_held(file: int) -> bool:
+    """Whether somebody has an open lock file locked."""
     answer = fcntl.fcntl(file, fcntl.F_OFD_GETLK, _lock(fcntl.F_WRLCK))
     return bool(struct.unpack(_WHOLE, answer)[0] != fcntl.F_UNLCK)
 

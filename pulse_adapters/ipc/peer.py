@@ -5,7 +5,8 @@ import os
 import pwd
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pulse_core.model.errors import UnknownName
@@ -25,22 +26,15 @@ class Peer:
     role: Role
 
 
-@dataclass(frozen=True, slots=True)
-class RoleResolver:
-    """Says the role of a caller. owner: the home's user; group: gid of those who may do what an agent may."""
-
-    owner: int
-    group: int | None
-
-    def peer(self, connection: socket.socket) -> Peer:
-        """The caller at the other end of a connection."""
-        pid, uid, gid = struct.unpack(
-            "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        )
-        if uid in (0, self.owner):
-            return Peer(pid, uid, gid, Role.PERSON)
-        member = self.group is not None and self.group in (gid, *_groups(connection, uid, gid))
-        return Peer(pid, uid, gid, Role.AGENT if member else Role.NOBODY)
+def peer_of(connection: socket.socket, owner: int, group: int | None) -> Peer:
+    """The caller at the other end. owner: the home's user; group: gid of those who may do what an agent may."""
+    pid, uid, gid = struct.unpack(
+        "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    )
+    if uid in (0, owner):
+        return Peer(pid, uid, gid, Role.PERSON)
+    member = group is not None and group in (gid, *_groups(connection, uid, gid))
+    return Peer(pid, uid, gid, Role.AGENT if member else Role.NOBODY)
 
 
 def group_id(name: str) -> int:
@@ -59,18 +53,11 @@ def user_name(uid: int) -> str:
         return f"uid {uid}"
 
 
-def _groups(connection: socket.socket, uid: int, gid: int) -> Iterator[int]:
+def _groups(connection: socket.socket, uid: int, gid: int) -> Sequence[int]:
     """The caller's other groups: as the kernel has them, or by the user database where it can't be asked."""
-    try:
-        told = connection.getsockopt(socket.SOL_SOCKET, _PEERGROUPS, _ROOM)
-    except OSError:
-        yield from _listed(uid, gid)
-    else:
-        yield from struct.unpack(f"{len(told) // 4}I", told)
-
-
-def _listed(uid: int, gid: int) -> list[int]:
-    try:
+    with suppress(OSError):
+        found = connection.getsockopt(socket.SOL_SOCKET, _PEERGROUPS, _ROOM)
+        return struct.unpack(f"{len(found) // 4}I", found)
+    with suppress(KeyError):
         return os.getgrouplist(pwd.getpwuid(uid).pw_name, gid)
-    except KeyError:
-        return []
+    return ()

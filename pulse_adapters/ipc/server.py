@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
-from pulse_adapters.ipc.connection_limit import ConnectedPeer, ConnectionLimit
-from pulse_adapters.ipc.peer import Peer, RoleResolver, group_id
+from pulse_adapters.ipc.connection_limit import ConnectionLimit
+from pulse_adapters.ipc.peer import Peer, group_id, peer_of
 from pulse_adapters.ipc.protocol import (
     END,
     InternalError,
@@ -26,6 +28,7 @@ from pulse_core.model.payload import Role
 Answer = AsyncIterator[Mapping[str, Json]]
 Handler = Callable[[Peer, Mapping[str, Json]], Answer]
 OnError = Callable[[Exception], None]
+PeerOf = Callable[[socket.socket], Peer]
 
 _LIMITS = Limits()
 
@@ -47,64 +50,59 @@ async def serve(
     symbolic link to the socket if it is not in the home. on_error is told of what the handler raises and is
     no PulseError. The caller holds the home's lock.
     """
-    roles = RoleResolver(owner, group_id(group) if group else None)
-    reception = _ConnectionHandler(roles, handler, on_error, limits)
-    listening = bind_socket(path, owner, roles.group)
+    gid = group_id(group) if group else None
+    connections = _ConnectionHandler(partial(peer_of, owner=owner, group=gid), handler, on_error, limits)
+    listening = bind_socket(path, owner, gid)
     placed = [(path, os.lstat(path))]
     if sign and sign != path:
         link_socket(sign, path)
         placed.append((sign, os.lstat(sign)))
-    server = await asyncio.get_running_loop().create_unix_server(reception.door, sock=listening)
+    server = await asyncio.get_running_loop().create_unix_server(connections.wire, sock=listening)
     try:
         yield
     finally:
         server.close()
         for place, mine in placed:
             remove_socket(place, mine)
-        await reception.hall.emptied()
+        await connections.limit.close()
 
 
 class _ConnectionHandler:
     """Lets callers in, and answers their requests one after another."""
 
-    def __init__(self, roles: RoleResolver, handler: Handler, on_error: OnError, limits: Limits) -> None:
-        self._keeper, self._handler, self._on_error, self._limits = (
-            roles,
-            handler,
-            on_error,
-            limits,
-        )
-        self.hall = ConnectionLimit(limits)
+    def __init__(self, peer_of: PeerOf, handler: Handler, on_error: OnError, limits: Limits) -> None:
+        self._peer_of, self._handler, self._on_error, self._limits = peer_of, handler, on_error, limits
+        self.limit = ConnectionLimit(limits)
 
-    def door(self) -> Wire:
+    def wire(self) -> Wire:
         """A wire for the next caller."""
         return Wire(self._limits, self._opened)
 
     def _opened(self, wire: Wire, transport: asyncio.Transport) -> None:
-        peer = self._keeper.peer(transport.get_extra_info("socket"))
-        if refusal := _unwelcome(peer) or self.hall.refusal(peer):
+        wire.peer = peer = self._peer_of(transport.get_extra_info("socket"))
+        if refusal := _unwelcome(peer) or self.limit.refusal(peer):
             wire.say(error_line(NotWelcome(refusal)))
             return wire.close()
-        return self.hall.seat(ConnectedPeer(peer, wire), self._converse(wire, peer))
+        return self.limit.add(wire, self._converse(wire))
 
-    async def _converse(self, wire: Wire, peer: Peer) -> None:
+    async def _converse(self, wire: Wire) -> None:
         try:
             while True:
-                await self._answer(wire, peer, await wire.line())
+                await self._answer(wire, await wire.line())
                 await asyncio.sleep(0)  # a caller who sends many requests ahead must not hold up the loop
         except ConnectionClosed:
             pass
         finally:
             wire.close()
 
-    async def _answer(self, wire: Wire, peer: Peer, line: bytes) -> None:
+    async def _answer(self, wire: Wire, line: bytes) -> None:
         op = ""
         try:
             asked = request(line)
             op = asked["op"]
-            place = self.hall.following() if has_no_end(asked) else nullcontext()
+            place = self.limit.following() if has_no_end(asked) else nullcontext()
             with place, _Heartbeat(wire, self._limits.beat):
-                await _send_answers(wire, self._handler(peer, asked))
+                await _send_answers(wire, self._handler(wire.peer, asked))
             await wire.send(END)
         except ConnectionClosed:
             raise

@@ -35,7 +35,9 @@ class SocketService:
 
     async def __call__(self, request_handler: RequestHandler, begun: Callable[[], None]) -> None:
         """Serve until cancelled; if that cannot be done, say so and try again: survival never needs it."""
-        request_handler = with_settings_faults(request_handler, self.settings_faults)
+        report, faults = request_handler.report, list(self.settings_faults)
+        if faults:
+            request_handler = replace(request_handler, report=lambda: {**report(), "settings_faults": faults})
         while True:
             try:
                 async with self._served(request_handler, self.current_settings().socket):
@@ -71,13 +73,3 @@ class SocketService:
             self.failed("socket", f"{error}; {self.without_group}")
             return None
         return name
-
-
-def with_settings_faults(request_handler: RequestHandler, faults: Sequence[str]) -> RequestHandler:
-    """The desk, whose status also tells the faults that the settings had at the start."""
-    told = list(faults)
-    return (
-        replace(request_handler, report=lambda: {**request_handler.report(), "settings_faults": told})
-        if told
-        else request_handler
-    )

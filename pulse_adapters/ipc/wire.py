@@ -5,6 +5,7 @@ import select
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pulse_adapters.ipc.peer import Peer
 from pulse_adapters.ipc.protocol import ALIVE, BEAT, BadRequest, error_line
 
 
@@ -37,6 +38,8 @@ class Wire(asyncio.Protocol):
     def __init__(self, limits: Limits, opened: Callable[["Wire", asyncio.Transport], None]) -> None:
         self._limits, self._opened = limits, opened
         self._transport: asyncio.Transport | None = None
+        self.peer: Peer
+        """The caller; set when the connection is opened."""
         self._read = bytearray()
         self._asked = asyncio.Event()
         self._at_work = False
@@ -78,7 +81,7 @@ class Wire(asyncio.Protocol):
         self._writable.set()
 
     async def line(self) -> bytes:
-        """The next line; Gone if it isn't whole while the caller may idle."""
+        """The next line; raises ConnectionClosed if it isn't whole while the caller may idle."""
         if self._at_work:
             self._at_work, self.since = False, _now()
         if not self._asked.is_set():
@@ -106,7 +109,7 @@ class Wire(asyncio.Protocol):
         return any(not event & select.POLLHUP for _, event in poll.poll(0))
 
     async def send(self, line: bytes) -> None:
-        """Write a line; wait while the caller doesn't read, and give it up (Gone) if it doesn't for long."""
+        """Write a line; wait while the caller doesn't read, and raise ConnectionClosed if it doesn't for long."""
         self.say(line)
         if not self._writable.is_set():
             await self._within(self._limits.stuck, self._writable)

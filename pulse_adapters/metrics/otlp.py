@@ -5,50 +5,16 @@ import socket
 from collections import deque
 from collections.abc import Sequence
 
-from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
-from opentelemetry.sdk.trace.id_generator import IdGenerator
-from opentelemetry.trace import (
-    NonRecordingSpan,
-    SpanContext,
-    Status,
-    StatusCode,
-    TraceFlags,
-    set_span_in_context,
-)
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
 from pulse_adapters.metrics.spans import Span
 
 TIMEOUT_S = 10.0
-
-
-class FixedIds(IdGenerator):
-    """An id generator that returns the ids set beforehand."""
-
-    def __init__(self) -> None:
-        self.trace, self.span = 1, 1
-
-    def generate_trace_id(self) -> int:
-        """The trace's."""
-        return self.trace
-
-    def generate_span_id(self) -> int:
-        """The span's."""
-        return self.span
-
-
-class SpanCollector(SpanProcessor):
-    """Collects spans as they end."""
-
-    def __init__(self) -> None:
-        self.spans: list[ReadableSpan] = []
-
-    def on_end(self, span: ReadableSpan) -> None:
-        """Keep it."""
-        self.spans.append(span)
 
 
 class ExporterLog(logging.Handler):
@@ -66,46 +32,41 @@ class ExporterLog(logging.Handler):
 class OtlpCollector:
     """A collector at a URL. host: the id of this Pulse; headers come from OTEL_EXPORTER_OTLP_HEADERS, as ever."""
 
-    def __init__(self, url: str, host: str, version: str, timeout: float = TIMEOUT_S) -> None:
-        self._ids, self._ended, self._ear = FixedIds(), SpanCollector(), ExporterLog()
+    def __init__(self, url: str, host: str, version: str) -> None:
+        self._log = ExporterLog()
         logger = logging.getLogger("opentelemetry")
         logger.propagate = False
-        logger.addHandler(self._ear)
+        logger.addHandler(self._log)
         about = {
             "service.name": "pulse",
             "service.version": version,
             "service.instance.id": host,
             "host.name": socket.gethostname(),
         }
-        provider = TracerProvider(
-            resource=Resource.create(about), id_generator=self._ids, shutdown_on_exit=False
-        )
-        provider.add_span_processor(self._ended)
-        self._tracer = provider.get_tracer("pulse", version)
-        self._exporter = OTLPSpanExporter(endpoint=url, timeout=timeout)
+        self._resource, self._scope = Resource.create(about), InstrumentationScope("pulse", version)
+        self._exporter = OTLPSpanExporter(endpoint=url, timeout=TIMEOUT_S)
 
     def take(self, spans: Sequence[Span]) -> str:
         """Export the spans; returns why the collector did not take them, or empty."""
-        for span in spans:
-            self._made(span)
-        made, self._ended.spans = self._ended.spans, []
-        self._ear.heard.clear()
-        if self._exporter.export(made) is SpanExportResult.SUCCESS:
+        self._log.heard.clear()
+        if self._exporter.export([self._readable(span) for span in spans]) is SpanExportResult.SUCCESS:
             return ""
-        return self._ear.heard[-1] if self._ear.heard else "it was not accepted"
+        return self._log.heard[-1] if self._log.heard else "it was not accepted"
 
-    def _made(self, span: Span) -> None:
-        self._ids.trace, self._ids.span = span.trace, span.id
-        made = self._tracer.start_span(
-            span.name, _parent_context(span), start_time=span.start, attributes=dict(span.attributes)
+    def _readable(self, span: Span) -> ReadableSpan:
+        """The span as the SDK has it. No tracer makes it: that would give it an id and times of its own."""
+        return ReadableSpan(
+            span.name,
+            _context(span.trace, span.id),
+            None if span.parent is None else _context(span.trace, span.parent),
+            self._resource,
+            span.attributes,
+            status=Status(StatusCode.ERROR, span.failed) if span.failed else Status(StatusCode.OK),
+            start_time=span.start,
+            end_time=span.end,
+            instrumentation_scope=self._scope,
         )
-        made.set_status(Status(StatusCode.ERROR, span.failed) if span.failed else Status(StatusCode.OK))
-        made.end(span.end)
 
 
-def _parent_context(span: Span) -> Context:
-    """The context of a span's parent; an empty one for the root of a trace."""
-    if span.parent is None:
-        return Context()
-    parent = SpanContext(span.trace, span.parent, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
-    return set_span_in_context(NonRecordingSpan(parent), Context())
+def _context(trace: int, span: int) -> SpanContext:
+    return SpanContext(trace, span, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))

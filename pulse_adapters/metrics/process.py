@@ -1,22 +1,23 @@
 """The metrics process: serves metrics and exports traces until the daemon closes its end."""
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pulse_adapters.metrics.periodic_tasks import PeriodicTask
-from pulse_adapters.metrics.recorded_traces import RecordedTraces
+from pulse_adapters.metrics.replace_file import replace_file
+from pulse_adapters.metrics.tracing import PositionFile, RecordedTraces, Tracing
 from pulse_adapters.workers import child_side
 from pulse_core import __version__
+from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError
 
 if TYPE_CHECKING:
     from pulse_adapters.metrics.families import MetricsInput
     from pulse_adapters.metrics.page import Page
-    from pulse_adapters.metrics.tracing import Tracing
 
 NICE = 10
 VICTIM = 500
@@ -59,6 +60,46 @@ def run(home: MetricsHome, listen: str | None, textfile: str | None, every: floa
     if textfile:
         page.farewell(Path(textfile))
     child_side.exit_at_once(0)  # what still waits for somebody in a thread must not hold up the end
+
+
+class PeriodicTask:
+    """Work that is done at intervals. work: returns the problem, or empty; say: called when that changes.
+
+    A failure is retried at growing intervals, but at least every `longest` seconds.
+    """
+
+    def __init__(
+        self, work: Callable[[], str], every: float, say: Callable[[str], None], longest: float = 300.0
+    ) -> None:
+        self._work, self._every, self._say, self._longest = work, every, say, max(longest, every)
+        self._said = ""
+        self._failures = 0
+
+    def once(self) -> float:
+        """Do it, report a change, and return the seconds until the next time."""
+        why = self._tried()
+        if why and why != self._said:
+            self._say(why)
+        self._said, self._failures = why, self._failures + 1 if why else 0
+        return Backoff(self._every, self._longest).after(self._failures + 1)
+
+    def _tried(self) -> str:
+        try:
+            return self._work()
+        except PulseError as error:
+            return str(error)
+        except OSError as error:
+            return f"{error.filename or 'the system'}: {error.strerror or error}"
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other tasks go on and it is tried again
+            return f"{type(error).__name__}: {error}"
+
+    def begin(self, name: str) -> None:
+        """Do it for ever in a daemon thread."""
+        threading.Thread(target=self._for_ever, name=name, daemon=True).start()
+
+    def _for_ever(self) -> None:
+        while True:
+            time.sleep(self.once())
 
 
 def prefer_oom_kill() -> None:
@@ -108,10 +149,8 @@ class MetricsPage:
 
     def write(self, path: Path) -> str:
         """Write it into a file; returns why that failed, or empty."""
-        from pulse_adapters.metrics.textfile import write
-
         try:
-            write(path, self.page().served().body)
+            replace_file(path, self.page().served().body)
         except OSError as error:
             return f"{path} can't be written: {error.strerror}"
         return ""
@@ -147,7 +186,6 @@ class TraceExport:
             "opentelemetry.exporter.otlp.proto.http", "opentelemetry-exporter-otlp-proto-http", "otel"
         )
         from pulse_adapters.metrics.otlp import OtlpCollector
-        from pulse_adapters.metrics.tracing import PositionFile, Tracing
 
         source = self._home.traces
         collector = OtlpCollector(self._url, source.here().host, __version__)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from pulse_adapters.workers.conversation import Conversation, conversation
-from pulse_adapters.workers.messages import CutTo
+from pulse_adapters.workers.messages import cut_to
 from pulse_adapters.workers.worker import Program, module_program
 from pulse_core.daemon import CurrentSettings, Service
 from pulse_core.daemon.services import SettingsService
@@ -30,7 +30,7 @@ FIRST_S, ANSWER_S, MARGIN_S = 1.0, 10.0, 5.0
 class SidecarProblem(NamedTuple):
     """A problem of such a process; empty if all is well."""
 
-    why: Annotated[str, CutTo(2_000)]
+    why: Annotated[str, cut_to(2_000)]
 
 
 def sidecars(

@@ -4,40 +4,20 @@ A tick is the root of a trace; the effects that it requested are its children, a
 An effect that no tick requested is the root of its own trace.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
+from pulse_core.model.tick import TickRecord
 
 US = 1_000
 """Nanoseconds."""
 
-WISH, BEGUN, RETRIED = "effect", "effect-executing", "effect-attempt-failed"
+EFFECT, EXECUTING = "effect", "effect-executing"
 ACKED, CANCELLED = "effect-acked", "effect-cancelled"
-
-
-class TickSpan(NamedTuple):
-    """A recorded tick; layers as (rule, outcome, notes, microseconds)."""
-
-    number: int
-    at: int
-    took_us: int
-    woken_by: str
-    version: str
-    effects: Sequence[str]
-    layers: Sequence[Sequence[Any]]
-
-
-class EffectStep(NamedTuple):
-    """An event of an effect. id: the event's own; data: decoded."""
-
-    id: str
-    kind: str
-    moment: Moment
-    subject: str
-    actor: str
-    data: Mapping[str, Any]
 
 
 class Span(NamedTuple):
@@ -58,42 +38,43 @@ def number(text: str, size: int) -> int:
     return int.from_bytes(sha256(text.encode()).digest()[:size], "big") or 1
 
 
-def tick_spans(host: str, tick: TickSpan) -> Iterator[Span]:
+def tick_span(host: str, tick: TickRecord) -> Span:
     """The span of a tick."""
-    trace, own = _names_of_tick(host, tick.number)
-    errors = [f"{rule}: {'; '.join(notes)}" for rule, outcome, notes, _ in tick.layers if outcome == "error"]
+    trace, own = _names_of_tick(host, tick.tick)
+    errors = [f"{one.rule}: {'; '.join(one.notes)}" for one in tick.layers if one.outcome == "error"]
     attributes = {
-        "pulse.tick": tick.number,
+        "pulse.tick": tick.tick,
         "pulse.woken_by": tick.woken_by,
         "pulse.version": tick.version,
         "pulse.effects": list(tick.effects),
-        "pulse.rules": [f"{rule} {outcome} {took} us" for rule, outcome, _, took in tick.layers],
+        "pulse.rules": [f"{one.rule} {one.outcome} {one.took_us} us" for one in tick.layers],
     }
-    start = tick.at * US
-    yield Span(trace, own, None, "tick", start, start + tick.took_us * US, attributes, "; ".join(errors))
+    start = tick.moment.at * US
+    return Span(trace, own, None, "tick", start, start + tick.took_us * US, attributes, "; ".join(errors))
 
 
-def effect_spans(host: str, life: Sequence[EffectStep]) -> Iterator[Span]:
-    """The spans of an effect that is settled: its own, and one for each attempt. life: its events, the request first."""
-    wish, last = life[0], life[-1]
-    tick = wish.data.get("tick")
-    trace, parent = _names_of_tick(host, tick) if tick else (number(wish.id, 16), None)
-    own = number(wish.id, 8)
+def effect_spans(host: str, events: Sequence[Event]) -> Iterator[Span]:
+    """The spans of a settled effect: its own, and one for each attempt. events: all of its own, the request first."""
+    request, last = events[0], events[-1]
+    data = _data_of(request)
+    tick = data.get("tick")
+    trace, parent = _names_of_tick(host, tick) if tick else (number(request.id, 16), None)
+    own = number(request.id, 8)
     attributes = {
-        "pulse.effect": wish.id,
-        "pulse.key": wish.subject,
-        "pulse.actor": wish.actor,
-        "pulse.reason": str(wish.data.get("reason", "")),
-        "pulse.rule": str(wish.data.get("rule", "")),
+        "pulse.effect": request.id,
+        "pulse.key": request.subject,
+        "pulse.actor": request.actor,
+        "pulse.reason": str(data.get("reason", "")),
+        "pulse.rule": str(data.get("rule", "")),
         "pulse.outcome": last.kind.removeprefix("effect-"),
-        "pulse.attempts": sum(step.kind == BEGUN for step in life),
+        "pulse.attempts": sum(event.kind == EXECUTING for event in events),
     }
-    start, end = _between(wish.moment, last.moment)
-    name = str(wish.data.get("action", WISH))
+    start, end = _between(request.moment, last.moment)
+    name = str(data.get("action", EFFECT))
     yield Span(trace, own, parent, name, start, end, attributes, _failure(last))
-    for place, (begun, ended) in enumerate(_attempts(life), 1):
+    for place, (begun, ended) in enumerate(_attempts(events), 1):
         start, end = _between(begun.moment, ended.moment)
-        about = {"pulse.effect": wish.id, "pulse.attempt": place}
+        about = {"pulse.effect": request.id, "pulse.attempt": place}
         yield Span(trace, number(begun.id, 8), own, f"{name} attempt", start, end, about, _failure(ended))
 
 
@@ -102,15 +83,15 @@ def _names_of_tick(host: str, tick: int) -> tuple[int, int]:
     return number(f"{host} tick {tick}", 16), number(f"{host} tick {tick}", 8)
 
 
-def _attempts(life: Sequence[EffectStep]) -> Iterator[tuple[EffectStep, EffectStep]]:
+def _attempts(events: Sequence[Event]) -> Iterator[tuple[Event, Event]]:
     """Each attempt's first event with its last; one that a crash cut off ends with the next one."""
-    begun: EffectStep | None = None
-    for step in life[1:]:
-        if begun is not None and step.kind != "effect-cancel-requested":
-            yield begun, step
+    begun: Event | None = None
+    for event in events[1:]:
+        if begun is not None and event.kind != "effect-cancel-requested":
+            yield begun, event
             begun = None
-        if step.kind == BEGUN:
-            begun = step
+        if event.kind == EXECUTING:
+            begun = event
 
 
 def _between(first: Moment, last: Moment) -> tuple[int, int]:
@@ -118,11 +99,17 @@ def _between(first: Moment, last: Moment) -> tuple[int, int]:
     return first.at * US, (first.at + last.since(first)) * US
 
 
-def _failure(step: EffectStep) -> str:
+def _failure(event: Event) -> str:
     """Why this is a failure, or empty."""
-    if step.kind in (ACKED, CANCELLED):
+    if event.kind in (ACKED, CANCELLED):
         return ""
-    if step.kind == BEGUN:
+    if event.kind == EXECUTING:
         return "interrupted, and begun again"
-    told = step.data.get("error") or step.data.get("why") or ""
-    return f"{step.kind.removeprefix('effect-')}: {told}"
+    data = _data_of(event)
+    return f"{event.kind.removeprefix('effect-')}: {data.get('error') or data.get('why') or ''}"
+
+
+def _data_of(event: Event) -> Mapping[str, Any]:
+    """The decoded payload; empty if it was redacted or lost."""
+    data = json.loads(event.data)
+    return data if isinstance(data, dict) else {}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 from pulse_adapters.workers.framing import Message
-from pulse_adapters.workers.messages import CutTo, Seq, decode
+from pulse_adapters.workers.messages import Seq, cut_to, decode
 from pulse_adapters.workers.worker import Worker, module_program
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
@@ -30,7 +30,7 @@ class _Reply(NamedTuple):
     id: Seq
     took_ms: float
     trouble: Trouble | None = None
-    detail: Annotated[str, CutTo(1_000)] = ""
+    detail: Annotated[str, cut_to(1_000)] = ""
     status: int | None = None
     addresses: tuple[str, ...] = ()
 

@@ -1,16 +1,15 @@
 """The executor `notify`: logs a notice at once, and sends it to the outside addresses if there are any."""
 
+import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from pydantic import ValidationError
 
 from pulse_adapters.notify.addresses import delivery_faults, resolve_url
 from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
-from pulse_adapters.notify.message_text import compose_message
-from pulse_adapters.notify.notice import RecordedNotice, one_line
-from pulse_adapters.notify.pending_message import PendingMessage
+from pulse_adapters.notify.message_text import RecordedNotice, compose_message, one_line
 from pulse_core.actions import NOTIFY, NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -32,6 +31,9 @@ ATTEMPTS = 10_000
 """More than there can be in that time: a notice is given up for its age, not for the number of its attempts."""
 
 REMEMBERED = 5_000
+
+Send = Callable[[Sequence[RecordedNotice]], Awaitable[Mapping[str, str]]]
+"""Sends notices, oldest first; returns why each (by its id) did not arrive, or empty."""
 
 
 class Notify:
@@ -183,3 +185,35 @@ class Notify:
     async def verify(self, effect: Effect, params: NoticeParams, event: Event) -> Result | None:
         """Never called: it is sent again."""
         return None
+
+
+class PendingMessage:
+    """Collects notices for one turn of the event loop, then sends them; cancelled when no effect waits any more.
+
+    Needs a running loop.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._notices: list[RecordedNotice] = []
+        self._waiting = 0
+        self.closed = False
+        self._sending = asyncio.create_task(self._sent(), name="message to people")
+
+    async def _sent(self) -> Mapping[str, str]:
+        await asyncio.sleep(0)
+        self.closed = True
+        return await self._send(sorted(self._notices, key=lambda notice: notice.seq))
+
+    async def take(self, notice: RecordedNotice) -> str:
+        """Send this notice with the others; returns why it did not arrive, or empty."""
+        self._notices.append(notice)
+        self._waiting += 1
+        try:
+            return (await asyncio.shield(self._sending))[notice.id]
+        finally:
+            self._waiting -= 1
+            if not self._waiting and not self._sending.done():
+                self.closed = True
+                self._sending.cancel()
+                await asyncio.wait([self._sending])

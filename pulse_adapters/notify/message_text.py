@@ -1,8 +1,10 @@
-"""Formats notices as outgoing messages: one by itself, or several as a list with their times. Pure."""
+"""Recorded notices as text: on one line, as a message by itself, or several as a list with their times. Pure."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from pulse_adapters.notify.notice import RecordedNotice
+from pulse_core.actions import NoticeParams
+from pulse_core.model.event import Event
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.ports import OutgoingMessage
 
@@ -11,6 +13,20 @@ LATE_US = 300 * US_PER_SECOND
 
 TITLE, ENTRY, ALONE = 250, 400, 4_000
 """Characters of a title, of a notice in a list, and of one by itself; `upulse effect show` has the rest."""
+
+
+class RecordedNotice(NamedTuple):
+    """A recorded notice: its effect's id, its row, when it was requested (UTC microseconds), and its content."""
+
+    id: str
+    seq: int
+    at: int
+    said: NoticeParams
+
+    @classmethod
+    def of(cls, event: Event, said: NoticeParams) -> "RecordedNotice":
+        """The notice that this effect's event requests."""
+        return cls(event.id, event.seq, event.at, said)
 
 
 def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now: int) -> OutgoingMessage:
@@ -46,3 +62,9 @@ def utc_text(at: int) -> str:
 def truncate(text: str, most: int) -> str:
     """The text, cut if it is longer than this."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def one_line(said: NoticeParams) -> str:
+    """Title and text on one line: no line breaks, so that it can't pass for two, and no control characters."""
+    words = ": ".join(part for part in (said.title, said.text) if part)
+    return "".join(char if char.isprintable() else "?" for char in " ".join(words.split()))

@@ -1,4 +1,4 @@
-"""Blobs as files `ab/cdef…`, complete and synced before their name is returned."""
+"""Blobs as files `ab/cdef…`, complete and synced before their name is returned; and the list of them, by shards."""
 
 import asyncio
 import hashlib
@@ -7,14 +7,15 @@ import re
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pulse_core.model.errors import Damaged, LogUnavailable
 
 T = TypeVar("T")
 _NAME = re.compile(r"[0-9a-f]{64}")
+_HEX = frozenset("0123456789abcdef")
 LATEST = 1_000
 """How many of the last `put`s are safe from `discard`, whatever the clock says: an event may be about to name them."""
 
@@ -152,3 +153,34 @@ def _sync(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+class Shard(NamedTuple):
+    """The old files of one shard: objects by name with their bytes, and the remains of an interrupted `put`."""
+
+    objects: dict[str, int]
+    leftovers: dict[Path, int]
+
+
+def shards(directory: Path, before: float) -> Iterator[Shard]:
+    """The files not modified since `before` (seconds since the epoch), shard by shard; unknown files are left out."""
+    try:
+        names = sorted(name for name in os.listdir(directory) if len(name) == 2 and _HEX.issuperset(name))
+    except FileNotFoundError:
+        return
+    for name in names:
+        yield _shard(directory / name, before)
+
+
+def _shard(path: Path, before: float) -> Shard:
+    found = Shard({}, {})
+    with os.scandir(path) as entries:
+        for entry in entries:
+            state = entry.stat(follow_symlinks=False)
+            if not entry.is_file(follow_symlinks=False) or state.st_mtime >= before:
+                continue
+            if entry.name.startswith(".new-"):
+                found.leftovers[Path(entry.path)] = state.st_size
+            elif len(entry.name) == 62 and _HEX.issuperset(entry.name):
+                found.objects[path.name + entry.name] = state.st_size
+    return found

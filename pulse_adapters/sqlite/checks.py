@@ -13,7 +13,6 @@ from pulse_adapters.sqlite.backup.databases import examine
 from pulse_adapters.sqlite.backup.known_rows import (
     NEW_BEGINNINGS,
     LastBackup,
-    LogComparison,
     compare_with_log,
     last_backup,
     last_checkpoint_row,
@@ -274,7 +273,7 @@ def newest_event(home: HomeLayout, kind: str) -> Event | None:
         return None
 
 
-def _known(comparison: LogComparison, name: str, good: str) -> Finding:
+def _known(comparison: tuple[bool, str], name: str, good: str) -> Finding:
     agrees, words = comparison
     return Finding(name, OK, words or good) if agrees else Finding(name, FAIL, words, DAMAGE_REMEDY)
 

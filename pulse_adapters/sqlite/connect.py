@@ -9,8 +9,10 @@ from enum import Enum
 from pathlib import Path
 from urllib.parse import quote
 
-from pulse_adapters.sqlite.unfinished_restore import refuse_unfinished
+from pulse_adapters.sqlite.chain import START
 from pulse_adapters.sqlite.wal import HEADER, scan
+from pulse_core.home import HomeLayout
+from pulse_core.model.errors import Damaged
 
 _DEAD_MAN = 128
 """The byte of a -shm that every live connection holds a lock on, in SQLite's own file format."""
@@ -64,6 +66,24 @@ def refuse_damage(path: Path) -> None:
             rebooted=shm.exists()
             and shm.stat().st_mtime < time.time() - time.clock_gettime(time.CLOCK_BOOTTIME),
         )
+
+
+def refuse_unfinished(path: Path) -> None:
+    """Raise Damaged if the log at `path` is being exchanged for one from a backup, and that was broken off.
+
+    Until that is finished, nobody may take what lies there for the log.
+    """
+    if HomeLayout(path.parent).restore_plan.exists():
+        raise Damaged(
+            f"a restore of {path.parent} was broken off in its last step; finish it: upulse doctor --repair,"
+            " or upulse restore again"
+        )
+
+
+def head_of(connection: sqlite3.Connection) -> tuple[int, bytes]:
+    """The last row's number and chain value; 0 and zeros for an empty log."""
+    row = connection.execute("SELECT seq, chain FROM event ORDER BY seq DESC LIMIT 1").fetchone()
+    return row or (0, START)
 
 
 def is_open_elsewhere(shm: Path) -> bool:

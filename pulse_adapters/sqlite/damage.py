@@ -2,12 +2,13 @@
 
 import logging
 import shutil
+from contextlib import suppress
+from pathlib import Path
 
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.payloads import lost_payloads
-from pulse_adapters.sqlite.wal import set_aside
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Draft
@@ -34,7 +35,7 @@ async def accept_damage(
     home: HomeLayout, how: Opening, clock: Clock, objects: Objects
 ) -> tuple[Opening, tuple[Draft, ...]]:
     """Set a damaged log aside, if it is damaged: how to open it all the same, and what to record of that."""
-    kept = set_aside(home.events, home.damaged)
+    kept = set_aside(home)
     if damage := await lost_rows(home, how, clock, objects):
         for cache in home.path.glob(f"{home.state.name}*"):
             cache.unlink()  # it knows rows that are no more
@@ -46,6 +47,24 @@ async def accept_damage(
     LOG.warning("going on without what is damaged; a copy is kept in %s: %s", kept, damage)
     told = Draft(DamageAccepted(what=damage, kept_at=str(kept)))
     return how._replace(accept_damage=True), (told,)
+
+
+def new_aside(home: HomeLayout) -> Path:
+    """A new numbered directory in the home's `damaged/`."""
+    home.damaged.mkdir(mode=0o700, exist_ok=True)
+    taken = [int(kept.name) for kept in home.damaged.iterdir() if kept.name.isdigit()]
+    aside = home.damaged / str(max(taken, default=0) + 1)
+    aside.mkdir(mode=0o700)
+    return aside
+
+
+def set_aside(home: HomeLayout) -> Path:
+    """Copy the log with its -wal and -shm into a new numbered directory, and name it."""
+    kept = new_aside(home)
+    for suffix in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            shutil.copy2(f"{home.events}{suffix}", kept)
+    return kept
 
 
 async def lost_rows(home: HomeLayout, how: Opening, clock: Clock, objects: Objects) -> str:

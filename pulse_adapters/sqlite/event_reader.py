@@ -4,14 +4,12 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from pulse_adapters.sqlite.chain import COLUMNS, START
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.errors import is_corrupt, translate_error
-from pulse_adapters.sqlite.payloads import LostPayload, payload_in
-from pulse_adapters.sqlite.references import is_reference
+from pulse_adapters.sqlite.payloads import LostPayload, is_reference, payload_in
 from pulse_core.model.errors import Ambiguous, LogUnavailable, NoHome, PulseError, UnknownName
 from pulse_core.model.event import Event, Head
 from pulse_core.model.stored_data import REDACTED, damage_marker
@@ -57,13 +55,7 @@ class SqliteEventReader:
     def __enter__(self) -> "SqliteEventReader":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the file."""
+    def __exit__(self, *_: object) -> None:
         self._connection.close()
 
     def head(self) -> Head:

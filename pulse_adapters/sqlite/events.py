@@ -17,7 +17,7 @@ from pulse_adapters.sqlite.connection_thread import connect_in_thread
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.large_payloads import LargePayloads
 from pulse_adapters.sqlite.opening import Opening, Start, open_writer
-from pulse_adapters.sqlite.references import all_plain, is_reference
+from pulse_adapters.sqlite.payloads import all_plain, is_reference
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.rows import is_large, move_to_objects, prepare
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
@@ -57,7 +57,7 @@ class SqliteEventLog:
         self._clock = clock
         self._objects = objects
         self._new_id = new_id
-        self._large = LargePayloads(path, objects, self._last_accepted)
+        self._large = LargePayloads(path, self._last_accepted)
 
     @classmethod
     @asynccontextmanager
@@ -76,18 +76,10 @@ class SqliteEventLog:
         Raises Damaged, NewerFormat or LogUnavailable. Leaving commits what waits.
         """
         blocks = Reserve(reserve) if reserve else None
-        starts: list[Start] = []
-
-        def connect() -> sqlite3.Connection:
-            connection, start = open_writer(path, how, blocks)
-            starts.append(start)
-            return connection
-
         async with (
-            connect_in_thread(connect) as writer,
-            connect_in_thread(lambda: connect_readonly(path)) as reader,
+            connect_in_thread(lambda: open_writer(path, how, blocks)) as (writer, start),
+            connect_in_thread(lambda: (connect_readonly(path), None)) as (reader, _),
         ):
-            start = starts[0]
             commits = Commits(writer, path, Head(start.seq, start.chain), blocks)
             try:
                 yield cls(commits, reader, path, start, how, clock, objects, new_id)

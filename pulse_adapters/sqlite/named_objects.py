@@ -10,7 +10,7 @@ from typing import Any
 
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.errors import translate_error
-from pulse_adapters.sqlite.references import MARK, referenced_object
+from pulse_adapters.sqlite.payloads import MARK, referenced_object
 from pulse_adapters.sqlite.rollups import MINUTE_US, OLD_TICKS, UNNAMED, minute_start
 from pulse_core.model.errors import Damaged, LogUnavailable
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
+from pulse_adapters.sqlite.connect import head_of, refuse_unfinished
 from pulse_adapters.sqlite.errors import is_disk_full, translate_error
 from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.reserve import Reserve
-from pulse_adapters.sqlite.unfinished_restore import refuse_unfinished
 from pulse_adapters.sqlite.wal import scan
 from pulse_core.model.errors import Damaged
 
@@ -51,21 +51,17 @@ def open_writer(path: Path, how: Opening, reserve: Reserve | None = None) -> tup
     refuse_unfinished(path)
     torn = "" if how.accept_damage else scan(path, rebooted=how.rebooted).torn
     try:
-        opened = _open(path, how, torn)
+        try:
+            opened = _open(path, how, torn)
+        except sqlite3.Error as error:
+            if not is_disk_full(error) or not reserve or not reserve.free():
+                raise
+            opened = _open(path, how, torn)
     except sqlite3.Error as error:
-        if not is_disk_full(error) or not reserve or not reserve.free():
-            raise translate_error(error, path) from error
-        opened = _again(path, how, torn)
+        raise translate_error(error, path) from error
     if reserve:
         reserve.make()
     return opened
-
-
-def _again(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Start]:
-    try:
-        return _open(path, how, torn)
-    except sqlite3.Error as error:
-        raise translate_error(error, path) from error
 
 
 def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Start]:
@@ -77,18 +73,13 @@ def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Star
             # Frames that are left out must not lie there under the same salt at the next start.
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         migrate(connection, path, how.migrations, how.may_migrate)
-        seq, chain = _head(connection)
+        seq, chain = head_of(connection)
         if not how.accept_damage:
             check_tail(connection, path, seq)
         return connection, Start(seq, chain, _host(connection), torn)
     except BaseException:
         connection.close()
         raise
-
-
-def _head(connection: sqlite3.Connection) -> tuple[int, bytes]:
-    row = connection.execute("SELECT seq, chain FROM event ORDER BY seq DESC LIMIT 1").fetchone()
-    return row or (0, START)
 
 
 def _host(connection: sqlite3.Connection) -> str:

@@ -1,6 +1,7 @@
-"""Finding the large payloads that rows refer to, and saying which are lost; for readers, so synchronous."""
+"""Payloads too large for a row: the row keeps a reference, the text lies in the objects."""
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,7 +9,40 @@ from pathlib import Path
 
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.errors import translate_error
-from pulse_adapters.sqlite.references import MARK, object_path, referenced_object
+
+LARGE = 32 * 1024
+"""A payload of more bytes than this goes to the objects."""
+
+MARK = '{"$object":'
+"""How a reference begins."""
+
+
+def reference(name: str, size: int) -> str:
+    """What the row says instead of the payload."""
+    return f'{MARK}"{name}","size":{size}}}'
+
+
+def is_reference(data: str | None) -> bool:
+    """Whether this text is a reference and not a payload; no field's name begins with a dollar."""
+    return data is not None and data.startswith(MARK)
+
+
+def all_plain(texts: list[str | None]) -> bool:
+    """Whether none of these is a reference or redacted, told quickly; False may be wrong."""
+    try:
+        return MARK not in "\n".join(texts)  # type: ignore[arg-type]  # a None among them is the answer
+    except TypeError:
+        return False
+
+
+def referenced_object(data: str) -> str:
+    """The name of the object that a reference means."""
+    return str(json.loads(data)["$object"])
+
+
+def object_path(directory: Path, name: str) -> Path:
+    """Where the objects keep this blob: `ab/cdef…`."""
+    return directory / name[:2] / name[2:]
 
 
 class LostPayload(Exception):
@@ -16,7 +50,7 @@ class LostPayload(Exception):
 
 
 def payload_in(objects: Path, data: str) -> str:
-    """The payload that a row's reference means; raises Lost."""
+    """The payload that a row's reference means; raises LostPayload."""
     try:
         name = referenced_object(data)
     except (ValueError, LookupError, TypeError):
@@ -25,9 +59,8 @@ def payload_in(objects: Path, data: str) -> str:
     try:
         blob = path.read_bytes()
     except (OSError, ValueError) as error:
-        raise LostPayload(
-            f"the object {path} is missing ({getattr(error, 'strerror', None) or error})"
-        ) from error
+        how = "is missing" if isinstance(error, FileNotFoundError) else "can't be read"
+        raise LostPayload(f"the object {path} {how} ({getattr(error, 'strerror', None) or error})") from error
     if hashlib.sha256(blob).hexdigest() != name:
         raise LostPayload(f"the object {path} is not what was stored under its name")
     return blob.decode()

@@ -5,7 +5,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from pulse_adapters.sqlite.chain import seal
-from pulse_adapters.sqlite.references import LARGE, reference
+from pulse_adapters.sqlite.payloads import LARGE, reference
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.moment import Moment

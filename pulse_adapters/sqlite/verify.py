@@ -1,9 +1,9 @@
 """Reads the whole log and names the first row that is not what was written; works beside a running daemon."""
 
-import hashlib
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.errors import is_corrupt, translate_error
 from pulse_adapters.sqlite.migrate import format_of, steps
-from pulse_adapters.sqlite.references import is_reference, object_path, referenced_object
+from pulse_adapters.sqlite.payloads import LostPayload, is_reference, payload_in
 from pulse_core.model.errors import Damaged, NoHome
 
 _BATCH = 1_000
@@ -25,10 +25,6 @@ class VerifyResult(NamedTuple):
     took_ms: int
 
 
-class ObjectFault(Exception):
-    """A payload that lies in the objects is missing there, or altered."""
-
-
 def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None) -> VerifyResult:
     """The verdict on a log and the objects it names. Takes seconds a million rows: not for the event loop.
 
@@ -40,10 +36,9 @@ def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None
     started = time.monotonic()
     try:
         refuse_damage(path)
-    except Damaged as damage:
-        return VerifyResult(0, str(damage), round((time.monotonic() - started) * 1000))
-    try:
         rows, fault = _verify(path, objects, expect)
+    except Damaged as damage:
+        rows, fault = 0, str(damage)
     except sqlite3.Error as error:
         if not is_corrupt(error):
             raise translate_error(error, path) from error
@@ -52,83 +47,77 @@ def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None
 
 
 def _verify(path: Path, objects: Path, expect: tuple[int, bytes] | None) -> tuple[int, str]:
-    connection = connect_readonly(path)
-    connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-    try:
-        walk = Walk(connection, objects)
-        fault = walk.fault() or walk.short_of(expect) or _schema_fault(connection) or _page_fault(connection)
-        return walk.good, fault
-    finally:
-        connection.close()
+    with closing(connect_readonly(path)) as connection:
+        walk = LogWalk(connection, objects)
+        fault = (
+            walk.to_end() or _short_of(walk, expect) or _schema_fault(connection) or _page_fault(connection)
+        )
+        return walk.seq, fault
 
 
-class Walk:
-    """One pass over all rows, in batches that hold no snapshot while Python computes."""
+class LogWalk:
+    """The sound rows after `head` in batches that hold no snapshot meanwhile; then `fault` says what is wrong with the next.
 
-    def __init__(self, connection: sqlite3.Connection, objects: Path) -> None:
-        self.good = 0
-        self._chain = START
-        self._connection = connection
-        self._objects = objects
+    A row is sound if it continues the chain and its payload is there.
+    """
 
-    def fault(self) -> str:
-        """What is wrong with the first bad row, or nothing."""
-        try:
-            while batch := self._batch():
-                good, fault = first_fault(self._with_objects(batch), self.good, self._chain)
-                self.good += good
-                if fault:
-                    return fault
-                self._chain = batch[-1][12]
-        except ObjectFault as error:
-            return str(error)
-        except sqlite3.DatabaseError as error:
-            if not is_corrupt(error):
-                raise
-            return f"row {self.good + 1} or one soon after it cannot be read: {error}"
-        return ""
+    def __init__(
+        self, connection: sqlite3.Connection, objects: Path, head: tuple[int, bytes] = (0, START)
+    ) -> None:
+        self.seq, self._chain = head
+        self.fault = ""
+        self.error: sqlite3.DatabaseError | None = None
+        self.connection, self._objects = connection, objects
+        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
 
-    def short_of(self, expect: tuple[int, bytes] | None) -> str:
-        """Whether the log ends before a row that is known to have been there, or has another one there."""
-        if expect is None or expect[0] == 0:
-            return ""
-        if expect[0] > self.good:
-            return f"row {self.good + 1} is missing: the log once had {expect[0]} rows"
-        row = self._connection.execute("SELECT chain FROM event WHERE seq = ?", expect[:1]).fetchone()
-        return "" if row[0] == expect[1] else f"row {expect[0]} is not the one that was recorded"
-
-    def _batch(self) -> list[tuple[Any, ...]]:
+    def __iter__(self) -> Iterator[list[Any]]:
         sql = f"SELECT {ALL_COLUMNS} FROM event WHERE seq > ? ORDER BY seq LIMIT {_BATCH}"
-        return self._connection.execute(sql, (self.good,)).fetchall()
+        try:
+            while not self.fault and (batch := self.connection.execute(sql, (self.seq,)).fetchall()):
+                if sound := self._sound(batch):
+                    self.seq, self._chain = sound[-1][0], sound[-1][12]
+                    yield sound
+        except sqlite3.DatabaseError as error:
+            self.error = error
+            self.fault = f"row {self.seq + 1} or one soon after it can't be read: {error}"
 
-    def _with_objects(self, batch: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        for row in batch:
-            yield row
-            # Asked for the next row, the walk has found this one good, so its reference can be believed.
-            if is_reference(row[10]) and (fault := _object_fault(self._objects, referenced_object(row[10]))):
-                self.good = row[0] - 1
-                raise ObjectFault(f"the payload of row {row[0]} {fault}")
+    def _sound(self, batch: list[Any]) -> list[Any]:
+        good, self.fault = first_fault(batch, self.seq, self._chain)
+        for place, row in enumerate(batch[:good]):
+            if is_reference(row[10]):
+                try:
+                    payload_in(self._objects, row[10])
+                except LostPayload as lost:
+                    self.fault = f"the payload of row {row[0]} is lost: {lost}"
+                    return batch[:place]
+        return batch[:good]
+
+    def to_end(self) -> str:
+        """Walk as far as the rows are sound; what is wrong then. An error of SQLite that is no damage is raised."""
+        for _ in self:
+            pass
+        if self.error and not is_corrupt(self.error):
+            raise self.error
+        return self.fault
 
 
-def _object_fault(directory: Path, name: str) -> str:
-    try:
-        with object_path(directory, name).open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        return f"is missing from {directory} ({error.strerror})"
-    return "" if digest == name else f"was altered in {directory}"
+def _short_of(walk: LogWalk, expect: tuple[int, bytes] | None) -> str:
+    """Whether the log ends before a row that is known to have been there, or has another one there."""
+    if expect is None or expect[0] == 0:
+        return ""
+    if expect[0] > walk.seq:
+        return f"row {walk.seq + 1} is missing: the log once had {expect[0]} rows"
+    row = walk.connection.execute("SELECT chain FROM event WHERE seq = ?", expect[:1]).fetchone()
+    return "" if row[0] == expect[1] else f"row {expect[0]} is not the one that was recorded"
 
 
 def _schema_fault(connection: sqlite3.Connection) -> str:
     """Whether a table, an index or a trigger that forbids changes is not as the migrations made it."""
     known = steps()[: format_of(connection)]
-    with_all = sqlite3.connect(":memory:")
-    try:
+    with closing(sqlite3.connect(":memory:")) as with_all:
         for _, sql in known:
             with_all.executescript(sql)
         wanted = _schema(with_all)
-    finally:
-        with_all.close()
     there = _schema(connection)
     odd = sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
     return f"the database's {', '.join(odd)} is not as Pulse made it" if odd else ""

@@ -14,22 +14,26 @@ import aiosqlite
 from pulse_adapters.sqlite.connection_thread import connect_in_thread
 from pulse_adapters.sqlite.rollups import (
     MINUTE_US,
-    MINUTES,
     OLDEST,
     ROLL_UP,
     TRIM_MINUTES,
     TRIM_SERIES,
     TRIM_TICKS,
-    UNNAMED,
     minute_start,
 )
-from pulse_adapters.sqlite.vitals_file import SAMPLE_COLUMNS, TICK_COLUMNS, open_vitals
-from pulse_adapters.sqlite.vitals_rows import sample_of, sample_row, tick_of, tick_row
-from pulse_core.model.errors import LogUnavailable
+from pulse_adapters.sqlite.vitals_file import (
+    SAMPLE_COLUMNS,
+    TICK_COLUMNS,
+    open_vitals,
+    sample_of,
+    sample_row,
+    tick_of,
+    tick_row,
+)
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
-from pulse_core.model.vitals import Minute, Sample, Trimmed
+from pulse_core.model.vitals import Sample, Trimmed
 
 QUEUED = 10_000
 """Most samples, and most tick records, that wait for a disk that does not take them."""
@@ -54,15 +58,8 @@ class SqliteVitals:
     @asynccontextmanager
     async def open(cls, path: Path) -> AsyncIterator["SqliteVitals"]:
         """The vitals at `path`; a file that cannot be used is set aside and a new one begun."""
-        last: list[int] = []
-
-        def connect() -> sqlite3.Connection:
-            connection, last_id = open_vitals(path)
-            last.append(last_id)
-            return connection
-
-        async with connect_in_thread(connect) as connection:
-            vitals = cls(connection, last[0])
+        async with connect_in_thread(lambda: open_vitals(path)) as (connection, last_id):
+            vitals = cls(connection, last_id)
             try:
                 yield vitals
             finally:
@@ -93,21 +90,19 @@ class SqliteVitals:
 
     async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:
         where = "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
-        return list(map(sample_of, await self._read("sample", SAMPLE_COLUMNS, where, json.dumps(list(ids)))))
+        return await self._samples_where(where, json.dumps(list(ids)))
 
     async def recent(self, after: int) -> Sequence[Sample]:
-        return list(
-            map(sample_of, await self._read("sample", SAMPLE_COLUMNS, "WHERE at > ? ORDER BY id", after))
-        )
+        return await self._samples_where("WHERE at > ? ORDER BY id", after)
 
     async def newest(self, key: str, field: str) -> Sample | None:
         has = "EXISTS (SELECT 1 FROM json_each(data) AS field WHERE field.key = json_extract(?1, '$[1]'))"
         where = f"WHERE sample.key = json_extract(?1, '$[0]') AND {has} ORDER BY id DESC LIMIT 1"
-        rows = await self._read("sample", SAMPLE_COLUMNS, where, json.dumps([key, field]))
-        return sample_of(rows[0]) if rows else None
+        found = await self._samples_where(where, json.dumps([key, field]))
+        return found[0] if found else None
 
     async def ticks(self, last: int) -> Sequence[TickRecord]:
-        rows = await self._read("tick", TICK_COLUMNS, "ORDER BY tick DESC LIMIT ?", last)
+        rows = await self._read(f"SELECT {TICK_COLUMNS} FROM tick ORDER BY tick DESC LIMIT ?", last)
         return [tick_of(row) for row in reversed(rows)]
 
     async def trim(self, before_at: int, minutes_before: int = 0) -> Trimmed:
@@ -118,17 +113,6 @@ class SqliteVitals:
         minutes = await self._delete(TRIM_MINUTES, minutes_before // MINUTE_US)
         await self._quietly(TRIM_SERIES, ())
         return Trimmed(samples, ticks, minutes)
-
-    async def minutes(self, key: str, after: int) -> Sequence[Minute]:
-        return list(map(_minute, await self._quietly(MINUTES, (key, after // MINUTE_US)) or ()))
-
-    async def unnamed(self, names: Sequence[str]) -> Sequence[str]:
-        """Those of these objects that no tick names as its snapshot; raises LogUnavailable if nobody can tell."""
-        await self.flush()
-        rows = await self._quietly(UNNAMED, (json.dumps(list(names)), 0))
-        if rows is None:
-            raise LogUnavailable("vitals.db can't be read, so nobody can tell which objects its ticks name")
-        return [name for (name,) in rows]
 
     async def _roll_up(self, before: int) -> int:
         """Roll up and forget the samples before a minute's beginning; how many there were."""
@@ -207,9 +191,13 @@ class SqliteVitals:
             if await self._quietly(sql, (json.dumps(rows, default=str),)) is None:
                 self.dropped += len(rows)
 
-    async def _read(self, table: str, columns: str, where: str, value: Any) -> list[Any]:
+    async def _samples_where(self, where: str, value: Any) -> list[Sample]:
+        rows = await self._read(f"SELECT {SAMPLE_COLUMNS} FROM sample {where}", value)
+        return list(map(sample_of, rows))
+
+    async def _read(self, sql: str, value: Any) -> list[Any]:
         await self.flush()
-        return await self._quietly(f"SELECT {columns} FROM {table} {where}", (value,)) or []
+        return await self._quietly(sql, (value,)) or []
 
     async def _quietly(self, sql: str, values: Iterable[Any]) -> list[Any] | None:
         """The rows, or None if the file does not serve: vitals may be lost, the daemon may not stop for them."""
@@ -217,8 +205,3 @@ class SqliteVitals:
             return list(await self._connection.execute_fetchall(sql, values))
         except sqlite3.Error:
             return None
-
-
-def _minute(row: tuple[Any, ...]) -> Minute:
-    key, field, minute, *rest = row
-    return Minute._make((key, field, minute * MINUTE_US, *rest))

@@ -4,13 +4,19 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.rollups import MINUTE_RANGES, MINUTE_US
-from pulse_adapters.sqlite.vitals_file import KNOWS_ENGINES, OLDER_TICK_COLUMNS, SAMPLE_COLUMNS, TICK_COLUMNS
-from pulse_adapters.sqlite.vitals_rows import layers_of, sample_of, tick_of
+from pulse_adapters.sqlite.vitals_file import (
+    KNOWS_ENGINES,
+    OLDER_TICK_COLUMNS,
+    SAMPLE_COLUMNS,
+    TICK_COLUMNS,
+    layers_of,
+    sample_of,
+    tick_of,
+)
 from pulse_core.model.tick import LayerOutcome, TickRecord
 from pulse_core.model.vitals import MinuteRange, Sample
 
@@ -29,13 +35,7 @@ class SqliteVitalsReader:
     def __enter__(self) -> "SqliteVitalsReader":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the file."""
+    def __exit__(self, *_: object) -> None:
         if self._connection:
             self._connection.close()
 

@@ -4,7 +4,6 @@ Format: sqlite.org/fileformat2.html, section 4; the -shm header: sqlite.org/walf
 """
 
 import mmap
-import shutil
 import struct
 import sys
 from array import array
@@ -139,18 +138,6 @@ def read_index(shm: Path) -> Index | None:
     if _sums(content[:40], sys.byteorder == "big") != (one, two):
         return None
     return Index(frames, struct.unpack("=I", content[96:100])[0], content[32:40])
-
-
-def set_aside(path: Path, into: Path) -> Path:
-    """Copy a database with its -wal and -shm into a new numbered directory in `into`, and name it."""
-    into.mkdir(parents=True, exist_ok=True)
-    taken = [int(kept.name) for kept in into.iterdir() if kept.name.isdigit()]
-    kept = into / str(max(taken, default=0) + 1)
-    kept.mkdir()
-    for part in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
-        if part.exists():
-            shutil.copy2(part, kept / part.name)
-    return kept
 
 
 def _offset(number: int, size: int) -> int:

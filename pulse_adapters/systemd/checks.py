@@ -1,14 +1,12 @@
 """The doctor's checks of the unit that starts the daemon."""
 
-import pwd
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulse_adapters.systemd import Unit, manager, unit_text
+from pulse_adapters.systemd import manager
+from pulse_adapters.systemd.manager import Unit
 from pulse_core.app.doctor import FAIL, OK, WARN, Finding
-from pulse_core.model.errors import PulseError
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class UnitChecks:
                 )
             return
         text = installed.path.read_text()
-        if text == _wanted(installed):
+        if text == installed.text():
             yield Finding("unit", OK, f"{installed.path} is up to date")
             return
         gone = not _interpreter(text).exists()
@@ -43,17 +41,6 @@ class UnitChecks:
         )
         remedy = f"upulse daemon install{' --user' if installed.user else ''}"
         yield Finding("unit", FAIL if gone else WARN, words, remedy, lambda: _rewrite(installed))
-
-
-def _wanted(unit: Unit) -> str:
-    uid = unit.home.stat().st_uid
-    owner = None
-    if uid and not unit.user:
-        try:
-            owner = pwd.getpwuid(uid).pw_name
-        except KeyError:
-            raise PulseError(f"{unit.home} belongs to uid {uid}, which has no account to run as") from None
-    return unit_text(home=unit.home, python=sys.executable, user=unit.user, run_as=owner)
 
 
 def _interpreter(text: str) -> Path:

@@ -29,17 +29,26 @@ class Unit:
         """What systemd calls it."""
         return self.path.name
 
+    def control(self, verb: str) -> None:
+        """Start, stop or restart the daemon, and wait until that is done; one that was stopped stays down till the boot."""
+        systemctl(verb, self.name, user=self.user)
+
+    def is_active(self) -> bool:
+        """Whether systemd reports the daemon active (or reloading)."""
+        return _call(("is-active", "--quiet", self.name), self.user).returncode == 0
+
+    def text(self, python: str = sys.executable) -> str:
+        """What its file should hold. A system unit runs as the owner of the home, so that the home's files stay theirs."""
+        owner = None if self.user else _owner(self.home)
+        return unit_text(home=self.home, python=python, user=self.user, run_as=owner)
+
 
 def install(home: Path, user: bool = False, python: str = sys.executable) -> Unit:
-    """Write and enable the unit for `home`, without starting it. Nothing changes if it fails.
-
-    A system unit runs as the owner of the home, so that the home's files stay theirs.
-    """
+    """Write and enable the unit for `home`, without starting it. Nothing changes if it fails."""
     _demand_manager(user)
     unit = Unit(_directory(user) / unit_name(home.resolve()), user, home.resolve())
     before = _demand_free(unit)
-    owner = None if user else _owner(unit.home)
-    _write(unit.path, unit_text(home=unit.home, python=python, user=user, run_as=owner))
+    _write(unit.path, unit.text(python))
     try:
         systemctl("daemon-reload", user=user)
         systemctl("enable", unit.name, user=user)
@@ -51,9 +60,7 @@ def install(home: Path, user: bool = False, python: str = sys.executable) -> Uni
 
 def uninstall(home: Path) -> Unit:
     """Stop and disable the unit of `home` and remove its file; what Pulse started lives on."""
-    unit = installed(home)
-    if unit is None:
-        raise PulseError(f"no systemd unit serves {home}; install one with: upulse daemon install")
+    unit = _demand_installed(home)
     _demand_manager(unit.user)
     systemctl("disable", "--now", unit.name, user=unit.user)
     unit.path.unlink(missing_ok=True)
@@ -76,31 +83,6 @@ def units() -> Iterator[Unit]:
                 yield Unit(path, user, home)
 
 
-def start(unit: Unit) -> None:
-    """Start the daemon and wait until it is ready."""
-    systemctl("start", unit.name, user=unit.user)
-
-
-def stop(unit: Unit) -> None:
-    """Stop the daemon and wait until it has drained; it stays down until the next start or boot."""
-    systemctl("stop", unit.name, user=unit.user)
-
-
-def restart(unit: Unit) -> None:
-    """Stop the daemon, start it again, and wait until it is ready."""
-    systemctl("restart", unit.name, user=unit.user)
-
-
-def reload(unit: Unit) -> None:
-    """Make the daemon read its settings again; fails if it refused them."""
-    systemctl("reload", unit.name, user=unit.user)
-
-
-def is_active(unit: Unit) -> bool:
-    """Whether systemd reports the daemon active (or reloading)."""
-    return _call(("is-active", "--quiet", unit.name), unit.user).returncode == 0
-
-
 @dataclass(frozen=True)
 class SystemdUnit:
     """Implements `DaemonUnit` for the home at this path."""
@@ -115,7 +97,7 @@ class SystemdUnit:
     def is_active(self) -> bool:
         """Whether systemd reports the daemon active; False without a unit."""
         unit = installed(self.home)
-        return unit is not None and is_active(unit)
+        return unit is not None and unit.is_active()
 
     def install(self, user: bool) -> str:
         """Write and enable the unit; the path of its file."""
@@ -123,21 +105,28 @@ class SystemdUnit:
 
     def start(self) -> None:
         """Start the daemon and wait until it is ready."""
-        start(self._installed())
+        _demand_installed(self.home).control("start")
 
     def stop(self) -> None:
         """Stop the daemon and wait until it has drained."""
-        stop(self._installed())
+        _demand_installed(self.home).control("stop")
 
     def restart(self) -> None:
         """Stop the daemon, start it again, and wait until it is ready."""
-        restart(self._installed())
+        _demand_installed(self.home).control("restart")
 
-    def _installed(self) -> Unit:
-        unit = installed(self.home)
-        if unit is None:
-            raise PulseError(f"no systemd unit serves {self.home}; install one with: upulse daemon install")
-        return unit
+
+def journal_lines(unit: Unit, count: int, follow: bool) -> Iterator[str]:
+    """The last lines of its journal, and then new ones if `follow`."""
+    command = ["journalctl", "--user-unit" if unit.user else "-u", unit.name, "-o", "cat", "--no-pager"]
+    command += ["-n", str(count), *(["--follow"] if follow else [])]
+    try:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as reader:
+            yield from (line.rstrip("\n") for line in reader.stdout or ())
+    except FileNotFoundError as error:
+        raise PulseError("there is no journalctl on this machine") from error
+    if reader.returncode:
+        raise PulseError(f"journalctl ended with exit {reader.returncode}")
 
 
 def lingers() -> bool:
@@ -156,9 +145,12 @@ def systemctl(*args: str, user: bool) -> str:
 
 def _call(args: tuple[str, ...], user: bool) -> subprocess.CompletedProcess[str]:
     command = ["systemctl", *(["--user"] if user else []), "--no-pager", "--no-ask-password", *args]
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    if user:  # the address of the user's manager, which `su` and cron jobs lack
+        environment.setdefault("XDG_RUNTIME_DIR", f"/run/user/{os.geteuid()}")
     try:
         return subprocess.run(
-            command, env=_environment(user), capture_output=True, text=True, timeout=_PATIENCE, check=False
+            command, env=environment, capture_output=True, text=True, timeout=_PATIENCE, check=False
         )
     except FileNotFoundError as error:
         raise PulseError("there is no systemctl on this machine; use: upulse daemon start") from error
@@ -170,14 +162,6 @@ def _call(args: tuple[str, ...], user: bool) -> subprocess.CompletedProcess[str]
 
 def _command_line(args: tuple[str, ...], user: bool) -> str:
     return " ".join(("systemctl", *(["--user"] if user else []), *args))
-
-
-def _environment(user: bool) -> dict[str, str]:
-    """The environment with the address of the user's manager, which `su` and cron jobs lack."""
-    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-    if user:
-        environment.setdefault("XDG_RUNTIME_DIR", f"/run/user/{os.geteuid()}")
-    return environment
 
 
 def _directory(user: bool) -> Path:
@@ -194,6 +178,12 @@ def _demand_manager(user: bool) -> None:
         raise PulseError(
             "a unit for the whole machine needs root; use sudo, or give --user for a unit of yours"
         )
+
+
+def _demand_installed(home: Path) -> Unit:
+    if (unit := installed(home)) is None:
+        raise PulseError(f"no systemd unit serves {home}; install one with: upulse daemon install")
+    return unit
 
 
 def _demand_free(unit: Unit) -> str:

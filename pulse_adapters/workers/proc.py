@@ -115,17 +115,29 @@ def descendants(roots: Iterable[int], entries: Mapping[int, ProcStat]) -> set[in
     return whole
 
 
-def send(found: ProcessId, number: signal.Signals) -> bool:
-    """Signal this very process, never one that has got its pid since; False if we may not."""
+def open_pidfd(found: ProcessId) -> int | None:
+    """A pidfd of exactly this process, or None if it is gone. Raises OSError.
+
+    Its start time is compared after the open, when its pid can't be reused any more.
+    """
     try:
         handle = os.pidfd_open(found.pid)
     except ProcessLookupError:
+        return None
+    if is_alive(found):
+        return handle
+    os.close(handle)
+    return None
+
+
+def send(found: ProcessId, number: signal.Signals) -> bool:
+    """Signal this very process, never one that has got its pid since; False if we may not."""
+    if (handle := open_pidfd(found)) is None:
         return True
     try:
-        if is_alive(found):
-            signal.pidfd_send_signal(handle, number)
+        signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:
-        pass
+        return True
     except PermissionError:
         return False
     finally:

@@ -1,18 +1,23 @@
-"""Ends processes with all their descendants. Blocks: the daemon calls it in a thread."""
+"""Ends processes with all their descendants."""
 
+import asyncio
 import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from itertools import count
 
 from pulse_adapters.workers.environment import HANDS_MARK
-from pulse_adapters.workers.proc import ProcStat, descendants, environment, has_marker, pids, read_stat, send
+from pulse_adapters.workers.proc import ProcStat, descendants, environment, has_marker, live_processes, send
+from pulse_core.model.backoff import Backoff
 from pulse_core.ports import ProcessId
 
 PATIENCE = 2.0
 """Seconds after which what is not dead is left: it sleeps uninterruptibly, or belongs to somebody else."""
-_PAUSE = 0.005
+SURE = 2
+"""Searches in a row that find nothing before that is believed: what is just being executed shows no mark."""
+_PAUSE, _PAUSES = 0.005, Backoff(0.001, 0.05)
 _MARKED = f"\0{HANDS_MARK}=".encode()
 
 
@@ -21,27 +26,84 @@ Chosen = Callable[[Table], Iterable[int]]
 
 
 def live_process_table() -> Table:
-    """All processes that are alive."""
-    return {pid: one for pid in pids() if (one := read_stat(pid)) and one.alive}
+    """All live processes but this one, which is never one of those to be ended; nor is what only descends from it."""
+    return {one.pid: one for one in live_processes()}
+
+
+class TreeKiller:
+    """Kills the chosen processes, their descendants, and those started meanwhile, round by round.
+
+    group: is signalled as a whole, so that no member can escape by a fork. known: all that were found; denied: those
+    of them that this user may not signal.
+    """
+
+    def __init__(self, chosen: Chosen, group: int = 0) -> None:
+        self._chosen, self._group = chosen, group
+        self.known: set[ProcessId] = set()
+        self.denied: set[ProcessId] = set()
+
+    def round(self) -> list[ProcStat]:
+        """Kill those that are alive; returns them."""
+        now = live_process_table()
+        found = {pid for pid in self._chosen(now) if pid in now}
+        found |= {one.pid for one in now.values() if one.found in self.known}
+        left = [now[pid] for pid in descendants(found, now)]
+        self.known.update(one.found for one in left)
+        if self._group and any(one.group == self._group for one in left):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._group, signal.SIGKILL)
+        self.denied.update(one.found for one in left if not send(one.found, signal.SIGKILL))
+        return left
 
 
 def kill_processes(chosen: Chosen, patience: float = PATIENCE) -> bool:
-    """Kill the chosen processes, their descendants, and those started meanwhile; whether nothing is left."""
+    """Kill the chosen processes with all that comes out of them; whether nothing is left. Blocks: for threads."""
     until = time.monotonic() + patience
-    known: set[ProcessId] = set()
-    quiet = 0
-    while quiet < 2:  # what is just being executed shows no mark: only the second empty search is believed
-        left = _left(chosen, known)
-        known |= {one.found for one in left}
-        for one in left:
-            with suppress(OSError):
-                send(one.found, signal.SIGKILL)
+    killer, quiet = TreeKiller(chosen), 0
+    while quiet < SURE:
+        left = killer.round()
         quiet = 0 if left else quiet + 1
         if left and time.monotonic() > until:
             return False
-        if quiet < 2:
+        if quiet < SURE:
             time.sleep(_PAUSE)
     return True
+
+
+async def end_tree(root: ProcessId, mark: str = "") -> tuple[ProcessId, ...]:
+    """Kill a process, its group, session, descendants and bearers of the mark (`NAME=VALUE`), until none is left.
+
+    Returns those that this user may not signal. A process in uninterruptible sleep with SIGKILL pending counts
+    as ended: it will never run another instruction of its own.
+    """
+    killer = TreeKiller(in_tree(root, mark), root.pid if root.pid != os.getpgrp() else 0)
+    quiet = 0
+    for rounds in count(1):
+        killed = set(killer.known)
+        left = [one.found for one in killer.round() if one.state != "D" or one.found not in killed]
+        quiet = quiet + 1 if killer.denied.issuperset(left) else 0
+        if quiet == (SURE if mark else 1):
+            break
+        await asyncio.sleep(0.02 if quiet else _PAUSES.after(rounds))
+    return tuple(killer.denied)
+
+
+def in_tree(root: ProcessId, mark: str = "") -> Chosen:
+    """Choose a process, its group and session, and the younger bearers of a mark, if one is given.
+
+    Groups with its number are its own as long as its pid is: a number in use as a group is never given out again.
+    """
+
+    def chosen(now: Table) -> Iterable[int]:
+        holder = now.get(root.pid)
+        if holder is not None and holder.found == root:
+            yield root.pid
+        if root.pid not in (os.getpgrp(), os.getsid(0)) and (holder is None or holder.found == root):
+            yield from (pid for pid, one in now.items() if root.pid in (one.group, one.session))
+        if mark:
+            yield from (pid for pid in marked(mark)(now) if now[pid].started >= root.started)
+
+    return chosen
 
 
 def in_session(session: int) -> Chosen:
@@ -85,14 +147,6 @@ def _answers(pid: int, theirs: Collection[int], now: Table) -> int:
     while pid in theirs:
         pid = now[pid].parent
     return pid
-
-
-def _left(chosen: Chosen, known: set[ProcessId]) -> set[ProcStat]:
-    now = live_process_table()
-    found = {pid for pid in chosen(now) if pid in now} | {
-        one.pid for one in now.values() if one.found in known
-    }
-    return {now[pid] for pid in descendants(found, now) if pid != os.getpid()}
 
 
 def _uid(pid: int) -> int | None:

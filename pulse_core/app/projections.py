@@ -10,6 +10,7 @@ from pulse_core.composition import FOLD
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
+from pulse_core.projections import State
 
 
 class DescribedProjections(NamedTuple):
@@ -32,6 +33,13 @@ def described_projections(home: HomeContext, at: int | None, part: str | None = 
     seen, caveats = snapshot(home, at)
     parts = {name: as_json(seen.state.of(one)) for name, one in FOLD.projections.items()}
     return DescribedProjections(seen.now.at, seen.state.seq, parts, caveats)
+
+
+def described_projection(state: State, name: str) -> Mapping[str, Json]:
+    """One projection of a state, and its row, as JSON values; raises UnknownName if none has this name."""
+    if name not in FOLD.projections:
+        raise UnknownName("projection", name, FOLD.projections)
+    return {"projection": name, "seq": state.seq, "value": as_json(state.of(FOLD.projections[name]))}
 
 
 def as_json(value: Any) -> Json:

@@ -1,4 +1,4 @@
-"""Handles requests from outside the daemon: append, follow, status."""
+"""Handles requests from outside the daemon: append, follow, state, status."""
 
 import asyncio
 import re
@@ -6,14 +6,16 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pulse_core.app.projections import described_projection
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role, parse
 from pulse_core.ports import EventLog
+from pulse_core.projections import State
 from pulse_core.record import Gate
 
-OPERATIONS = ("append", "follow", "status")
+OPERATIONS = ("append", "follow", "state", "status")
 MAX_DRAFTS = 1_000
 FOLLOW_DELAY = 0.02
 """Seconds until new events are read for followers: longer than a reflex, which must not wait for them."""
@@ -29,11 +31,12 @@ class Caller(NamedTuple):
 
 @dataclass(frozen=True)
 class RequestHandler:
-    """Answers requests, each with one or many JSON objects."""
+    """Answers requests, each with one or many JSON objects. state: the projections after the last event on disk."""
 
     gate: Gate
     log: EventLog
     report: Callable[[], Mapping[str, Json]]
+    state: Callable[[], State]
 
     def answer(self, caller: Caller, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
         """The answer to one request; raises Refused or UnknownName for what cannot be answered."""
@@ -47,12 +50,18 @@ class RequestHandler:
                 return self._append(caller, request)
             case "follow":
                 return self._follow(request)
+            case "state":
+                return self._projection(request)
             case "status":
                 return self._status()
         raise UnknownName("operation", operation, OPERATIONS)
 
     async def _status(self) -> AsyncIterator[Mapping[str, Json]]:
         yield self.report()
+
+    async def _projection(self, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
+        """One projection: for agents, which may talk to the daemon but can't read its home. The loop goes on meanwhile."""
+        yield await asyncio.to_thread(described_projection, self.state(), str(request.get("projection", "")))
 
     async def _append(self, caller: Caller, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
         recorded = await self.gate.append(caller.role, caller.name, parse_drafts(request))

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.objects import FileObjects
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog
 from tests.benchmarks.bench_log import callers, raw_commits
 from tests.benchmarks.harness import directory

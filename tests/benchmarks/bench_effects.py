@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from pulse_adapters.memory import MemoryExecutor
+from pulse_adapters.memory.executors import MemoryExecutor
 from pulse_core.daemon import Daemon
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, EffectAcked

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from pulse_adapters.memory import MemoryExecutor
+from pulse_adapters.memory.executors import MemoryExecutor
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, ErrorReported
 from pulse_core.model.verdict import Verdict

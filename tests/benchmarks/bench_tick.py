@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.memory import MemoryExecutor, MemoryVitals
+from pulse_adapters.memory.executors import MemoryExecutor
+from pulse_adapters.memory.stores import MemoryVitals
 from pulse_core.daemon import Daemon
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, ErrorReported

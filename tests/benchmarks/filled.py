@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.objects import FileObjects
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog, new_id
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect, EffectAcked, EffectExecuting, ErrorReported, ProcessDied, ProcessUp

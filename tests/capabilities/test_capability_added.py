@@ -15,7 +15,9 @@ import asyncio
 
 import pytest
 
+from pulse_core.daemon.request_handler import Caller
 from pulse_core.model.errors import Refused
+from pulse_core.model.payload import Role
 from pulse_core.reminders.events import ReminderDone, ReminderSet
 from pulse_core.reminders.projection import REMINDERS
 from tests.simulation.world import World, simulate
@@ -33,6 +35,9 @@ def test_a_reminder_is_told_once_when_it_is_due() -> None:
         assert [one.text for one in seen.of(REMINDERS).open.values()] == ["water"]
         assert daemon.report()["capabilities"] == {"reminders": ["reminders 1 open"]}
         assert world.events("effect") == []
+        request = {"op": "state", "projection": "reminders"}
+        (told,) = [one async for one in daemon.request_handler.answer(Caller(Role.AGENT, "agent"), request)]
+        assert [one["text"] for one in told["value"]["open"].values()] == ["water"]
 
         await asyncio.sleep(MINUTE + 20)
         assert [event.subject for event in world.events("effect")] == [f"notify:reminder:{first.id}"]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.memory import MemoryCheckpoints, MemoryLog, MemoryObjects, MemoryVitals
-from pulse_adapters.objects import FileObjects
+from pulse_adapters.memory.log import MemoryLog
+from pulse_adapters.memory.stores import MemoryCheckpoints, MemoryObjects, MemoryVitals
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.vitals import SqliteVitals

@@ -1,18 +1,16 @@
-"""What every implementation of `Backups` promises, real files or memory, and the order of a restore over it."""
+"""What `Backups` promises, and the order of a restore over it."""
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock
-from pulse_adapters.memory import MemoryBackups
-from pulse_adapters.objects import FileObjects
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.backup.store import HomeBackups
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
@@ -24,35 +22,9 @@ from pulse_core.model.kinds import ErrorReported
 from pulse_core.ports.readers import EventQuery
 
 
-class BackupScene(Protocol):
+class BackupScene:
     """A home with its backups, and its rows in words."""
 
-    @property
-    def backups(self) -> Backups: ...
-
-    def write(self, *words: str) -> None: ...
-
-    def rows(self) -> list[str]: ...
-
-    def place(self, name: str) -> str: ...
-
-
-class InMemory:
-    def __init__(self) -> None:
-        self.backups: Backups = (memory := MemoryBackups())
-        self.memory = memory
-
-    def write(self, *words: str) -> None:
-        self.memory.rows += words
-
-    def rows(self) -> list[str]:
-        return list(self.memory.rows)
-
-    def place(self, name: str) -> str:
-        return name
-
-
-class OnDisk:
     def __init__(self, directory: Path) -> None:
         self.home, self.directory = Home(directory / "home"), directory
         self.home.create()
@@ -82,9 +54,9 @@ class OnDisk:
         return str(self.directory / name)
 
 
-@pytest.fixture(params=["memory", "disk"])
-def scene(request: pytest.FixtureRequest, tmp_path: Path) -> BackupScene:
-    return InMemory() if request.param == "memory" else OnDisk(tmp_path)
+@pytest.fixture
+def scene(tmp_path: Path) -> BackupScene:
+    return BackupScene(tmp_path)
 
 
 def silent(words: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pulse_adapters.memory import MemoryTransport
+from pulse_adapters.memory.transport import MemoryTransport
 from pulse_adapters.notify.transport import ChildTransport
 from pulse_core.ports import OutgoingMessage, Transport
 from tests.postbox import fail, postbox

@@ -1,38 +1,32 @@
-"""What every repository of an engine promises: the one of git, and the one in memory."""
+"""What the repository of an engine promises."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.memory.engine_repository import MemoryEngineRepository
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.ports.engine_repository import EngineRepository, NothingToPromote
 
 ADA = "Ada Lovelace <ada@example.org>"
 
 
-@dataclass
 class Workplace:
     """A repository, and how somebody saves a file of staging."""
 
-    repository: EngineRepository
-    save: Callable[[str], object]
+    def __init__(self, directory: Path) -> None:
+        (template := directory / "template").mkdir()
+        (template / "engine.py").write_text("RULES = []\n")
+        (directory / "home").mkdir()
+        self.repository: EngineRepository = Repository.create(directory / "home", template, ADA)[0]
+
+    def save(self, text: str) -> None:
+        (self.repository.staging().path / "engine.py").write_text(text)
 
 
-@pytest.fixture(params=["memory", "git"])
-def workplace(request: pytest.FixtureRequest, tmp_path: Path) -> Workplace:
-    if request.param == "memory":
-        memory = MemoryEngineRepository("RULES = []\n")
-        return Workplace(memory, lambda text: setattr(memory, "saved", text))
-    template = tmp_path / "template"
-    template.mkdir()
-    (template / "engine.py").write_text("RULES = []\n")
-    (tmp_path / "home").mkdir()
-    repository, _ = Repository.create(tmp_path / "home", template, ADA)
-    return Workplace(repository, lambda text: (repository.staging().path / "engine.py").write_text(text))
+@pytest.fixture
+def workplace(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path)
 
 
 def test_what_is_saved_in_staging_becomes_main_by_way_of_a_candidate(workplace: Workplace) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.logs.reader import FollowedLogs
-from pulse_adapters.memory import MemoryLogs
+from pulse_adapters.memory.logs import MemoryLogs
 from pulse_core.ports import LogBatch, LogFollower, Place, ReadProgress
 from pulse_core.settings import LogSettings
 

@@ -1,4 +1,4 @@
-"""What reading a home promises, on the files and in memory."""
+"""What reading a home promises, on the files of a home."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pulse_adapters.memory import MemoryLog, MemoryObjects, MemoryVitals
-from pulse_adapters.memory.readers import MemoryEventReader, MemoryObjectReader, MemoryVitalsReader
-from pulse_adapters.objects import FileObjects
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.vitals import SqliteVitals
@@ -48,32 +46,21 @@ class ReadObjects(NamedTuple):
     reader: ObjectReader
 
 
-@pytest.fixture(params=["sqlite", "memory"])
-async def read_log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ReadLog]:
-    if request.param == "memory":
-        memory = MemoryLog(SteppingClock())
-        yield ReadLog(memory, lambda: MemoryEventReader(memory))
-        return
+@pytest.fixture
+async def read_log(tmp_path: Path) -> AsyncIterator[ReadLog]:
     objects = FileObjects(tmp_path / "objects")
     async with SqliteEventLog.open(tmp_path / "events.db", clock=SteppingClock(), objects=objects) as log:
         yield ReadLog(log, lambda: SqliteEventReader(tmp_path))
 
 
-@pytest.fixture(params=["sqlite", "memory"])
-async def read_vitals(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ReadVitals]:
-    if request.param == "memory":
-        memory = MemoryVitals()
-        yield ReadVitals(memory, lambda: MemoryVitalsReader(memory))
-        return
+@pytest.fixture
+async def read_vitals(tmp_path: Path) -> AsyncIterator[ReadVitals]:
     async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
         yield ReadVitals(vitals, lambda: SqliteVitalsReader(tmp_path))
 
 
-@pytest.fixture(params=["files", "memory"])
-def read_objects(request: pytest.FixtureRequest, tmp_path: Path) -> ReadObjects:
-    if request.param == "memory":
-        memory = MemoryObjects()
-        return ReadObjects(memory, MemoryObjectReader(memory))
+@pytest.fixture
+def read_objects(tmp_path: Path) -> ReadObjects:
     files = FileObjects(tmp_path / "objects")
     return ReadObjects(files, files)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.git.git_client import GitClient
-from pulse_adapters.memory import MemoryRevisions
+from pulse_adapters.memory.engine import MemoryRevisions
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Revisions
 from tests.integration.git.git_scene import made, promoted

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from pulse_adapters.memory import MemoryExecutor, MemoryStop
+from pulse_adapters.memory.executors import MemoryExecutor, MemoryStop
 from pulse_core.composition import FOLD
 from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import LogUnavailable, PulseError

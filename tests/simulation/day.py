@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from pulse_adapters.memory import MemoryProber, MemoryStop, MemoryTransport
+from pulse_adapters.memory.executors import MemoryStop
+from pulse_adapters.memory.prober import MemoryProber
+from pulse_adapters.memory.transport import MemoryTransport
 from pulse_adapters.notify.executor import Notify
 from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.json_types import Json

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pulse_adapters.memory import MemoryExecutor
+from pulse_adapters.memory.executors import MemoryExecutor
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.vitals import Reading, Window

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pulse_adapters.memory import MemoryHosts, MemoryRevisions
-from pulse_adapters.memory.engine import MemoryRuleHost
+from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions, MemoryRuleHost
 from pulse_core.engine.engine_context import EngineParts
 from pulse_core.ports import History, Revision, UserProjectionState
 from pulse_core.projections import Snapshot

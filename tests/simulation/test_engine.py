@@ -5,7 +5,7 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from pulse_adapters.memory import MemoryHosts, MemoryRevisions
+from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions
 from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, PromoteRequested, RollbackRequested

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from pulse_adapters.memory import MemoryExecutor
+from pulse_adapters.memory.executors import MemoryExecutor
 from pulse_core.composition import FOLD
 from pulse_core.execute import ExecutorLoop, ExecutorRegistry
 from pulse_core.model.errors import UnknownName

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory import MemoryCheckpoints, MemoryLogs, MemoryVitals
+from pulse_adapters.memory.logs import MemoryLogs
+from pulse_adapters.memory.stores import MemoryCheckpoints, MemoryVitals
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import ReloadRequested
 from pulse_core.settings import Settings

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory import MemoryCheckpoints, MemoryHost, MemoryRestart
+from pulse_adapters.memory.executors import MemoryRestart
+from pulse_adapters.memory.host import MemoryHost
+from pulse_adapters.memory.stores import MemoryCheckpoints
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory import MemoryCheckpoints
+from pulse_adapters.memory.stores import MemoryCheckpoints
 from pulse_core.model.kinds import EffectCancelRequested, Paused, Resumed
 from pulse_core.rules.survival.shortage import BUDGET, STOPS
 from pulse_core.settings import Settings

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory import MemoryCheckpoints, MemoryExecutor, MemoryStop
+from pulse_adapters.memory.executors import MemoryExecutor, MemoryStop
+from pulse_adapters.memory.stores import MemoryCheckpoints
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Paused, ProcessStartRequested, ProcessStopRequested, Resumed

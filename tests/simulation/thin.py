@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from pulse_adapters.memory import MemoryExecutor, MemoryLog, MemoryLogs, MemoryObjects
+from pulse_adapters.memory.executors import MemoryExecutor
+from pulse_adapters.memory.log import MemoryLog
+from pulse_adapters.memory.logs import MemoryLogs
+from pulse_adapters.memory.stores import MemoryObjects
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
 from tests.simulation.world import World
 

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pulse_adapters.files.archive_sessions import ArchiveSessions
-from pulse_adapters.files.clean_paths import CleanPaths
+from pulse_adapters.files.executors import ArchiveSessions, CleanPaths
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.collect import Collect
 from pulse_adapters.host.memory_consumers import MemoryConsumers
@@ -21,7 +20,9 @@ from pulse_core.ports import Executor, ProcessId
 from pulse_core.projections import State
 from pulse_core.settings import Settings
 from upulse_cli.wiring.capabilities import executors_of
-from upulse_cli.wiring.daemon_context import Failed
+
+Failed = Callable[[str, str], None]
+"""Is told whose failure it was, and what failed."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def checked_settings(path: Path) -> Settings:
     settings = load(path)
     if not settings.notify.urls:
         return settings
-    from pulse_adapters.notify.services import unknown_services  # Apprise is slow to import
+    from pulse_adapters.notify.addresses import unknown_services  # Apprise is slow to import
 
     lines = locate(path.read_text(encoding="utf-8-sig"))
     faults = [

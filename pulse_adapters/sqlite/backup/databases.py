@@ -1,22 +1,19 @@
-"""Copies of databases that somebody else is writing, and whether such a copy is sound."""
+"""Copies of databases that somebody else is writing, whether such a copy is sound, and the rows that follow it."""
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
-from pulse_adapters.sqlite.connect import connect_readonly
+from pulse_adapters.sqlite.chain import ALL_COLUMNS, START
+from pulse_adapters.sqlite.connect import connect_readonly, head_of
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.migrate import format_of, steps
-from pulse_adapters.sqlite.payloads import lost_payloads
-from pulse_adapters.sqlite.verify import verify
+from pulse_adapters.sqlite.verify import LogWalk, verify
 from pulse_core.model.errors import Damaged, NewerFormat
 
 PAGES = 1_000
-Told = Callable[[int, int], None]
-"""Is told how many steps are done, and of how many."""
+_INSERT = f"INSERT INTO event ({ALL_COLUMNS}) VALUES ({','.join('?' * 13)})"
 
 
 class Examined(NamedTuple):
@@ -29,7 +26,7 @@ class Examined(NamedTuple):
     accepted: str
 
 
-def copy_database(source: Path, target: Path, told: Told = lambda done, of: None) -> None:
+def copy_database(source: Path, target: Path) -> None:
     """A copy of `source` as it is at this moment, in one file; the source is neither written nor checkpointed.
 
     Its writer goes on meanwhile; only the -wal is not begun anew until this ends.
@@ -38,7 +35,7 @@ def copy_database(source: Path, target: Path, told: Told = lambda done, of: None
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # from here on nothing new is seen
         copy.execute("PRAGMA synchronous = OFF")  # whoever wants the copy syncs it as a whole
-        reader.backup(copy, pages=PAGES, progress=lambda _, left, all_: told(all_ - left, all_))
+        reader.backup(copy, pages=PAGES)
     with closing(sqlite3.connect(target)) as copy:
         copy.execute("PRAGMA journal_mode = DELETE")  # one file, also when somebody reads it
 
@@ -55,18 +52,12 @@ def examine(path: Path, objects: Path, expect: tuple[int, bytes] | None = None) 
                 raise NewerFormat(
                     f"{path} has format {version}, this Pulse knows formats up to {len(steps())}; use the newer Pulse"
                 )
-            if verdict.fault and (fault := _not_accepted(connection, path, objects, verdict.rows)):
+            if verdict.fault and (fault := _not_accepted(connection, objects, verdict.rows)):
                 raise Damaged(f"{path}: {verdict.fault}" + (f"; {fault}" if fault != verdict.fault else ""))
             seq, chain = head_of(connection)
             return Examined(seq, chain, host_of(connection), version, verdict.fault)
     except sqlite3.Error as error:
         raise translate_error(error, path) from error
-
-
-def head_of(connection: sqlite3.Connection) -> tuple[int, bytes]:
-    """The last row's number and chain value; 0 and zeros for an empty log."""
-    row = connection.execute("SELECT seq, chain FROM event ORDER BY seq DESC LIMIT 1").fetchone()
-    return row or (0, START)
 
 
 def host_of(connection: sqlite3.Connection) -> str:
@@ -75,13 +66,54 @@ def host_of(connection: sqlite3.Connection) -> str:
     return str(row[0]) if row else ""
 
 
-def _not_accepted(connection: sqlite3.Connection, path: Path, objects: Path, good: int) -> str:
+def _not_accepted(connection: sqlite3.Connection, objects: Path, good: int) -> str:
     """What is wrong from the row on at which a person last accepted damage; all, if that was not behind `good`."""
     accepted = connection.execute("SELECT max(seq) FROM event WHERE +kind = 'damage-accepted'").fetchone()[0]
     if not accepted or accepted <= good:
         return "nobody has accepted that"
     before = connection.execute("SELECT chain FROM event WHERE seq = ?", (accepted - 1,)).fetchone()
-    rows = connection.execute(f"SELECT {ALL_COLUMNS} FROM event WHERE seq >= ? ORDER BY seq", (accepted,))
-    _, fault = first_fault(rows, accepted - 1, before[0] if before else START)
-    lost = (why for seq, _, why in lost_payloads(path, objects) if seq > accepted)
-    return fault or next(lost, "")
+    return LogWalk(connection, objects, (accepted - 1, before[0] if before else START)).to_end()
+
+
+class PresentLog(NamedTuple):
+    """What can be told of the log that is there: its last readable row, whose it is, and why it can't be read."""
+
+    seq: int = 0
+    host: str = ""
+    fault: str = ""
+
+
+class Salvaged(NamedTuple):
+    """How many rows were carried over, and what is wrong with the next one; nothing if that was all."""
+
+    rows: int = 0
+    fault: str = ""
+
+
+def read_present_log(path: Path) -> PresentLog:
+    """As far as it can be read; whatever is wrong is put into words."""
+    if not path.exists():
+        return PresentLog()
+    seq, host, fault = 0, "", ""
+    try:
+        with closing(connect_readonly(path)) as connection:
+            host = host_of(connection)
+            seq = head_of(connection)[0]
+    except sqlite3.Error as error:
+        fault = f"it can't be read ({error})"
+    return PresentLog(seq, host, fault)
+
+
+def salvage(present: Path, target: Path, objects: Path) -> Salvaged:
+    """Append to the log in `target` what follows its last row in `present`. Nobody else has either of them open."""
+    try:
+        source = connect_readonly(present)
+    except sqlite3.DatabaseError as error:
+        return Salvaged(fault=f"it can't be read ({error})")
+    with closing(sqlite3.connect(target)) as writer, closing(source) as reader:
+        tail, rows = LogWalk(reader, objects, head_of(writer)), 0
+        for batch in tail:
+            writer.executemany(_INSERT, batch)
+            rows += len(batch)
+        writer.commit()
+    return Salvaged(rows, tail.fault)

@@ -22,31 +22,25 @@ NEW_BEGINNINGS = ("damage-accepted", "log-restored")
 """After these, others may know rows of the log before."""
 
 
-class LogComparison(NamedTuple):
-    """Whether the log and somebody's knowledge agree, and in words how they don't, or why they need not."""
-
-    agrees: bool
-    words: str = ""
-
-
 def compare_with_log(
     home: HomeLayout, row: tuple[int, bytes], who: str, since: int | None = None
-) -> LogComparison:
-    """Compare the log with a row, and its chain value, that `who` knows; raises PulseError if it can't be read.
+) -> tuple[bool, str]:
+    """Whether the log and a row with its chain value that `who` knows agree; how they don't, or why they need not.
 
     since: when he learned of it (UTC microseconds), if that may have been before the log had a new beginning.
+    Raises PulseError if the log can't be read.
     """
     seq, chain = row
     with SqliteEventReader(home.path) as log:
         there, head = log.chain_at(seq), log.head().seq
         begun = next(log.events(EventQuery(kinds=NEW_BEGINNINGS), newest_first=True), None)
     if there == chain:
-        return LogComparison(True)
+        return True, ""
     if begun and since is not None and begun.at > since:
-        return LogComparison(True, f"{who} is of the log before row {begun.seq} ({begun.kind})")
+        return True, f"{who} is of the log before row {begun.seq} ({begun.kind})"
     if there is None:
-        return LogComparison(False, f"{who} knows row {seq}, the log ends at row {head}: rows are lost")
-    return LogComparison(False, f"row {seq} is not the one that {who} knows: rows are altered")
+        return False, f"{who} knows row {seq}, the log ends at row {head}: rows are lost"
+    return False, f"row {seq} is not the one that {who} knows: rows are altered"
 
 
 def last_checkpoint_row(home: HomeLayout) -> tuple[int, bytes] | None:

@@ -9,7 +9,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from pulse_adapters.sqlite.backup.databases import examine
+from pulse_adapters.sqlite.backup.databases import (
+    PresentLog,
+    Salvaged,
+    examine,
+    read_present_log,
+    salvage,
+)
 from pulse_adapters.sqlite.backup.files import (
     PRIVATE,
     copy_file,
@@ -21,17 +27,16 @@ from pulse_adapters.sqlite.backup.files import (
 )
 from pulse_adapters.sqlite.backup.known_rows import last_backup
 from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
-from pulse_adapters.sqlite.backup.salvage import PresentLog, Salvaged, read_present_log, salvage
 from pulse_adapters.sqlite.backup.swap import (
     ADDED,
     anything_in,
     decide,
     finish,
     link_or_copy,
-    new_aside,
 )
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
+from pulse_adapters.sqlite.damage import new_aside
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.app.backup import Progress, Restored

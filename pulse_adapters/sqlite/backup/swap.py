@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from pulse_adapters.sqlite.backup.files import PRIVATE, sync_directory, write_synced
+from pulse_adapters.sqlite.backup.files import sync_directory, write_synced
 from pulse_core.app.backup import Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
@@ -15,15 +15,6 @@ STORES = ("vitals.db", "events.db")
 
 ADDED = ("config.toml", "engine", "staging")
 """What is put there only if there is none."""
-
-
-def new_aside(home: HomeLayout) -> Path:
-    """A new numbered directory in the home's `damaged/`."""
-    home.damaged.mkdir(mode=PRIVATE, exist_ok=True)
-    taken = [int(kept.name) for kept in home.damaged.iterdir() if kept.name.isdigit()]
-    aside = home.damaged / str(max(taken, default=0) + 1)
-    aside.mkdir(mode=PRIVATE)
-    return aside
 
 
 def anything_in(home: HomeLayout) -> bool:

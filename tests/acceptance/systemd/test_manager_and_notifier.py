@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.systemd import UNIT_NAME
+from pulse_adapters.systemd.unit import UNIT_NAME
 from tests.acceptance.systemd.systemd_machine import Machine, eventually
 
 SERVICE = '''\
 """Stands in the daemon's place: starts a child, and feeds the watchdog until /srv/hang is there."""
 import json, os, subprocess, sys, time
-from pulse_adapters.systemd import Notifier
+from pulse_adapters.systemd.notify import Notifier
 
 notifier = Notifier.from_environment()
 child = subprocess.Popen(["sleep", "100000"])
@@ -55,7 +55,7 @@ def ask(machine: Machine, call: str) -> str:
     script = f"""
 import os
 from pathlib import Path
-from pulse_adapters import systemd
+from pulse_adapters.systemd import manager as systemd
 from pulse_core.model.errors import PulseError
 home, python = Path({str(HOME)!r}), {str(PYTHON)!r}
 try:
@@ -68,7 +68,7 @@ except PulseError as error:
 
 def install_and_start(machine: Machine) -> dict[str, Any]:
     """Install the unit with the service in it, and give back what the service told."""
-    assert ask(machine, "systemd.start(systemd.install(home, python=python))") == "None"
+    assert ask(machine, "systemd.install(home, python=python).control('start')") == "None"
     return dict(json.loads(machine.path("/srv/told").read_text()))
 
 
@@ -90,7 +90,7 @@ def test_a_unit_is_active_when_its_service_says_ready_and_not_before(house: Mach
     house.write("/srv/go", "")
     eventually(lambda: house.show(UNIT_NAME, "ActiveState") == "active", "READY", house.words)
     assert house.show(UNIT_NAME, "StatusText") == "guarding three processes"
-    assert ask(house, "systemd.is_active(systemd.installed(home))") == "True"
+    assert ask(house, "systemd.installed(home).is_active()") == "True"
 
 
 def test_awkward_paths_arrive_as_they_are(house: Machine) -> None:
@@ -122,10 +122,10 @@ def test_a_service_that_stops_feeding_the_watchdog_is_replaced(house: Machine) -
 
 def test_what_the_service_started_outlives_stop_and_uninstall(house: Machine) -> None:
     child = install_and_start(house)["child"]
-    ask(house, "systemd.stop(systemd.installed(home))")
+    ask(house, "systemd.installed(home).control('stop')")
     assert house.show(UNIT_NAME, "ActiveState") == "inactive"
     assert alive(house, child)
-    ask(house, "systemd.start(systemd.installed(home))")
+    ask(house, "systemd.installed(home).control('start')")
     ask(house, "systemd.uninstall(home)")
     assert house.systemctl("is-active", UNIT_NAME, check=False).stdout == "inactive\n"
     assert house.show(UNIT_NAME, "LoadState") == "not-found"
@@ -184,8 +184,8 @@ def test_a_user_unit_runs_in_its_users_own_manager(house: Machine) -> None:
     try:
         unit = Path("/root/.config/systemd/user", UNIT_NAME)
         assert ask(house, "systemd.install(home, user=True, python=python).path") == str(unit)
-        ask(house, "systemd.start(systemd.installed(home))")
-        assert ask(house, "systemd.is_active(systemd.installed(home))") == "True"
+        ask(house, "systemd.installed(home).control('start')")
+        assert ask(house, "systemd.installed(home).is_active()") == "True"
         assert house.show(UNIT_NAME, "LoadState") == "not-found"
         ask(house, "systemd.uninstall(home)")
         assert not house.path(str(unit)).exists()
@@ -211,7 +211,7 @@ def test_instances_have_units_of_their_own_beside_the_usual_one(house: Machine) 
     }
     for unit, home in homes.items():
         house.run(["mkdir", "-p", home, "/srv/other/.upulse-a"])
-        made = ask(house, f"systemd.start(systemd.install(Path({home!r}), python=python))")
+        made = ask(house, f"systemd.install(Path({home!r}), python=python).control('start')")
         assert made == "None"
         assert house.systemctl("is-enabled", unit).stdout == "enabled\n"
         assert ask(house, f"systemd.installed(Path({home!r})).name") == unit
@@ -219,7 +219,7 @@ def test_instances_have_units_of_their_own_beside_the_usual_one(house: Machine) 
     try:
         assert len({house.show(unit, "MainPID") for unit in homes}) == 3
         assert ask(house, "[unit.name for unit in systemd.units()]") == str(sorted(homes))
-        ask(house, "systemd.stop(systemd.installed(Path('/srv/me/.upulse-a')))")
+        ask(house, "systemd.installed(Path('/srv/me/.upulse-a')).control('stop')")
         assert [house.show(unit, "ActiveState") for unit in homes] == ["active", "inactive", "active"]
         said = ask(house, "systemd.install(Path('/srv/other/.upulse-a'), python=python)")
         assert "serves /srv/me/.upulse-a; remove that one first" in said

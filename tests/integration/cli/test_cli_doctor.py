@@ -21,14 +21,15 @@ import pytest
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.checks import HostChecks, file_system_type
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.objects import FileObjects
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_core.app.doctor import DaemonChecks
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DaemonStarted
 from pulse_core.model.moment import Moment
 from tests.campaign.broken_off import mortal, steps
 from tests.integration.cli.cli_home import ALLOW, CliHome, Inside
-from upulse_cli.wiring.doctor import HomeFacts
+from upulse_cli.wiring.home import home_context
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
@@ -264,7 +265,7 @@ def test_a_package_that_the_settings_need_is_named(quiet: Inside, monkeypatch: p
 
 
 def test_a_daemon_that_hangs_is_said(quiet: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("upulse_cli.wiring.doctor.PATIENCE", 0.5)
+    monkeypatch.setattr("pulse_adapters.ipc.daemon_client.STATUS_WAIT", 0.5)
     outside = CliHome(quiet.path)
     outside.configure("")
     outside.upulse("daemon", "start")
@@ -318,7 +319,7 @@ def test_a_log_that_went_on_after_lost_rows_were_accepted_is_well(quiet: Inside,
 def test_a_unit_that_is_not_up_to_date_is_said(
     quiet: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pulse_adapters.systemd import unit_name, unit_text
+    from pulse_adapters.systemd.unit import unit_name, unit_text
 
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     unit = tmp_path / "systemd" / "user" / unit_name(quiet.path)
@@ -356,11 +357,14 @@ def test_a_clock_that_was_set_is_known_from_the_log(tmp_path: Path) -> None:
         async with SqliteEventLog.open(home.events, clock=clock, objects=objects) as log:
             await log.append(Draft(DaemonStarted(pid=1, version="0")))
 
-    assert HostChecks(home, HomeFacts(home).last_start).shift_of_clock() == 0
+    assert HostChecks(home, DaemonChecks(home_context(home)).last_start).shift_of_clock() == 0
     asyncio.run(started(Shifted()))
-    assert abs(HostChecks(home, HomeFacts(home).last_start).shift_of_clock() - 3_600_000_000) < 5_000_000
+    assert (
+        abs(HostChecks(home, DaemonChecks(home_context(home)).last_start).shift_of_clock() - 3_600_000_000)
+        < 5_000_000
+    )
     asyncio.run(started(SystemClock()))
-    assert HostChecks(home, HomeFacts(home).last_start).shift_of_clock() == 0
+    assert HostChecks(home, DaemonChecks(home_context(home)).last_start).shift_of_clock() == 0
 
 
 def test_file_systems_are_told_by_the_longest_mount() -> None:

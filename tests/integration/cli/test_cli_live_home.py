@@ -8,6 +8,10 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
+from pulse_adapters.ipc.client import Client
+from pulse_core.model.errors import UnknownName
 from tests.integration.cli.cli_home import UPULSE, CliHome, Inside, eventually, is_id
 from tests.processes import child_of_test
 
@@ -29,6 +33,20 @@ def test_status_says_who_runs(live: Inside) -> None:
     text = live.upulse("status").out
     assert f"pid {status['daemon']['pid']}" in text
     assert "demo" in text
+
+
+def test_a_projection_is_told_over_the_socket(live: Inside) -> None:
+    with Client(live.path / "run" / "pulse.sock") as client:
+        told = client.ask("state", projection="processes")
+        assert told["projection"] == "processes"
+        assert told["seq"] > 0
+        assert (
+            told["value"]["of"]["demo"]["pid"] == live.upulse("state", "processes").json["of"]["demo"]["pid"]
+        )
+        with pytest.raises(UnknownName, match=r"no projection 'proceses' .*did you mean 'processes'"):
+            client.ask("state", projection="proceses")
+        with pytest.raises(UnknownName, match="no projection '' "):
+            client.ask("state")
 
 
 def test_the_watch_screen_is_printed_once_without_a_terminal(live: Inside) -> None:

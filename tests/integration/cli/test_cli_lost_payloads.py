@@ -67,7 +67,7 @@ def test_the_daemon_does_not_start_past_a_lost_payload_unless_that_is_accepted(h
     home.upulse("daemon", "start")
     assert home.status()["effects"]["acked"] == 3
     assert len(accepted(home)) == 1
-    assert "row 2 is missing" in home.upulse("verify", code=1).out
+    assert "the payload of row 2 is lost" in home.upulse("verify", code=1).out
 
 
 def test_the_story_of_an_effect_whose_payload_is_lost_says_so_and_names_no_action_none(home: CliHome) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.objects import FileObjects
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals import SqliteVitals
@@ -21,7 +21,7 @@ from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
 from pulse_core.projections import Snapshot, State
-from pulse_core.tick.snapshot_codec import encode_snapshot
+from pulse_core.tick.ticker import encode_snapshot
 from tests.integration.cli.cli_home import Inside
 
 MINUTE = 60_000_000

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.files import archive, clean_program
+from pulse_adapters.files import archive
+from pulse_adapters.files.clean import clean_roots
 from pulse_adapters.files.worker import Deadline
 from pulse_adapters.workers.framing import LARGEST_REPLY, Frames, encode
 from tests.processes import as_worker
@@ -48,7 +49,7 @@ def cleaning_order(place: Path, *roots: str | Path, **more: Any) -> dict[str, An
 
 def clean(place: Path, *roots: str | Path, **more: Any) -> Mapping[str, Any]:
     """Clean in this process."""
-    return clean_program.clean_roots(cleaning_order(place, *roots, **more), Deadline(60))
+    return clean_roots(cleaning_order(place, *roots, **more), Deadline(60))
 
 
 def ledger(place: Path) -> list[Mapping[str, Any]]:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pulse_adapters.files import archive, archiver, tarball
+from pulse_adapters.files import archive, tarball
 from pulse_adapters.files.in_use import FilesInUse
 from pulse_adapters.files.safe_directory import open_directory
 from pulse_adapters.files.sessions import SessionReader, delete_session
@@ -113,7 +113,7 @@ def test_nothing_to_archive_makes_no_archive(root: Path, tmp_path: Path) -> None
 def test_many_and_large_sessions_are_archived_a_few_at_a_time(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archiver, "BATCH_BYTES", 1_000)
+    monkeypatch.setattr(archive, "BATCH_BYTES", 1_000)
     for number in range(8):
         grow(root, f"{number}", text="x" * 300)
     grow(root, "large", text="x" * 5_000)
@@ -268,7 +268,7 @@ def test_an_archive_that_is_not_what_was_written_costs_nothing(
         data = Path(name).read_bytes()
         Path(name).write_bytes(spoil(place)(data))
 
-    monkeypatch.setattr(archiver, "write_archive", spoiling)
+    monkeypatch.setattr(archive, "write_archive", spoiling)
     refused = refusal(tmp_path, root)
     gone = before.keys() - portrait(root).keys()
     if refused:
@@ -292,7 +292,7 @@ def test_an_archive_of_something_else_costs_nothing(
         real(args[0], args[1], [fresh], args[3])
         (root / "it").write_text("one")
 
-    monkeypatch.setattr(archiver, "write_archive", write)
+    monkeypatch.setattr(archive, "write_archive", write)
     told = put_away(tmp_path, root)
     assert told["left"] == {"changed meanwhile, or unreadable": 1}
     assert ((root / "it").read_text(), archives(tmp_path)) == ("one", [])
@@ -304,7 +304,7 @@ def test_what_changes_meanwhile_stays(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, how: str
 ) -> None:
     grow(root, "busy/a", "busy/b", "quiet/a")
-    real = getattr(archiver, when)
+    real = getattr(archive, when)
 
     def change() -> None:
         if how == "append":
@@ -326,7 +326,7 @@ def test_what_changes_meanwhile_stays(
         next(once, lambda: None)()
         return real(*args)
 
-    monkeypatch.setattr(archiver, when, meanwhile)
+    monkeypatch.setattr(archive, when, meanwhile)
     put_away(tmp_path, root)
     assert not (root / "quiet").exists()
     whole = (
@@ -479,7 +479,7 @@ def test_no_room_for_the_archive_costs_nothing_and_leaves_nothing(
 @only_root
 def test_small_sessions_make_room_for_large_ones(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each archive takes less than what it frees, and the disk is nearly full at first."""
-    monkeypatch.setattr(archiver, "BATCH_BYTES", 50_000)
+    monkeypatch.setattr(archive, "BATCH_BYTES", 50_000)
     root = small / "sessions"
     root.mkdir()
     for number in range(30):

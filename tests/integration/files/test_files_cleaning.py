@@ -15,10 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pulse_adapters.files import clean_program
-from pulse_adapters.files.cleaner import DEEPEST, SHOWN
+from pulse_adapters.files.clean import DEEPEST, LARGEST, SHOWN, WAITING, Ledger, clean_roots, open_root
 from pulse_adapters.files.in_use import MountDevices, find_files_in_use
-from pulse_adapters.files.ledger import LARGEST, WAITING, Ledger
 from pulse_adapters.files.safe_directory import mount_of
 from pulse_adapters.files.worker import CALLS_PER_CHECK, Deadline
 from tests.integration.files.files_scene import (
@@ -221,7 +219,7 @@ def test_what_may_not_be_read_or_deleted_is_told_and_keeps_nothing_else(
     (root / "closed").chmod(0)
     (root / "unreadable").chmod(0)
     order = cleaning_order(tmp_path, root)
-    told = program("clean_program", order, *as_nobody(), python=open_python)
+    told = program("clean", order, *as_nobody(), python=open_python)
     assert left(root) == {"closed", "closed/file", "theirs", "theirs/file"}
     assert told["kept"] == {"Permission denied": 2}
     assert (told["files"], told["unwritten"]) == (2, 2)  # a ledger that may not be written stops nothing
@@ -234,9 +232,7 @@ def test_what_is_mounted_in_the_root_stays(root: Path, tmp_path: Path, outside: 
     where = root / "there"
     before = portrait(outside)
     how = f'mount {mount.format(outside=outside)} {where} && exec "$@"'
-    told = program(
-        "clean_program", cleaning_order(tmp_path, root), "unshare", "--mount", "sh", "-c", how, "sh"
-    )
+    told = program("clean", cleaning_order(tmp_path, root), "unshare", "--mount", "sh", "-c", how, "sh")
     assert told["kept"] == {"on another file system": 1}
     assert left(root) == {"there", "there/hidden"}
     assert portrait(outside) == before
@@ -284,7 +280,7 @@ def test_what_lies_too_deep_stays_and_harms_nobody(root: Path, tmp_path: Path) -
 
 def test_who_runs_out_of_time_says_so_and_what_went_is_told(root: Path, tmp_path: Path) -> None:
     grow(root, *(str(number) for number in range(4 * CALLS_PER_CHECK)))
-    told = clean_program.clean_roots(cleaning_order(tmp_path, root), Deadline(0))
+    told = clean_roots(cleaning_order(tmp_path, root), Deadline(0))
     assert not told["finished"]
     assert 0 < told["files"] == len(ledger(tmp_path)) < 4 * CALLS_PER_CHECK
 
@@ -293,12 +289,12 @@ def test_a_child_whose_parent_died_ends(root: Path, tmp_path: Path, monkeypatch:
     grow(root, *(str(number) for number in range(4 * CALLS_PER_CHECK)))
     deadline = Deadline(60)
     monkeypatch.setattr(os, "getppid", lambda: 1)
-    assert not clean_program.clean_roots(cleaning_order(tmp_path, root), deadline)["finished"]
+    assert not clean_roots(cleaning_order(tmp_path, root), deadline)["finished"]
 
 
 def test_two_runs_at_a_time_leave_each_other_alone(root: Path, tmp_path: Path) -> None:
     grow(root, "a")
-    place = clean_program.open_root(str(root), cleaning_order(tmp_path, root))
+    place = open_root(str(root), cleaning_order(tmp_path, root))
     assert not isinstance(place, str)
     assert clean(tmp_path, root)["passed"] == {str(root): "is being cleaned already"}
     place.close()
@@ -359,7 +355,7 @@ def test_dots_lead_where_they_lead(path: str, root: Path, tmp_path: Path, outsid
     grow(tmp_path, "far/inner/x", "far/outside/rubbish")
     (tmp_path / "link").symlink_to(tmp_path / "far" / "inner")
     text = f"{tmp_path}/{path}"
-    place = clean_program.open_root(text, cleaning_order(tmp_path, own="/elsewhere"))
+    place = open_root(text, cleaning_order(tmp_path, own="/elsewhere"))
     assert not isinstance(place, str)
     assert place.path == os.path.realpath(text)
     place.close()
@@ -516,7 +512,6 @@ def test_the_ledger_does_not_grow_for_ever(tmp_path: Path) -> None:
     path.write_bytes(b"x" * (LARGEST + 1))
     book = Ledger(str(path))
     book.add(path="a")
-    book.close()
     assert path.read_text() == '{"path": "a"}\n'
     assert Path(f"{path}.1").stat().st_size == LARGEST + 1
 

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pulse_adapters.files import worker_client
-from pulse_adapters.files.archive_sessions import ArchiveSessions
-from pulse_adapters.files.clean_paths import CleanPaths
+from pulse_adapters.files import executors
+from pulse_adapters.files.executors import ArchiveSessions, CleanPaths
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.proc import has_marker, live_processes
@@ -315,10 +314,10 @@ async def test_the_event_loop_goes_on_meanwhile(
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("raise RuntimeError('oh')", "clean_program ended with status 1: .*RuntimeError: oh"),
-        ("", "clean_program ended with status 0"),
-        ("import os; os.write(3, bytes(4)); input()", "clean_program said what is no JSON"),
-        (f"{SIDE}.answer_once(lambda order: [])", "a list of 0 instead of an object"),
+        ("raise RuntimeError('oh')", "clean ended with status 1: .*RuntimeError: oh"),
+        ("", "clean ended with status 0"),
+        ("import os; os.write(3, bytes(4)); input()", "clean said what is no JSON"),
+        (f"{SIDE}.answer_once(lambda order: [])", "should be a valid dictionary"),
         (f"{SIDE}.send({{'error': 'no luck'}})", "^no luck$"),
     ],
 )
@@ -326,6 +325,6 @@ async def test_a_child_that_fails_is_a_failure_in_words(
     code: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = Program((sys.executable, "-c", code), inherited_environment())
-    monkeypatch.setattr(worker_client, "module_program", lambda *_, **__: broken)
+    monkeypatch.setattr(executors, "module_program", lambda *_, **__: broken)
     with pytest.raises(PulseError, match=words):
-        await worker_client.ask("clean_program", {}, seconds=10, effect=EFFECT)
+        await executors.ask("clean", {}, seconds=10, effect=EFFECT)

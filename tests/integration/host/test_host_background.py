@@ -81,7 +81,7 @@ async def test_who_ends_otherwise_is_dead_whatever_it_leaves(
 async def test_who_exits_with_0_after_its_grace_is_dead(
     table: LinuxProcessTable, start: Start, effect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pulse_adapters.host.detached_processes.LAUNCH_S", 0.05)
+    monkeypatch.setattr("pulse_adapters.host.guarded_processes.LAUNCH_S", 0.05)
     first = start("setsid sleep 1000 & sleep 0.1; exit 0")
     await over(first)
     assert carriers(effect)

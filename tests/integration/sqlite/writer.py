@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from pulse_adapters.objects import FileObjects
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Paused

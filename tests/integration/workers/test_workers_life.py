@@ -1,7 +1,6 @@
 """A worker's life: what it is given, what it may say, how long it may take, and that it ends with all it began."""
 
 import asyncio
-import json
 import os
 import signal
 import subprocess
@@ -157,8 +156,8 @@ NONSENSE = {
     "an enormous number": ("os.write(3, frame(b'{\"a\":%s}' % (b'9' * 5000)))", "what is no JSON"),
     "no number": ("os.write(3, frame(b'{\"answer\":1e999}'))", "is no number"),
     "half a character": ("os.write(3, frame(b'{\"answer\":\"\\\\ud800\"}'))", "surrogates not allowed"),
-    "an unknown name": ("child_side.send({'answer': 1, 'survival': True})", "'survival', which is no part of Reply"),
-    "a text for an error": ("child_side.send({'error': 5})", "error: 5 instead of a text"),
+    "an unknown name": ("child_side.send({'answer': 1, 'survival': True})", "survival: Extra inputs are not permitted"),
+    "a text for an error": ("child_side.send({'error': 5})", "error: Input should be a valid string"),
 }  # fmt: skip
 
 
@@ -171,7 +170,7 @@ async def test_nonsense_is_that_workers_fault_and_ends_it(what: str, before: set
 
 
 async def test_an_answer_of_another_type_is_a_fault() -> None:
-    with pytest.raises(WorkerFault, match="'x' instead of a whole number"):
+    with pytest.raises(WorkerFault, match="value: Input should be a valid integer"):
         await answer("return 'x'", int)
 
 
@@ -350,11 +349,3 @@ def test_a_workers_side_imports_little() -> None:
         "logging",
     }
     assert not heavy & {*done.stdout.split()}
-
-
-def test_the_daemons_side_imports_no_pydantic() -> None:
-    code = "import json, sys\nimport pulse_adapters.workers.conversation\nprint(json.dumps('pydantic' in sys.modules))"
-    done = subprocess.run(
-        (sys.executable, "-c", code), capture_output=True, text=True, check=True, timeout=60
-    )
-    assert json.loads(done.stdout) is False

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulse_adapters.memory import MemoryBackgroundDaemon, MemoryDaemonUnit
+from pulse_adapters.memory.daemon_control import MemoryBackgroundDaemon, MemoryDaemonUnit
 from pulse_core.app.daemon_control import DaemonControl
 from pulse_core.model.errors import PulseError
 

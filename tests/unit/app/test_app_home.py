@@ -1,15 +1,25 @@
-"""What the application says of a home and does in it, over stores in memory: with a daemon that answers and without."""
+"""What the application says of a home and does in it: with a daemon that answers and without."""
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Never
 
 import pytest
 
-from pulse_adapters.memory.home import MemoryHome
+from pulse_adapters.config.home import Home
+from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.ipc.peer import user_name
+from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.app import append as append_module
 from pulse_core.app import effects, incidents
-from pulse_core.app.append import AppendRequest, append
-from pulse_core.app.context import HomeContext
+from pulse_core.app.append import append
+from pulse_core.app.context import HomeContext, LoadedSettings, no_progress
+from pulse_core.app.engine.user_rules import UserRules
 from pulse_core.app.event_filter import EventFilter, events
 from pulse_core.app.explain import explain
 from pulse_core.app.follow import settled
@@ -18,9 +28,16 @@ from pulse_core.app.snapshots import snapshot
 from pulse_core.app.state import current_state, settings_for, state_at
 from pulse_core.app.status import daemon_status, home_status, why_unheard
 from pulse_core.app.why import why
-from pulse_core.model.errors import HomeBusy, PulseError, Refused, UnknownName
-from pulse_core.model.event import Draft
-from pulse_core.model.home_status import HomeStatus
+from pulse_core.model.errors import (
+    HomeBusy,
+    NotAnswering,
+    PulseError,
+    Refused,
+    SettingsRefused,
+    UnknownName,
+)
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.kinds import (
     DaemonStarted,
     DaemonStopped,
@@ -32,10 +49,14 @@ from pulse_core.model.kinds import (
     ProcessUp,
     SettingsLoaded,
 )
-from pulse_core.model.lock_holder import LockHolder
 from pulse_core.model.moment import Moment
-from pulse_core.model.payload import Payload
-from pulse_core.ports.user_rules import UserRulesAnswer
+from pulse_core.model.payload import Payload, parse
+from pulse_core.ports import CannotLoad, Revision
+from pulse_core.ports.engine_repository import EngineRepository
+from pulse_core.ports.readers import EventQuery
+from pulse_core.settings import Settings
+from upulse_cli.wiring import offline_stores
+from upulse_cli.wiring.home import home_context
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
@@ -52,25 +73,109 @@ class HandClock:
         return Moment(START + self.second * SECOND, "boot", (self.second + 1) * SECOND)
 
 
-class Scene:
-    """A home in memory and its application."""
+class Daemon:
+    """The daemon of a home, which answers if there are `answers`, admits everything, and holds the home if told so."""
+
+    def __init__(self, scene: "Scene") -> None:
+        self.scene = scene
+        self.answers: HomeStatus | None = None
+        self.holder: LockHolder | None = None
+
+    def status(self) -> HomeStatus:
+        if self.answers is None:
+            raise NotAnswering("no daemon answers")
+        return self.answers
+
+    def append(self, draft: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+        self.status()
+        payload = parse(draft["kind"], dict(draft["data"]))
+        return self.scene.record(Draft(payload, draft["subject"], draft["cause"], draft["id"])), False
+
+    def follow(
+        self, since: int, kinds: Collection[str] = (), *, brief: bool = False, patience: float = 10.0
+    ) -> Iterator[Mapping[str, Any]]:
+        self.status()
+        yield from (event.spelled() for event in self.scene.rows(since) if not kinds or event.kind in kinds)
+
+    def lock_holder(self) -> LockHolder | None:
+        return self.holder
+
+
+class NoHosts:
+    """Hosts that load nothing, and remember what they were asked for."""
 
     def __init__(self) -> None:
+        self.did: list[str] = []
+
+    async def warm(self) -> None:
+        self.did.append("warm")
+
+    def warm_soon(self) -> None:
+        self.did.append("warm soon")
+
+    async def start(self, *_: object) -> Never:
+        self.did.append("start")
+        raise CannotLoad("nothing loads here")
+
+    async def close(self) -> None:
+        self.did.append("close")
+
+
+def no_repository() -> EngineRepository:
+    """Nobody asks for it."""
+    raise AssertionError("git was asked")
+
+
+class Scene:
+    """A home and its application. faults: why its settings are refused."""
+
+    def __init__(self, directory: Path) -> None:
         self.clock = HandClock()
-        self.memory = MemoryHome(self.clock)
+        self.files = Home(directory / "home")
+        self.files.create()
+        self.daemon = Daemon(self)
+        self.faults: tuple[str, ...] = ()
+        asyncio.run(self._append())
 
     @property
     def home(self) -> HomeContext:
-        return self.memory.context()
+        return replace(
+            home_context(self.files, no_progress),
+            clock=self.clock,
+            settings=self._settings,
+            daemon=self.daemon,
+        )
+
+    def _settings(self) -> LoadedSettings:
+        if self.faults:
+            raise SettingsRefused(self.faults)
+        return LoadedSettings(Settings())
 
     def at(self, second: int, payload: Payload, subject: str = "", **more: Any) -> Mapping[str, Any]:
         self.clock.second = second
-        return self.memory.record(Draft(payload, subject, **more))
+        return self.record(Draft(payload, subject, **more))
+
+    def record(self, draft: Draft) -> Mapping[str, Any]:
+        (event,) = asyncio.run(self._append(draft))
+        return event.spelled()
+
+    async def _append(self, *drafts: Draft) -> Sequence[Event]:
+        objects = FileObjects(self.files.objects)
+        async with SqliteEventLog.open(self.files.events, clock=self.clock, objects=objects) as log:
+            return await log.append(*drafts)
+
+    def rows(self, since: int = 0) -> list[Event]:
+        with self.home.events() as log:
+            return list(log.events(EventQuery(since_seq=since)))
+
+    async def sample(self, second: int) -> None:
+        async with SqliteVitals.open(self.files.vitals) as vitals:
+            vitals.sample("k", Moment(START + second * SECOND, "boot", second), {"x": 1})
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
 
 
 def running(scene: Scene) -> HomeStatus:
@@ -81,8 +186,8 @@ def running(scene: Scene) -> HomeStatus:
 
 
 def test_a_daemon_that_answers_is_believed(scene: Scene) -> None:
-    scene.memory.answers = running(scene)
-    assert home_status(scene.home) is scene.memory.answers
+    scene.daemon.answers = running(scene)
+    assert home_status(scene.home) is scene.daemon.answers
     assert (daemon_status(scene.home)["state"], why_unheard(scene.home)) == ("running", None)
 
 
@@ -100,56 +205,61 @@ def test_without_a_daemon_the_files_tell_how_a_home_stands(scene: Scene) -> None
 
 def test_a_daemon_that_could_not_say_that_it_ended_died_at_its_last_sign_of_life(scene: Scene) -> None:
     scene.at(1, DaemonStarted(pid=5, version="1"))
-    scene.memory.vitals.sample("k", Moment(START + 9 * SECOND, "boot", 9), {"x": 1})
+    asyncio.run(scene.sample(9))
     daemon = home_status(scene.home)["daemon"]
     assert (daemon.get("died"), daemon["since"]) == (True, "2023-11-14T22:13:29.000000Z")
 
 
 def test_whoever_holds_the_home_and_is_silent_does_not_answer(scene: Scene) -> None:
-    scene.memory.holder = HOLDER
+    scene.daemon.holder = HOLDER
     daemon = home_status(scene.home)["daemon"]
     assert (daemon["state"], daemon["pid"], daemon["version"]) == ("not-answering", 7, "0.1.0")
     assert "process 7" in (why_unheard(scene.home) or "")
-    scene.memory.holder = LockHolder(0, "", 0, "")
+    scene.daemon.holder = LockHolder(0, "", 0, "")
     assert "whoever holds the home" in (why_unheard(scene.home) or "")
 
 
 def test_of_refused_settings_only_the_names_are_known(scene: Scene) -> None:
     scene.at(1, SettingsLoaded(digest="d", processes=("gateway",)))
-    scene.memory.faults = ("config.toml:1: it is wrong",)
+    scene.faults = ("config.toml:1: it is wrong",)
     now = home_status(scene.home)
     assert [one["name"] for one in now["processes"]] == ["gateway"]
     assert now.get("settings_faults") == ("config.toml:1: it is wrong",)
-    assert settings_for(scene.home, current_state(scene.home)).faults == scene.memory.faults
+    assert settings_for(scene.home, current_state(scene.home)).faults == scene.faults
 
 
 def test_an_append_goes_through_the_daemon_if_one_answers(scene: Scene) -> None:
-    scene.memory.answers = running(scene)
-    answer = append(scene.home, AppendRequest("paused", data={"why": "now"}))
+    scene.daemon.answers = running(scene)
+    answer = append(scene.home, "paused", data={"why": "now"})
     assert (answer.by_daemon, answer.existing, answer.event["data"]) == (True, False, {"why": "now"})
-    assert [event.kind for event in scene.memory.log.events] == ["paused"]
+    assert [event.kind for event in scene.rows()] == ["paused"]
 
 
 def test_without_a_daemon_an_append_is_made_under_the_lock(scene: Scene) -> None:
-    answer = append(scene.home, AppendRequest("paused", data={"why": "now"}))
-    assert (answer.by_daemon, answer.event["kind"], answer.event["actor"]) == (False, "paused", "somebody")
+    answer = append(scene.home, "paused", data={"why": "now"})
+    assert (answer.by_daemon, answer.event["kind"], answer.event["actor"]) == (
+        False,
+        "paused",
+        user_name(os.getuid()),
+    )
     with pytest.raises(Refused):
-        append(scene.home, AppendRequest("paused", data={"odd": 1}))
+        append(scene.home, "paused", data={"odd": 1})
     with pytest.raises(UnknownName):
-        append(scene.home, AppendRequest("pausd"))
-    assert len(scene.memory.log.events) == 1
+        append(scene.home, "pausd")
+    assert len(scene.rows()) == 1
 
 
 def test_who_holds_the_home_and_does_not_answer_is_waited_for_and_then_named(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(append_module, "PATIENCE", 0.01)
-    scene.memory.holder = HOLDER
+    scene.daemon.holder = HOLDER
     with pytest.raises(PulseError, match="no daemon answers"):
-        append(scene.home, AppendRequest("paused"))
-    with pytest.raises(HomeBusy):
-        scene.home.offline().lock()
-    assert scene.memory.log.events == []
+        append(scene.home, "paused")
+    monkeypatch.setattr(offline_stores, "LOCK_WAIT", 0.0)
+    with HomeLock(scene.files.lock, "1"), pytest.raises(HomeBusy), scene.home.offline().lock():
+        pass
+    assert scene.rows() == []
 
 
 def wish(key: str = "restart-process:gateway") -> Effect:
@@ -202,7 +312,7 @@ def test_events_of_a_process_are_its_own_and_those_of_its_effects(scene: Scene) 
 
 
 def test_events_that_come_follow_those_that_are_there(scene: Scene) -> None:
-    scene.memory.answers = running(scene)
+    scene.daemon.answers = running(scene)
     scene.at(1, Paused())
     coming = events(scene.home, EventFilter.made((), None, None, None), and_new=True)
     assert next(coming)["kind"] == "paused"
@@ -211,7 +321,7 @@ def test_events_that_come_follow_those_that_are_there(scene: Scene) -> None:
 
 
 def test_the_end_of_an_effect_is_waited_for(scene: Scene) -> None:
-    scene.memory.answers = running(scene)
+    scene.daemon.answers = running(scene)
     id_ = effect_done(scene)
     assert settled(scene.home, id_)["kind"] == "effect-acked"
 
@@ -264,9 +374,13 @@ def test_a_moment_in_the_past_is_seen_as_it_was_and_one_to_come_is_refused(scene
 
 def test_explain_tells_each_rule_and_what_is_not_known(scene: Scene) -> None:
     scene.at(1, Paused(why="tests"))
-    scene.memory.user_rules = UserRulesAnswer(caveats=["nobody could be asked"])
-    told = explain(scene.home, None, "").spelled()
-    assert "nobody could be asked" in told["caveats"]
+    hosts = NoHosts()
+    rules = UserRules(
+        scene.home, hosts, no_repository, lambda: "a", lambda commit: Revision(commit, "/nowhere")
+    )
+    told = explain(scene.home, None, rules).spelled()
+    assert "the user's rules could not be asked: nothing loads here" in told["caveats"]
+    assert hosts.did == ["warm", "start", "close"]
     assert (told["seq"], told["effects"]) == (1, [])
     assert "process_watchdog" in [rule["rule"] for rule in told["rules"]]
 

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from pulse_adapters.ipc.daemon_log import follow_lines, last_lines
-from upulse_cli.views.daemon_log import log_line
+from pulse_adapters.ipc.daemon_process import last_lines, log_lines
+from upulse_cli.views.narrator import log_line
 
 AT = "2020-01-31T08:15:00+00:00"
 
@@ -41,7 +41,7 @@ def test_the_last_lines_come_in_order(tmp_path: Path) -> None:
 def test_lines_are_followed_into_the_next_file(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("old\nnew\n")
-    coming = follow_lines(log, len("old\n"))
+    coming = log_lines(log, 1, follow=True)
     assert next(coming) == "new"
     with log.open("a") as file:
         file.write("late\n")
@@ -57,7 +57,7 @@ def test_lines_are_followed_into_the_next_file(tmp_path: Path) -> None:
 def test_a_log_that_was_begun_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("a long old line\n")
-    coming = follow_lines(log, 0)
+    coming = log_lines(log, 5, follow=True)
     assert next(coming) == "a long old line"
     log.write_text("new\n")
     assert next(coming) == "new"

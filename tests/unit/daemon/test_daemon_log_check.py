@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from pulse_adapters.memory import MemoryLog, VirtualClock
+from pulse_adapters.memory.clock import VirtualClock
+from pulse_adapters.memory.log import MemoryLog
 from pulse_core.daemon import services
 from pulse_core.daemon.services import check_log
 from pulse_core.model.errors import PulseError

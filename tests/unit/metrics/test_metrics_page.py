@@ -8,8 +8,8 @@ import pytest
 
 from pulse_adapters.metrics.families import MetricsInput
 from pulse_adapters.metrics.page import Page
-from pulse_adapters.metrics.periodic_tasks import PeriodicTask
-from pulse_adapters.metrics.textfile import write
+from pulse_adapters.metrics.process import PeriodicTask
+from pulse_adapters.metrics.replace_file import replace_file
 from pulse_core.model.errors import PulseError
 from tests.unit.metrics.metrics_standings import STANDING
 
@@ -77,9 +77,9 @@ def test_the_last_page_says_that_the_daemon_is_gone_and_nothing_of_what_it_guard
 
 def test_a_file_is_replaced_whole_and_everybody_may_read_it(tmp_path: Path) -> None:
     file = tmp_path / "pulse.prom"
-    write(file, b"first\n")
+    replace_file(file, b"first\n")
     with file.open("rb") as reader:
-        write(file, b"second\n")
+        replace_file(file, b"second\n")
         assert reader.read() == b"first\n"
     assert file.read_bytes() == b"second\n"
     assert file.stat().st_mode & 0o777 == 0o644
@@ -89,7 +89,7 @@ def test_a_file_is_replaced_whole_and_everybody_may_read_it(tmp_path: Path) -> N
 def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
     (tmp_path / "pulse.prom").mkdir()
     with pytest.raises(OSError, match=r"pulse\.prom"):
-        write(tmp_path / "pulse.prom", b"x")
+        replace_file(tmp_path / "pulse.prom", b"x")
     assert [one.name for one in tmp_path.iterdir()] == ["pulse.prom"]
 
 

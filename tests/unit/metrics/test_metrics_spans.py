@@ -1,45 +1,54 @@
 """Ticks and effects as spans, and the place up to which they were exported."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from pulse_adapters.metrics.spans import EffectStep, Span, TickSpan, effect_spans, tick_spans
-from pulse_adapters.metrics.tracing import MOST, ExportPosition, PositionFile, TraceBatch, Tracing
+from pulse_adapters.metrics.spans import Span, effect_spans, tick_span
+from pulse_adapters.metrics.tracing import (
+    MOST,
+    ExportPosition,
+    PositionFile,
+    RecordedTraces,
+    TraceBatch,
+    Tracing,
+)
 from pulse_core.model.errors import LogUnavailable
+from pulse_core.model.event import Event, Head
 from pulse_core.model.moment import Moment
+from pulse_core.model.stored_data import REDACTED
+from pulse_core.model.tick import LayerOutcome, TickRecord
 
 NOON = 1_800_000_000_000_000
 
 
-def at(us: int, wall: int = 0) -> Moment:
-    return Moment(NOON + us + wall, "boot", us)
+def step(kind: str, us: int, wall: int = 0, **data: object) -> Event:
+    at = Moment(NOON + us + wall, "boot", us)
+    return Event(us, f"{kind}-{us}", *at, kind, "restart-process:x", "pulse", "host", None, json.dumps(data))
 
 
-def step(kind: str, us: int, wall: int = 0, **data: object) -> EffectStep:
-    return EffectStep(f"{kind}-{us}", kind, at(us, wall), "restart-process:x", "pulse", data)
+def recorded(tick: int, woken_by: str = "timer", *layers: LayerOutcome) -> TickRecord:
+    effects = ("restart-process:x",) if layers else ()
+    return TickRecord(
+        tick, Moment(NOON, "boot", 0), woken_by, Head(0), (), "", "0.1", layers, effects, 1, 250
+    )
 
 
-def life(*steps: EffectStep, tick: int | None = 7) -> list[EffectStep]:
-    return [
-        step("effect", 0, action="restart-process", tick=tick, rule="process_watchdog", reason="dead"),
-        *steps,
-    ]
-
-
-def spans(*steps: EffectStep, tick: int | None = 7) -> list[Span]:
-    return list(effect_spans("host", life(*steps, tick=tick)))
+def spans(*steps: Event, tick: int | None = 7) -> list[Span]:
+    request = step("effect", 0, action="restart-process", tick=tick, rule="process_watchdog", reason="dead")
+    return list(effect_spans("host", [request, *steps]))
 
 
 BEGUN, ACKED = step("effect-executing", 10), step("effect-acked", 30)
 
 
 def test_a_tick_begins_a_trace_with_all_that_is_known_of_it() -> None:
-    layers = (("process_watchdog", "added", ("due",), 12), ("broken", "error", ("ZeroDivisionError", "x"), 3))
-    tick = TickSpan(7, NOON, 250, "process-died", "0.1", ("restart-process:x",), layers)
-    (span,) = tick_spans("host", tick)
+    watchdog = LayerOutcome("process_watchdog", "added", ("due",), 12)
+    broken = LayerOutcome("broken", "error", ("ZeroDivisionError", "x"), 3)
+    span = tick_span("host", recorded(7, "process-died", watchdog, broken))
     assert (span.name, span.parent) == ("tick", None)
     assert (span.start, span.end) == (NOON * 1000, NOON * 1000 + 250_000)
     assert span.attributes["pulse.rules"] == ["process_watchdog added 12 us", "broken error 3 us"]
@@ -47,7 +56,7 @@ def test_a_tick_begins_a_trace_with_all_that_is_known_of_it() -> None:
 
 
 def test_an_effect_hangs_below_its_tick_and_its_attempt_below_it() -> None:
-    (tick,) = tick_spans("host", TickSpan(7, NOON, 1, "", "", (), ()))
+    tick = tick_span("host", recorded(7))
     effect, attempt = spans(BEGUN, ACKED)
     assert effect.trace == attempt.trace == tick.trace
     assert (effect.parent, attempt.parent) == (tick.id, effect.id)
@@ -96,7 +105,7 @@ def test_a_clock_that_is_set_back_makes_no_span_end_before_it_began() -> None:
 
 
 def test_a_payload_that_was_redacted_makes_a_poorer_span() -> None:
-    bare = [step("effect", 0), BEGUN, ACKED]
+    bare = [step("effect", 0)._replace(data=REDACTED), BEGUN, ACKED]
     assert next(effect_spans("host", bare)).name == "effect"
 
 
@@ -105,7 +114,7 @@ def test_the_same_rows_give_the_same_ids() -> None:
 
 
 @dataclass
-class Rows:
+class Rows(RecordedTraces):
     """A log in memory: row n settles an effect if n is even; tick n is tick n."""
 
     seq: int = 0
@@ -124,7 +133,7 @@ class Rows:
         seq = settled[-1] if len(settled) == most else max(self.seq, place.seq)
         return TraceBatch(
             ExportPosition(self.host, seq, ticks[-1] if ticks else place.tick),
-            [TickSpan(one, NOON, 1, "timer", "0", (), ()) for one in ticks],
+            [recorded(one) for one in ticks],
             [(step("effect", row, action=str(row)), step("effect-acked", row)) for row in settled],
         )
 

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from pulse_adapters.memory import MemoryExecutor, MemoryLog, VirtualClock
+from pulse_adapters.memory.clock import VirtualClock
+from pulse_adapters.memory.executors import MemoryExecutor
+from pulse_adapters.memory.log import MemoryLog
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, EffectCancelled

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from itertools import count
 
-from pulse_adapters.memory import MemoryLog
+from pulse_adapters.memory.log import MemoryLog
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, EffectExecuting, ProcessDied

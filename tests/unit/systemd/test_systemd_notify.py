@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.systemd import Notifier
+from pulse_adapters.systemd.notify import Notifier
 
 
 @pytest.fixture

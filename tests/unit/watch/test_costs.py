@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory import virtual_loop
+from pulse_adapters.memory.clock import virtual_loop
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.watch.watcher_costs import MAX_TIMINGS, Cost, Costs
 

@@ -1,11 +1,11 @@
-"""Writes the page into a file for node_exporter's textfile collector: whole, or not at all."""
+"""Replaces a file: whole, or not at all."""
 
 import os
 from pathlib import Path
 
 
-def write(path: Path, body: bytes) -> None:
-    """Replace the file; readable by everybody, as node_exporter needs. Raises OSError, and then keeps the old one."""
+def replace_file(path: Path, body: bytes) -> None:
+    """Replace it; readable by everybody, as node_exporter needs. Raises OSError, and then keeps the old one."""
     new = path.with_name(f".{path.name}.new")
     try:
         with open(new, "wb") as file:
