@@ -227,6 +227,7 @@ def main() -> None:
     del begin
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
+    gc.enable()
     for request in requests:
         if (answer := host.answer(request)) is not None:
             _send({"id": request["id"], **answer})

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -104,6 +103,8 @@ class PluginContents(NamedTuple):
 
 def load_plugin(entry: str) -> PluginContents:
     """Load what an entry point names: a `Plugin`, anything with a RULES attribute, a rule, or several rules."""
+    from pkgutil import resolve_name  # few engines have plugins, and a host starts for one question
+
     thing: Any = resolve_name(entry)
     if hasattr(thing, "RULES"):
         return PluginContents(list(thing.RULES), dict(getattr(thing, "PROJECTIONS", {})))
