@@ -22,7 +22,7 @@ from pulse_core import __version__
 from pulse_core.app.doctor import Check, DaemonChecks
 from pulse_core.app.state import current_state
 from pulse_core.model.errors import PulseError, SettingsRefused
-from pulse_core.model.lock_holder import LockHolder
+from pulse_core.model.home_status import LockHolder
 from pulse_core.model.moment import Moment, iso
 from pulse_core.settings import Settings
 from upulse_cli.time_args import local
