@@ -103,22 +103,6 @@ class CleanReport:
             self.would.append([path, size])
 
 
-@dataclass(frozen=True)
-class DirectoryLevel:
-    """A directory of the walk: its descriptor, name and path, its status when it was entered, and its entries left."""
-
-    fd: int
-    name: str
-    path: str
-    said: os.stat_result
-    entries: "os._ScandirIterator[str]"
-
-    def close(self) -> None:
-        """Close it."""
-        self.entries.close()
-        os.close(self.fd)
-
-
 def open_root(text: str, order: Mapping[str, Any]) -> SafeDirectory | str:
     """Open the root and lock it against another run; or the harmless reason why it is skipped."""
     try:
@@ -168,72 +152,53 @@ class Cleaner:
 
     def clean(self) -> None:
         """Clean the whole tree, deepest first, but keep the root itself."""
-        levels = [self._level(os.dup(self.root.fd), "", self.root.path)]
-        try:
-            while levels:
+        self._clean_in(self.root.fd, self.root.path, 0)
+
+    def _clean_in(self, fd: int, path: str, depth: int) -> None:
+        with os.scandir(fd) as entries:
+            for entry in entries:
                 self.run.deadline.check()
-                if entry := next(levels[-1].entries, None):
-                    self._look_at(entry, levels)
-                else:
-                    self._leave(levels)
-        finally:
-            for level in levels:
-                level.close()
+                inner = os.path.join(path, entry.name)
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        self._clean_directory(fd, entry.name, inner, depth + 1)
+                    else:
+                        self._consider(fd, entry.name, inner)
+                except FileNotFoundError:
+                    continue
+                except FileTaken:
+                    self.report.kept["open"] += 1
+                except OSError as error:
+                    self.report.kept[describe_os_error(error)] += 1
 
-    def _look_at(self, entry: "os.DirEntry[str]", levels: list[DirectoryLevel]) -> None:
-        try:
-            if entry.is_dir(follow_symlinks=False):
-                self._descend(levels, entry.name)
-            else:
-                self._consider(levels[-1], entry.name)
-        except FileNotFoundError:
-            return
-        except FileTaken:
-            self.report.kept["open"] += 1
-        except OSError as error:
-            self.report.kept[describe_os_error(error)] += 1
-
-    def _level(self, fd: int, name: str, path: str) -> DirectoryLevel:
-        try:
-            return DirectoryLevel(fd, name, path, os.fstat(fd), os.scandir(fd))
-        except OSError:
-            os.close(fd)
-            raise
-
-    def _descend(self, levels: list[DirectoryLevel], name: str) -> None:
-        above = levels[-1]
-        if len(levels) > DEEPEST:
+    def _clean_directory(self, parent: int, name: str, path: str, depth: int) -> None:
+        """Clean a directory, and delete it if it is old and empty then."""
+        if depth > DEEPEST:
             self.report.kept["too deep"] += 1
             return
-        level = self._level(os.open(name, LIST, dir_fd=above.fd), name, os.path.join(above.path, name))
-        if level.said.st_dev != self._st_dev or mount_of(level.fd) != self._mount:
-            self.report.kept["on another file system"] += 1
-            level.close()
-        else:
-            levels.append(level)
-
-    def _leave(self, levels: list[DirectoryLevel]) -> None:
-        """Leave a directory, and delete it if it is old and empty."""
-        level = levels.pop()
-        held = self.root.holds(level.fd)
-        level.close()
-        touched = max(level.said.st_mtime_ns, level.said.st_ctime_ns)
-        if not levels or self.run.dry or touched > self.run.before_ns or not held:
+        fd = os.open(name, LIST, dir_fd=parent)
+        try:
+            said = os.fstat(fd)
+            if said.st_dev != self._st_dev or mount_of(fd) != self._mount:
+                self.report.kept["on another file system"] += 1
+                return
+            self._clean_in(fd, path, depth)
+            is_here = self.root.holds(fd)
+        finally:
+            os.close(fd)
+        if self.run.dry or max(said.st_mtime_ns, said.st_ctime_ns) > self.run.before_ns or not is_here:
             return
-        if not self.run.used.holds(self._device, level.said.st_ino, level.path) and self.root.holds(
-            levels[-1].fd
-        ):
+        if not self.run.used.holds(self._device, said.st_ino, path) and self.root.holds(parent):
             with suppress(OSError):  # it is not empty, or not ours
-                os.rmdir(level.name, dir_fd=levels[-1].fd)
+                os.rmdir(name, dir_fd=parent)
                 self.report.directories += 1
 
-    def _consider(self, level: DirectoryLevel, name: str) -> None:
-        path = os.path.join(level.path, name)
-        said = os.lstat(name, dir_fd=level.fd)
+    def _consider(self, parent: int, name: str, path: str) -> None:
+        said = os.lstat(name, dir_fd=parent)
         if reason := self._reason_kept(said, path):
             self.report.kept[reason] += 1
         else:
-            self._delete(level, name, path, said)
+            self._delete(parent, name, path, said)
 
     def _reason_kept(self, said: os.stat_result, path: str) -> str:
         """Why a file is kept; empty if it may be deleted."""
@@ -250,24 +215,24 @@ class Cleaner:
             return "over the limit"
         return ""
 
-    def _delete(self, level: DirectoryLevel, name: str, path: str, said: os.stat_result) -> None:
+    def _delete(self, parent: int, name: str, path: str, said: os.stat_result) -> None:
         if self.run.dry:
             self.report.show(path, size_on_disk(said))
         elif stat.S_ISLNK(said.st_mode):
-            self._unlink(level, name)
+            self._unlink(parent, name)
         else:
-            with exclusive_access(name, level.fd, said.st_ino):
-                self._unlink(level, name)
+            with exclusive_access(name, parent, said.st_ino):
+                self._unlink(parent, name)
         self.report.files += 1
         self.report.bytes += size_on_disk(said)
         if not self.run.dry:
             times = {"at_us": time.time_ns() // 1000, "mtime_us": said.st_mtime_ns // 1000}
             self.run.ledger.add(path=path, size=size_on_disk(said), effect=self.run.order["effect"], **times)
 
-    def _unlink(self, level: DirectoryLevel, name: str) -> None:
-        if not self.root.holds(level.fd):
+    def _unlink(self, parent: int, name: str) -> None:
+        if not self.root.holds(parent):
             raise OSError(0, "was moved out of the root meanwhile")
-        os.unlink(name, dir_fd=level.fd)
+        os.unlink(name, dir_fd=parent)
 
 
 def size_on_disk(said: os.stat_result) -> int:

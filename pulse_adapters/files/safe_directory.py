@@ -11,25 +11,11 @@ LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LINKS = 40
 
 SYSTEM = frozenset(
-    {
-        "/",
-        "/bin",
-        "/boot",
-        "/dev",
-        "/etc",
-        "/home",
-        "/lib",
-        "/lib32",
-        "/lib64",
-        "/media",
-        "/mnt",
-        "/opt",
-        "/proc",
-    }
-    | {"/root", "/run", "/sbin", "/srv", "/sys", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/sbin"}
-    | {"/usr/share", "/var", "/var/lib", "/var/log"}
+    {"/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/media", "/mnt", "/opt"}
+    | {"/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/usr", "/usr/bin", "/usr/lib", "/usr/local"}
+    | {"/usr/sbin", "/usr/share", "/var", "/var/lib", "/var/log"}
 )
-"""Directories of which everybody lives; a person who names one of them has slipped."""
+"""Directories that everything depends on; a person who names one of them has slipped."""
 
 KERNELS = ("/proc/", "/sys/", "/boot/", "/etc/")
 """Nothing beneath these is anybody's rubbish."""
@@ -66,13 +52,13 @@ def open_directory(path: str) -> SafeDirectory:
             real = real[:-1] if name == ".." else [*real, name]
             target = None if name == ".." else _link(name, here, "/" + "/".join(real))
             if target is None:
-                here = _was_moved(here, name)
+                here = _step_to(here, name)
                 continue
             links += 1
             if links > LINKS:
                 raise OrderRefused(f"{path} leads through too many links")
             real = [] if target.startswith("/") else real[:-1]
-            here = _was_moved(here, "/") if target.startswith("/") else here
+            here = _step_to(here, "/") if target.startswith("/") else here
             steps[:0] = target.split("/")
         return SafeDirectory("/" + "/".join(real), os.open(".", LIST, dir_fd=here))
     except FileNotFoundError:
@@ -93,7 +79,7 @@ def _link(name: str, here: int, path: str) -> str | None:
     return os.readlink(name, dir_fd=here)
 
 
-def _was_moved(here: int, name: str) -> int:
+def _step_to(here: int, name: str) -> int:
     there = os.open(name, STEP, dir_fd=here)
     os.close(here)
     return there

@@ -14,9 +14,6 @@ NAME = "shadow.jsonl"
 LARGEST = 10 * 1024 * 1024
 """Bytes after which a new file is begun; one older file is kept."""
 
-FILES = (NAME, f"{NAME}.1")
-"""The newest, and the one before it."""
-
 Line = Mapping[str, Any]
 
 

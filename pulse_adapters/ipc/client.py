@@ -8,13 +8,11 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.ipc.protocol import VERSION, NotWelcome, error_from, short_socket_path
 from pulse_core.model.errors import NotAnswering
-
-_PIECE = 1 << 18
 
 
 class Client:
@@ -26,7 +24,7 @@ class Client:
     def __init__(self, path: Path, timeout: float = 10.0) -> None:
         self._path, self._timeout = path, timeout
         self._socket: socket.socket | None = None
-        self._read = bytearray()
+        self._answers: BinaryIO | None = None
 
     def __enter__(self) -> "Client":
         return self
@@ -36,24 +34,24 @@ class Client:
 
     def close(self) -> None:
         """Hang up; the next question opens a new connection."""
-        if self._socket:
-            self._socket.close()
-        self._socket = None
-        self._read.clear()
+        for one in (self._answers, self._socket):
+            if one:
+                one.close()
+        self._socket = self._answers = None
 
     def ask(self, op: str, /, **fields: Any) -> dict[str, Any]:
         """The one answer to a request; raises the daemon's own error, or NotAnswering."""
         until = time.monotonic() + self._timeout
         answer: dict[str, Any] = {}
-        for answer in self._answers(op, fields, until):  # noqa: B007 - the last one is wanted, all must be read
+        for answer in self._asked(op, fields, until):  # noqa: B007 - the last one is wanted, all must be read
             pass
         return answer
 
     def stream(self, op: str, /, **fields: Any) -> Iterator[dict[str, Any]]:
         """The answers to a request as they come; whoever stops early has hung up."""
-        return self._answers(op, fields, None)
+        return self._asked(op, fields, None)
 
-    def _answers(self, op: str, fields: dict[str, Any], until: float | None) -> Iterator[dict[str, Any]]:
+    def _asked(self, op: str, fields: dict[str, Any], until: float | None) -> Iterator[dict[str, Any]]:
         over = False
         try:
             self._send({**fields, "v": VERSION, "op": op})
@@ -72,7 +70,7 @@ class Client:
         line = json.dumps(request).encode() + b"\n"
         if self._socket and _has_news(self._socket):
             self.close()  # the daemon hung up on us, who asked nothing for a while
-        connection = self._socket = self._socket or self._connect()
+        connection = self._socket or self._connect()
         # A daemon that turns us away says why before it hangs up: then there is something to read.
         with suppress(BrokenPipeError, ConnectionResetError):
             connection.settimeout(self._timeout)
@@ -90,30 +88,24 @@ class Client:
         except OSError as error:
             connection.close()
             raise self._explained(error) from error
+        self._socket, self._answers = connection, connection.makefile("rb")
         return connection
 
     def _line(self, until: float | None) -> dict[str, Any]:
-        while (end := self._read.find(b"\n")) < 0:
-            self._read += self._piece(until)
-        line = bytes(self._read[:end])
-        del self._read[: end + 1]
-        found: dict[str, Any] = json.loads(line)
-        return found
-
-    def _piece(self, until: float | None) -> bytes:
         left = self._timeout if until is None else until - time.monotonic()
-        if self._socket is None or left <= 0:
+        if self._socket is None or self._answers is None or left <= 0:
             raise self._silent()
         self._socket.settimeout(left)
         try:
-            piece = self._socket.recv(_PIECE)
+            line = self._answers.readline()
         except TimeoutError as error:
             raise self._silent() from error
         except ConnectionResetError:
-            piece = b""
-        if not piece:
+            line = b""
+        if not line.endswith(b"\n"):
             raise NotAnswering(f"the daemon at {self._path} hung up before it answered; ask again")
-        return piece
+        found: dict[str, Any] = json.loads(line)
+        return found
 
     def _is_left_over(self) -> bool:
         """Whether nobody can be serving here: the lock beside the socket can be read, and nobody holds it."""

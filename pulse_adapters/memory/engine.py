@@ -1,16 +1,15 @@
 """An engine in memory: commits are names, and each has its rules."""
 
-import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any
+from typing import cast
 
 from pulse_core.composition import FOLD
-from pulse_core.engine.plugin import Projection
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
+from pulse_core.model.verdict import Verdict
 from pulse_core.ports import (
     CannotLoad,
     EngineFault,
@@ -24,17 +23,16 @@ from pulse_core.ports import (
 )
 from pulse_core.projections import Snapshot, State
 from pulse_core.rules import Rule, compose
-from pulse_core.rules.onion import Answer, Inner, Trace, rule_name, without_survival_marks
+from pulse_core.rules.onion import Answer, Inner, Trace, rule_name, run_synchronously, without_survival_marks
 
 
 @dataclass
 class MemoryRevisions:
-    """Implements `Revisions`. engines: the rules of each commit, None for one that can't be loaded; own: projections."""
+    """Implements `Revisions`. engines: the rules of each commit, None for one that can't be loaded."""
 
     engines: dict[str, Sequence[Rule] | None]
     main: str
     branches: dict[str, str] = field(default_factory=dict)
-    own: dict[str, Mapping[str, Projection]] = field(default_factory=dict)
 
     async def head(self) -> str:
         return self.main
@@ -71,80 +69,24 @@ class MemoryHosts:
         rules = self.revisions.engines[revision.commit]
         if rules is None:
             raise CannotLoad(f"{revision.commit} can't be loaded (rules/broken.py:1)")
-        owns = {
-            name: MemoryUserProjection(one)
-            for name, one in self.revisions.own.get(revision.commit, {}).items()
-        }
-        host = MemoryRuleHost(tuple(rules), prev.state, owns)
-        await host.rebuild(history, kept)
+        host = MemoryRuleHost(tuple(rules), prev.state)
         self.started.append(host)
         return host
 
 
-@dataclass
-class MemoryUserProjection:
-    """An author's projection as it stands."""
-
-    projection: Projection
-    text: str = ""
-    seq: int = 0
-    broken: bool = False
-
-    def __post_init__(self) -> None:
-        self.text = json.dumps(self.projection.start)
-
-    @property
-    def version(self) -> str:
-        """What a kept value must have been folded by."""
-        return str(self.projection.version)
-
-    def resume(self, kept: UserProjectionState | None, row: int) -> None:
-        """Go on from what was kept, if it fits."""
-        if kept and kept.version == self.version and kept.seq <= row:
-            self.seq, self.text = kept.seq, kept.state
-
-    def take(self, events: Sequence[Event], upto: int) -> str:
-        """Fold the events after its own row; what went wrong, at which event: that one is passed over."""
-        if self.broken:
-            return ""
-        value, kinds, failed = json.loads(self.text), self.projection.kinds, ""
-        for event in events:
-            if event.seq > self.seq and (kinds is None or event.kind in kinds):
-                try:
-                    value = self.projection.step(value, event)
-                except Exception as error:  # noqa: BLE001 - an author's code, which may raise what it likes
-                    failed = failed or f"{type(error).__name__}: {error}, at event {event.id}"
-        self.seq = max(self.seq, upto, *(event.seq for event in events))
-        try:
-            self.text = json.dumps(value)
-        except (TypeError, ValueError) as error:
-            self.broken, failed = True, f"{type(error).__name__}: {error}; it stands still from here on"
-        return failed
-
-
 class MemoryRuleHost:
-    """Implements `RuleHost` without a process: the rules are folded right here. `die` is what a kill would be."""
+    """Implements `RuleHost` without a process, for engines without projections: the rules are folded right here.
 
-    def __init__(self, rules: Sequence[Rule], state: State, owns: Mapping[str, MemoryUserProjection]) -> None:
-        self.rules, self.state, self.owns = rules, state, owns
+    `die` is what a kill would be.
+    """
+
+    def __init__(self, rules: Sequence[Rule], state: State) -> None:
+        self.rules, self.state = rules, state
         self.alive, self.closed = True, False
         self.passed_over: frozenset[str] = frozenset()
-        versions = {name: own.version for name, own in owns.items()}
-        self.loaded = LoadedRevision(
-            rules=tuple(map(rule_name, rules)), projections=versions, sandbox={"process": False}
-        )
+        self.loaded = LoadedRevision(rules=tuple(map(rule_name, rules)), sandbox={"process": False})
         self.defined = dict.fromkeys(self.loaded.rules, "")
         self._events: list[Event] = []
-        self._recorded = state.seq
-
-    async def rebuild(self, history: History, kept: Mapping[str, UserProjectionState]) -> None:
-        """Bring the authors' projections up to where the host stands."""
-        row = self.state.seq
-        for name, own in self.owns.items():
-            own.resume(kept.get(name), row)
-            async for events in history(own.seq):
-                own.take([event for event in events if event.seq <= row], 0)
-            own.take((), row)
 
     def feed(self, events: Sequence[Event]) -> None:
         self._events.extend(events)
@@ -152,19 +94,14 @@ class MemoryRuleHost:
     async def fold(self, prev: Snapshot, curr: Snapshot) -> FoldResult:
         if not self.alive:
             return FoldResult(faults=(EngineFault("engine", "its host has died"),))
-        self._recorded = curr.state.seq
-        upto = self._recorded + curr.state.provisional
+        upto = curr.state.seq + curr.state.provisional
         due = [one for one in self._events if one.seq <= upto]
         self._events = [one for one in self._events if one.seq > upto]
         self.state = FOLD(self.state, [one for one in due if one.seq > self.state.seq])
-        told = {name: own.take(due, self._recorded) for name, own in self.owns.items()}
-        faults = [EngineFault(f"projection:{name}", words) for name, words in told.items() if words]
         trace: Trace = []
         rules = [_alone(rule) for rule in self.rules if rule_name(rule) not in self.passed_over]
-        values = {name: json.loads(own.text) for name, own in self.owns.items()}
-        seen = replace(curr, state=self.state, own=values)
-        verdict = await compose(rules, trace=trace)(prev, seen)
-        faults += [EngineFault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error"]
+        verdict = await compose(rules, trace=trace)(prev, replace(curr, state=self.state, own={}))
+        faults = [EngineFault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error"]
         return FoldResult(without_survival_marks(verdict, curr), tuple(trace), tuple(faults))
 
     async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[ReplayBatch]:
@@ -185,13 +122,7 @@ class MemoryRuleHost:
         self.passed_over = frozenset(rules)
 
     async def keep(self) -> Mapping[str, UserProjectionState]:
-        if not self.alive:
-            return {}
-        return {
-            name: UserProjectionState(own.version, own.seq, own.text)
-            for name, own in self.owns.items()
-            if not own.broken and own.seq <= self._recorded
-        }
+        return {}
 
     async def close(self) -> None:
         self.alive, self.closed = False, True
@@ -207,20 +138,13 @@ def _alone(rule: Rule) -> Rule:
     @wraps(rule)
     async def alone(prev: Snapshot, curr: Snapshot, inner: Inner) -> Answer:
         try:
-            return _at_once(rule(prev, curr, inner))
+            answer = run_synchronously(cast(Awaitable[Verdict], rule(prev, curr, inner)))
         except Exception:
             raise
         except BaseException as error:  # noqa: BLE001 - likewise
             raise RuntimeError(f"raised {type(error).__name__}: {error}") from None
+        if answer is None:
+            raise TypeError("a rule may await nothing but inner(prev, curr)")
+        return answer
 
     return alone
-
-
-def _at_once(answering: Any) -> Answer:
-    try:
-        answering.send(None)
-    except StopIteration as done:
-        answer: Answer = done.value
-        return answer
-    answering.close()
-    raise TypeError("a rule may await nothing but inner(prev, curr)")

@@ -1,12 +1,12 @@
 """Vitals, objects and checkpoints in dictionaries."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
-from pulse_core.model.vitals import MINUTE_US, Minute, Sample, Trimmed, numbers
+from pulse_core.model.vitals import MINUTE_US, Sample, Trimmed
 from pulse_core.ports import Checkpoint
 
 
@@ -18,7 +18,8 @@ class MemoryVitals:
         self.kept_samples: dict[int, Sample] = {}
         self.kept_ticks: dict[int, TickRecord] = {}
         self._queued: tuple[set[int], set[int]] = set(), set()
-        self.kept_minutes: dict[tuple[str, int, str], Minute] = {}
+        self.kept_minutes: set[tuple[str, int]] = set()
+        """The key and the beginning of each minute whose samples are gone."""
         self._next = 1
 
     def sample(self, key: str, moment: Moment, data: Mapping[str, Json]) -> Sample:
@@ -53,18 +54,13 @@ class MemoryVitals:
             -1_000:
         ]
         ticks = [tick.tick for tick in old_ticks if tick.tick not in kept]
-        for minute in rolled_up([self.kept_samples.pop(id_) for id_ in old]):
-            self.kept_minutes.setdefault((minute.key, minute.at, minute.field), minute)
+        for sample in [self.kept_samples.pop(id_) for id_ in old]:
+            self.kept_minutes.add((sample.key, sample.moment.at // MINUTE_US * MINUTE_US))
         for number in ticks:
             del self.kept_ticks[number]
-        over = [place for place in self.kept_minutes if place[1] < minutes_before // MINUTE_US * MINUTE_US]
-        for place in over:
-            del self.kept_minutes[place]
+        over = {place for place in self.kept_minutes if place[1] < minutes_before // MINUTE_US * MINUTE_US}
+        self.kept_minutes -= over
         return Trimmed(len(old), len(ticks), len(over))
-
-    async def minutes(self, key: str, after: int) -> Sequence[Minute]:
-        wanted = sorted(place for place in self.kept_minutes if place[0] == key and place[1] > after)
-        return [self.kept_minutes[place] for place in wanted]
 
     async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:
         return [self.kept_samples[id_] for id_ in sorted(set(ids)) if id_ in self.kept_samples]
@@ -78,17 +74,6 @@ class MemoryVitals:
 
     async def ticks(self, last: int) -> Sequence[TickRecord]:
         return [self.kept_ticks[tick] for tick in sorted(self.kept_ticks)[-last:]] if last > 0 else []
-
-
-def rolled_up(samples: Sequence[Sample]) -> Iterator[Minute]:
-    """Every number of these samples by the minute."""
-    values: dict[tuple[str, str, int], list[float]] = {}
-    for sample in samples:
-        for field, value in numbers(sample.data):
-            place = sample.key, field, sample.moment.at // MINUTE_US * MINUTE_US
-            values.setdefault(place, []).append(value)
-    for place, found in values.items():
-        yield Minute(*place, len(found), min(found), sum(found) / len(found), max(found), found[-1])
 
 
 class MemoryObjects:

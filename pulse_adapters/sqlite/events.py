@@ -57,7 +57,7 @@ class SqliteEventLog:
         self._clock = clock
         self._objects = objects
         self._new_id = new_id
-        self._large = LargePayloads(path, objects, self._last_accepted)
+        self._large = LargePayloads(path, self._last_accepted)
 
     @classmethod
     @asynccontextmanager
@@ -76,18 +76,10 @@ class SqliteEventLog:
         Raises Damaged, NewerFormat or LogUnavailable. Leaving commits what waits.
         """
         blocks = Reserve(reserve) if reserve else None
-        starts: list[Start] = []
-
-        def connect() -> sqlite3.Connection:
-            connection, start = open_writer(path, how, blocks)
-            starts.append(start)
-            return connection
-
         async with (
-            connect_in_thread(connect) as writer,
-            connect_in_thread(lambda: connect_readonly(path)) as reader,
+            connect_in_thread(lambda: open_writer(path, how, blocks)) as (writer, start),
+            connect_in_thread(lambda: (connect_readonly(path), None)) as (reader, _),
         ):
-            start = starts[0]
             commits = Commits(writer, path, Head(start.seq, start.chain), blocks)
             try:
                 yield cls(commits, reader, path, start, how, clock, objects, new_id)

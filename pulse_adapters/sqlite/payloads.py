@@ -59,9 +59,8 @@ def payload_in(objects: Path, data: str) -> str:
     try:
         blob = path.read_bytes()
     except (OSError, ValueError) as error:
-        raise LostPayload(
-            f"the object {path} is missing ({getattr(error, 'strerror', None) or error})"
-        ) from error
+        how = "is missing" if isinstance(error, FileNotFoundError) else "can't be read"
+        raise LostPayload(f"the object {path} {how} ({getattr(error, 'strerror', None) or error})") from error
     if hashlib.sha256(blob).hexdigest() != name:
         raise LostPayload(f"the object {path} is not what was stored under its name")
     return blob.decode()

@@ -50,13 +50,6 @@ TRIM_MINUTES = f"""
 """By series, whose minutes lie in order: so no others are looked at."""
 
 TRIM_SERIES = "DELETE FROM series WHERE NOT EXISTS (SELECT 1 FROM minute WHERE minute.series = series.id)"
-MINUTES = """
-    SELECT key, field, minute, count, low, coalesce(mean, low), coalesce(high, low), coalesce(last, low)
-    FROM series JOIN minute ON minute.series = series.id
-    WHERE key = ? AND minute > ? ORDER BY minute, field
-"""
-"""The columns of a `Minute`, but that `at` is in minutes."""
-
 MINUTE_RANGES = """
     SELECT field, min(minute), min(low), sum(coalesce(mean, low) * count) / sum(count), max(coalesce(high, low))
     FROM series JOIN minute ON minute.series = series.id

@@ -36,10 +36,9 @@ def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None
     started = time.monotonic()
     try:
         refuse_damage(path)
-    except Damaged as damage:
-        return VerifyResult(0, str(damage), round((time.monotonic() - started) * 1000))
-    try:
         rows, fault = _verify(path, objects, expect)
+    except Damaged as damage:
+        rows, fault = 0, str(damage)
     except sqlite3.Error as error:
         if not is_corrupt(error):
             raise translate_error(error, path) from error

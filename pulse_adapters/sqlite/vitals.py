@@ -14,13 +14,11 @@ import aiosqlite
 from pulse_adapters.sqlite.connection_thread import connect_in_thread
 from pulse_adapters.sqlite.rollups import (
     MINUTE_US,
-    MINUTES,
     OLDEST,
     ROLL_UP,
     TRIM_MINUTES,
     TRIM_SERIES,
     TRIM_TICKS,
-    UNNAMED,
     minute_start,
 )
 from pulse_adapters.sqlite.vitals_file import (
@@ -32,11 +30,10 @@ from pulse_adapters.sqlite.vitals_file import (
     tick_of,
     tick_row,
 )
-from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
-from pulse_core.model.vitals import Minute, Sample, Trimmed
+from pulse_core.model.vitals import Sample, Trimmed
 
 QUEUED = 10_000
 """Most samples, and most tick records, that wait for a disk that does not take them."""
@@ -61,15 +58,8 @@ class SqliteVitals:
     @asynccontextmanager
     async def open(cls, path: Path) -> AsyncIterator["SqliteVitals"]:
         """The vitals at `path`; a file that cannot be used is set aside and a new one begun."""
-        last: list[int] = []
-
-        def connect() -> sqlite3.Connection:
-            connection, last_id = open_vitals(path)
-            last.append(last_id)
-            return connection
-
-        async with connect_in_thread(connect) as connection:
-            vitals = cls(connection, last[0])
+        async with connect_in_thread(lambda: open_vitals(path)) as (connection, last_id):
+            vitals = cls(connection, last_id)
             try:
                 yield vitals
             finally:
@@ -123,18 +113,6 @@ class SqliteVitals:
         minutes = await self._delete(TRIM_MINUTES, minutes_before // MINUTE_US)
         await self._quietly(TRIM_SERIES, ())
         return Trimmed(samples, ticks, minutes)
-
-    async def minutes(self, key: str, after: int) -> Sequence[Minute]:
-        rows = await self._quietly(MINUTES, (key, after // MINUTE_US)) or ()
-        return [Minute(key, field, minute * MINUTE_US, *rest) for _, field, minute, *rest in rows]
-
-    async def unnamed(self, names: Sequence[str]) -> Sequence[str]:
-        """Those of these objects that no tick names as its snapshot; raises LogUnavailable if nobody can tell."""
-        await self.flush()
-        rows = await self._quietly(UNNAMED, (json.dumps(list(names)), 0))
-        if rows is None:
-            raise LogUnavailable("vitals.db can't be read, so nobody can tell which objects its ticks name")
-        return [name for (name,) in rows]
 
     async def _roll_up(self, before: int) -> int:
         """Roll up and forget the samples before a minute's beginning; how many there were."""

@@ -6,11 +6,11 @@ writes the log deletes: the daemon, or whoever holds the home's lock. In doubt n
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pulse_core.app.append import AppendRequest, append
+from pulse_core.app.append import append
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
@@ -60,7 +60,7 @@ class Sweeper:
     old_objects: Callable[[], Iterable[Mapping[str, int]]]
     discard: Callable[[Iterable[str]], Sequence[int]]
     references: References
-    unnamed_by_ticks: Callable[[Sequence[str]], Awaitable[Sequence[str]]]
+    unnamed_by_ticks: Callable[[Sequence[str]], Sequence[str]]
     leftovers: LeftoverFiles
     is_in_doubt: Callable[[], bool]
 
@@ -85,7 +85,8 @@ class Sweeper:
         orphans: dict[str, int] = {}
         for objects in await asyncio.to_thread(lambda: list(self.old_objects())):
             if unknown := [name for name in objects if name not in self.references]:
-                orphans |= {name: objects[name] for name in await self.unnamed_by_ticks(unknown)}
+                unnamed = await asyncio.to_thread(self.unnamed_by_ticks, unknown)
+                orphans |= {name: objects[name] for name in unnamed}
         return orphans
 
 
@@ -105,7 +106,7 @@ async def collect_garbage(vitals: Vitals, sweep: Sweep, now: int, watch: WatchSe
 
 def ask_daemon(home: HomeContext) -> Mapping[str, Json]:
     """Have the daemon take it away now; the fields of its `gc-done`. Raises PulseError if it does not say what went."""
-    request = append(home, AppendRequest("gc-requested"))
+    request = append(home, "gc-requested")
     for event in home.daemon.follow(int(request.event["seq"]), ("gc-done",), brief=True, patience=PATIENCE):
         if event["cause"] == request.event["id"]:
             data = event["data"]

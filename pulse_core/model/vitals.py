@@ -1,15 +1,14 @@
 """Samples, and the last minute of them as a window."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import NamedTuple
 
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment
 
-WINDOW_US = 60 * US_PER_SECOND
+MINUTE_US = WINDOW_US = 60 * US_PER_SECOND
 
 
 class Reading(NamedTuple):
@@ -32,25 +31,11 @@ class Sample(NamedTuple):
         return {"id": self.id, "key": self.key, **self.moment._asdict(), "data": self.data}
 
 
-class Minute(NamedTuple):
-    """The roll-up of one number of a key's samples over a minute.
-
-    field: its path in the sample's data, parts joined by dots, as `memory` or `disks./.used`;
-    at: when the minute began, UTC microseconds; samples: how many there were; last: the newest one's.
-    """
-
-    key: str
-    field: str
-    at: int
-    samples: int
-    low: float
-    mean: float
-    high: float
-    last: float
-
-
 class MinuteRange(NamedTuple):
-    """One number of a key over some minutes; `at` is when they began, UTC microseconds."""
+    """One number of a key over some minutes; `at` is when they began, UTC microseconds.
+
+    field: its path in the sample's data, parts joined by dots, as `memory` or `disks./.used`.
+    """
 
     field: str
     at: int
@@ -65,21 +50,6 @@ class Trimmed(NamedTuple):
     samples: int = 0
     ticks: int = 0
     minutes: int = 0
-
-
-MINUTE_US = 60 * US_PER_SECOND
-
-
-def numbers(data: Json, path: str = "") -> Iterator[tuple[str, float]]:
-    """Every number in a sample's data with its path; true and false count as 1 and 0."""
-    if isinstance(data, Mapping):
-        for name, inner in data.items():
-            yield from numbers(inner, f"{path}.{name}" if path else str(name))
-    elif isinstance(data, list | tuple):
-        for place, inner in enumerate(data):
-            yield from numbers(inner, f"{path}[{place}]")
-    elif isinstance(data, int | float) and isfinite(data):
-        yield path, float(data)
 
 
 @dataclass(frozen=True, slots=True)

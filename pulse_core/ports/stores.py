@@ -7,7 +7,7 @@ from pulse_core.model.event import Checkpoint
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
-from pulse_core.model.vitals import Minute, Sample, Trimmed
+from pulse_core.model.vitals import Sample, Trimmed
 
 
 class Vitals(Protocol):
@@ -35,10 +35,6 @@ class Vitals(Protocol):
         Samples are rolled up to minutes first, so only whole minutes go. The newest 1,000 of the ticks whose snapshot
         was kept stay as long as minutes do. Nothing else waits for it.
         """
-        ...
-
-    async def minutes(self, key: str, after: int) -> Sequence[Minute]:
-        """A key's minutes that began later than this (UTC microseconds), by time and field."""
         ...
 
     async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:

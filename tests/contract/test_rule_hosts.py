@@ -56,6 +56,10 @@ async def raises(prev, curr, inner):
 """
 
 
+ONLY_CHILD = pytest.mark.parametrize("house", ["child"], indirect=True)
+"""The twin in memory has no projections of authors."""
+
+
 @dataclass
 class House:
     """Starts hosts of engines that are written down as rules and projections."""
@@ -99,7 +103,6 @@ class House:
             self.memory.engines["second"] = None
         else:
             self.memory.engines["second"] = found["RULES"]
-            self.memory.own["second"] = found.get("PROJECTIONS", {})
         return Revision("second", "/nowhere")
 
 
@@ -235,6 +238,7 @@ async def test_rules_see_the_events_that_a_tick_knows_of_and_no_later_ones(house
     assert shown(await folded(host, 4, [*events, cancelled(4, "id-1")])) == (None, 2)
 
 
+@ONLY_CHILD
 async def test_a_host_stands_where_it_was_started(house: House) -> None:
     events = wished(5)
     host = await house.start(COUNTS + SEEN % 1, events[:3])
@@ -255,6 +259,7 @@ async def test_quarantined_rules_are_passed_over_until_they_are_named_no_more(ho
     assert len((await folded(host, 4)).layers) == 2
 
 
+@ONLY_CHILD
 async def test_what_is_kept_of_a_projection_is_where_the_next_host_goes_on(house: House) -> None:
     events = wished(4)
     first = await house.start(COUNTS + SEEN % 1, events)
@@ -267,6 +272,7 @@ async def test_what_is_kept_of_a_projection_is_where_the_next_host_goes_on(house
     assert shown(await folded(resumed, 2, events)) == (71, 4)
 
 
+@ONLY_CHILD
 @pytest.mark.parametrize("unfit", [{"version": "of another fold"}, {"seq": 9}])
 async def test_what_was_kept_and_does_not_fit_is_folded_anew(house: House, unfit: dict[str, Any]) -> None:
     events = wished(4)
@@ -276,11 +282,13 @@ async def test_what_was_kept_and_does_not_fit_is_folded_anew(house: House, unfit
     assert shown(await folded(host, 2, events)) == (4, 4)
 
 
+@ONLY_CHILD
 async def test_another_version_of_a_projection_is_another_fold(house: House) -> None:
     versions = {(await house.start(COUNTS + SEEN % n)).loaded.projections["seen"] for n in (1, 2, 1)}
     assert len(versions) == 2
 
 
+@ONLY_CHILD
 async def test_a_projection_that_knows_what_is_only_supposed_is_not_kept(house: House) -> None:
     events = wished(3)
     host = await house.start(COUNTS + SEEN % 1)
@@ -291,6 +299,7 @@ async def test_a_projection_that_knows_what_is_only_supposed_is_not_kept(house: 
     assert (await host.keep())["seen"].seq == 3
 
 
+@ONLY_CHILD
 async def test_an_event_at_which_a_projection_fails_is_passed_over(house: House) -> None:
     events = wished(3, subject="bad")
     host = await house.start(COUNTS + SEEN % 1)
@@ -303,6 +312,7 @@ async def test_an_event_at_which_a_projection_fails_is_passed_over(house: House)
     assert json.loads((await host.keep())["seen"].state) == {"n": 2}
 
 
+@ONLY_CHILD
 async def test_a_value_that_is_no_json_stands_still_and_is_not_kept(house: House) -> None:
     events = wished(3, subject="odd")
     host = await house.start(COUNTS + SEEN % 1, events[:2])

@@ -3,7 +3,6 @@
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
-from pulse_core.model.vitals import Minute
 from pulse_core.ports import Vitals
 
 
@@ -129,38 +128,12 @@ async def test_ticks_with_a_snapshot_stay_as_long_as_minutes_do(vitals: Vitals) 
     assert [one.tick for one in await vitals.ticks(9)] == [3, 5, 6]
 
 
-async def test_samples_are_rolled_up_to_minutes_before_they_go(vitals: Vitals) -> None:
-    for second, used in ((0, 0.5), (20, 1.0), (40, 0.0), (MINUTE, 7)):
-        vitals.sample("k", at(second), {"disks": {"/a.b": {"used": used}}, "some_list": [second]})
-    vitals.sample("other", at(5), {"x": 3, "word": "no", "flag": True, "nothing": None})
-    await vitals.trim(at(2 * MINUTE).at)
-    assert await vitals.minutes("k", at(-1).at) == [
-        Minute("k", "disks./a.b.used", 0, 3, 0.0, 0.5, 1.0, 0.0),
-        Minute("k", "some_list[0]", 0, 3, 0, 20, 40, 40),
-        Minute("k", "disks./a.b.used", at(MINUTE).at, 1, 7, 7, 7, 7),
-        Minute("k", "some_list[0]", at(MINUTE).at, 1, MINUTE, MINUTE, MINUTE, MINUTE),
-    ]
-    assert await vitals.minutes("other", at(-1).at) == [
-        Minute("other", "flag", 0, 1, 1, 1, 1, 1),
-        Minute("other", "x", 0, 1, 3, 3, 3, 3),
-    ]
-    assert {minute.at for minute in await vitals.minutes("k", at(0).at)} == {at(MINUTE).at}
-
-
 async def test_minutes_go_in_their_turn(vitals: Vitals) -> None:
     for minute in range(5):
         vitals.sample("k", at(minute * MINUTE), {"x": minute})
     await vitals.trim(at(5 * MINUTE).at)
     assert (await vitals.trim(at(0).at, at(3 * MINUTE + 59).at)).minutes == 3
-    assert [minute.low for minute in await vitals.minutes("k", 0)] == [3, 4]
-
-
-async def test_a_minute_that_was_rolled_up_stays_as_it_is(vitals: Vitals) -> None:
-    vitals.sample("k", at(1), {"x": 1})
-    await vitals.trim(at(MINUTE).at)
-    vitals.sample("k", at(2), {"x": 2})  # the clock was set back
-    assert (await vitals.trim(at(MINUTE).at)).samples == 1
-    assert [minute.last for minute in await vitals.minutes("k", -1)] == [1]
+    assert (await vitals.trim(at(0).at, at(9 * MINUTE).at)).minutes == 2
 
 
 async def test_samples_that_hold_no_numbers_go_all_the_same(vitals: Vitals) -> None:
@@ -168,12 +141,3 @@ async def test_samples_that_hold_no_numbers_go_all_the_same(vitals: Vitals) -> N
     vitals.sample("odd", at(2), {"x": float("nan")})
     assert (await vitals.trim(at(MINUTE).at)).samples == 2
     assert await vitals.recent(0) == []
-
-
-async def test_many_samples_are_all_rolled_up(vitals: Vitals) -> None:
-    for number in range(2_000):
-        vitals.sample(f"k{number % 3}", at(1 + number // 4), {"x": number})
-    assert (await vitals.trim(at(10 * MINUTE).at)).samples == 2_000
-    counts = [minute.samples for key in ("k0", "k1", "k2") for minute in await vitals.minutes(key, -1)]
-    assert sum(counts) == 2_000
-    assert len(counts) == 3 * 9

@@ -27,8 +27,7 @@ class FileFact:
 class Manifest:
     """A backup in a few words; times in UTC microseconds, `chain` in hex.
 
-    accepted: the damage in the log that a person had accepted; missing: large payloads that were lost with it;
-    files: by their path in the backup.
+    accepted: the damage in the log that a person had accepted; files: by their path in the backup.
     """
 
     version: str
@@ -47,11 +46,6 @@ class Manifest:
     def head(self) -> tuple[int, bytes]:
         """The last row and its chain value."""
         return self.seq, bytes.fromhex(self.chain)
-
-    @property
-    def bytes(self) -> int:
-        """Of all files together."""
-        return sum(fact.bytes for fact in self.files.values())
 
     def text(self) -> str:
         """As it is written: JSON, with the SHA-256 of the rest in it."""

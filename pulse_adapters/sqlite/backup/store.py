@@ -1,16 +1,48 @@
 """The backups of a home on this machine."""
 
+import errno
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import shutil
+import socket
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulse_adapters.sqlite.backup.create import make_backup
+from pulse_adapters.sqlite.backup.databases import Examined, copy_database, examine
+from pulse_adapters.sqlite.backup.files import (
+    PRIVATE,
+    checked_destination,
+    copy_file,
+    copy_tree,
+    demand_room,
+    fact_of,
+    size_of,
+    sync_all,
+    under_construction,
+)
+from pulse_adapters.sqlite.backup.known_rows import (
+    compare_with_log,
+    last_backup,
+    last_checkpoint_row,
+    remember_backup,
+)
+from pulse_adapters.sqlite.backup.manifest import NAME, FileFact, Manifest
 from pulse_adapters.sqlite.backup.restore import HomeRestore, finish_decided
+from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
+from pulse_adapters.sqlite.errors import code, translate_error
+from pulse_adapters.sqlite.payloads import MARK, object_path, referenced_object
+from pulse_core import __version__
 from pulse_core.app.backup import Backup, Progress, Restored
 from pulse_core.home import HomeLayout
+from pulse_core.model.errors import Damaged, NoHome, PulseError
+from pulse_core.model.sizes import format_size
 from pulse_core.ports import Clock, Objects
+
+TREES = ("engine", "staging")
+MARGIN = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -23,17 +55,33 @@ class HomeBackups:
     lock: Callable[[], AbstractContextManager[object]]
 
     def make(self, destination: str, progress: Progress) -> Backup:
-        """Copy the home, read the copy back, and only then give it its name."""
-        path, made = make_backup(self.home, destination, progress)
+        """Copy the home, read the copy back, and only then give it its name; what fails leaves nothing.
+
+        The home may be in use: it is only read.
+        """
+        home = self.home
+        if not home.events.exists():
+            raise NoHome(str(home.path))
+        path = checked_destination(destination, home.path)
+        parts = [home.events, home.vitals, home.objects, home.config, *(home.path / tree for tree in TREES)]
+        needed = sum(map(size_of, parts)) + size_of(home.path / f"{home.events.name}-wal")
+        files = sum(len(names) for _, _, names in os.walk(home.objects)) + 300
+        demand_room(path.parent, needed + needed // 20 + MARGIN, files, "the backup")
+        try:
+            with under_construction(path) as work:
+                manifest = BackupWriter(home, work, progress).write()
+        except OSError as error:
+            raise _failed(error, path, needed) from error
+        remember_backup(home, path, manifest)
         return Backup(
             str(path),
-            made.made_at,
-            made.seq,
-            made.chain,
-            made.host,
-            len(made.files),
-            made.bytes,
-            made.accepted,
+            manifest.made_at,
+            manifest.seq,
+            manifest.chain,
+            manifest.host,
+            len(manifest.files),
+            sum(fact.bytes for fact in manifest.files.values()),
+            manifest.accepted,
         )
 
     def check(self, source: str, progress: Progress) -> HomeRestore:
@@ -48,3 +96,131 @@ class HomeBackups:
     def finish(self) -> Restored | None:
         """Finish a restore that was decided."""
         return finish_decided(self.home)
+
+
+def _failed(error: OSError, path: Path, needed: int) -> PulseError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        words = f"there is no room left; about {format_size(needed)} are needed"
+    else:
+        words = f"{error.filename or path}: {error.strerror}"
+    return PulseError(f"no backup was made at {path}: {words}")
+
+
+class BackupWriter:
+    """One backup of `home`, made in the directory `work`."""
+
+    def __init__(self, home: HomeLayout, work: Path, progress: Progress) -> None:
+        self.home, self.work, self.progress = home, work, progress
+        self.files: dict[str, FileFact] = {}
+
+    def write(self) -> Manifest:
+        """Copy all of it and have it on disk; raises Damaged if the log is not sound."""
+        known = last_checkpoint_row(self.home)  # before the copy: what was there then must be in it
+        self._compare_with_last()
+        self._copy_databases()
+        self._copy_objects()
+        self._copy_plain()
+        self.progress("writing it to disk …")
+        sync_all(self.work)
+        self.progress("reading it back …")
+        log = examine(self.work / "events.db", self.work / "objects", known)
+        self._compare()
+        manifest = self._manifest(log)
+        (self.work / NAME).touch(mode=0o600)
+        (self.work / NAME).write_text(manifest.text())
+        sync_all(self.work)
+        return manifest
+
+    def _compare_with_last(self) -> None:
+        """What the last backup had must be there still."""
+        if last := last_backup(self.home):
+            agrees, words = compare_with_log(self.home, last.row, f"the backup in {last.path}", last.made_at)
+            if not agrees:
+                raise Damaged(f"{self.home.events}: {words}; see: upulse doctor")
+
+    def _copy_databases(self) -> None:
+        refuse_damage(self.home.events)
+        for source in (self.home.vitals, self.home.events):  # ticks never name what the log does not have
+            target = self.work / source.name
+            self.progress(f"copying {source.name} …")
+            try:
+                target.touch(mode=0o600)
+                copy_database(source, target)
+                self.files[source.name] = fact_of(target)
+            except sqlite3.Error as error:
+                if source == self.home.events:
+                    raise _not_copied(error, source, self.work) from error
+                target.unlink(missing_ok=True)  # vitals are worth less than the backup
+
+    def _copy_objects(self) -> None:
+        """Those that the copied rows and ticks name; what of them is missing is found when the log is examined."""
+        self.progress("copying objects …")
+        (self.work / "objects").mkdir(mode=PRIVATE)
+        for name in sorted(
+            {*_named_by_rows(self.work / "events.db"), *_named_by_ticks(self.work / "vitals.db")}
+        ):
+            source, target = object_path(self.home.objects, name), object_path(self.work / "objects", name)
+            target.parent.mkdir(mode=PRIVATE, exist_ok=True)
+            with suppress(FileNotFoundError):
+                fact = copy_file(source, target)
+                if fact.sha256 == name:
+                    self.files[target.relative_to(self.work).as_posix()] = fact
+                else:
+                    target.unlink()
+
+    def _copy_plain(self) -> None:
+        for name in (self.home.config.name, *(log.name for log in self.home.shadow_logs)):
+            with suppress(FileNotFoundError):  # a shadow may begin a new file just now
+                self.files[name] = copy_file(self.home.path / name, self.work / name)
+        for tree in TREES:
+            if (self.home.path / tree).is_dir():
+                self.files |= dict(copy_tree(self.home.path / tree, self.work / tree, tree))
+
+    def _compare(self) -> None:
+        for name, fact in self.files.items():
+            found = fact_of(self.work / name)
+            if (found.sha256, found.link) != (fact.sha256, fact.link):
+                raise Damaged(f"{name} was read back otherwise than it was written; don't trust this disk")
+
+    def _manifest(self, log: Examined) -> Manifest:
+        return Manifest(
+            version=__version__,
+            made_at=time.time_ns() // 1000,
+            machine=socket.gethostname(),
+            home=str(self.home.path),
+            host=log.host,
+            log_format=log.format,
+            seq=log.seq,
+            chain=log.chain.hex(),
+            accepted=log.accepted.replace(f"{self.work}/", ""),
+            files=self.files,
+        )
+
+
+def _not_copied(error: sqlite3.Error, source: Path, work: Path) -> Exception:
+    """The source is only read, so FULL means the copy's disk; what else a full disk causes may come from either end."""
+    if code(error) == sqlite3.SQLITE_FULL or shutil.disk_usage(work).free < MARGIN:
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(work))
+    return translate_error(error, source)
+
+
+def _named_by_rows(events: Path) -> Iterator[str]:
+    with closing(connect_readonly(events)) as connection:
+        rows = connection.execute(f"SELECT data FROM event WHERE data GLOB '{MARK}*'")
+        for (data,) in rows:
+            with suppress(
+                ValueError, LookupError, TypeError
+            ):  # an altered reference is found by the examination
+                if _is_name(name := referenced_object(data)):
+                    yield name
+
+
+def _named_by_ticks(vitals: Path) -> Iterator[str]:
+    if vitals.exists():
+        with closing(connect_readonly(vitals)) as connection, suppress(sqlite3.Error):
+            rows = connection.execute("SELECT snapshot FROM tick WHERE snapshot IS NOT NULL")
+            yield from (name for (name,) in rows if _is_name(name))
+
+
+def _is_name(name: str) -> bool:
+    return len(name) == 64 and set(name) <= set("0123456789abcdef")

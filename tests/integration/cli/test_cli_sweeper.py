@@ -5,9 +5,7 @@ import gzip
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,6 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.outputs import ROTATE_AT, open_output
 from pulse_adapters.objects.files import LATEST, FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog
-from pulse_adapters.sqlite.named_objects import unnamed_by_ticks
 from pulse_adapters.sqlite.payloads import LARGE
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.app.gc import Sweeper
@@ -59,10 +56,7 @@ def age(objects: FileObjects, *names: str) -> None:
 
 
 def sweeper(home: Home, objects: FileObjects, settings: Settings | None = None, damage: str = "") -> Sweeper:
-    async def unnamed(names: Sequence[str]) -> Sequence[str]:
-        return unnamed_by_ticks(home.vitals, names)
-
-    return sweeper_of(home, objects, unnamed, lambda: settings or Settings(), lambda: damage)
+    return sweeper_of(home, objects, lambda: settings or Settings(), lambda: damage)
 
 
 async def test_only_old_objects_that_nothing_names_go(home: Home) -> None:
@@ -72,8 +66,9 @@ async def test_only_old_objects_that_nothing_names_go(home: Home) -> None:
     async with SqliteVitals.open(home.vitals) as vitals:
         tick = TickRecord(1, Moment(1, "b", 1), "timer", Head(), (), "d", "0", (), (), 1, 1, snapshot)
         vitals.record(tick)
+        await vitals.flush()
         age(writing, named, orphan, snapshot)
-        sweep = replace(sweeper(home, objects := FileObjects(home.objects)), unnamed_by_ticks=vitals.unnamed)
+        sweep = sweeper(home, objects := FileObjects(home.objects))
         assert await sweep.forecast() == await sweep() == SweepResult(1, 0, 6)
         assert await objects.get(orphan) is None
         assert None not in [await objects.get(name) for name in (named, young, snapshot)]

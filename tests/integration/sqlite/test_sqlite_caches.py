@@ -11,6 +11,7 @@ import pytest
 
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
+from pulse_adapters.sqlite.named_objects import unnamed_by_ticks
 from pulse_adapters.sqlite.rollups import KEPT
 from pulse_adapters.sqlite.vitals import QUEUED, SqliteVitals
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
@@ -19,6 +20,7 @@ from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
 from pulse_core.ports import Checkpoint
+from tests.integration.sqlite.test_sqlite_rollups import minutes
 
 
 def at(second: int) -> Moment:
@@ -77,7 +79,7 @@ async def test_vitals_of_before_there_were_minutes_are_kept_and_rolled_up(tmp_pa
     async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
         assert [sample.id for sample in await vitals.samples([7])] == [7]
         assert (await vitals.trim(at(60).at)).samples == 1
-        assert [minute.last for minute in await vitals.minutes("k", -1)] == [3]
+        assert [minute.last for minute in minutes(tmp_path, "k")] == [3]
         with SqliteVitalsReader(tmp_path) as reader:
             assert [(one.field, one.at, one.mean) for one in reader.minute_ranges("k", -1, 60_000_000)] == [
                 ("x", 0, 3)
@@ -91,11 +93,11 @@ async def test_a_trim_that_is_cancelled_leaves_every_sample_either_there_or_roll
             vitals.sample("k", at(60 + number // 4), {"x": number})
         await vitals.flush()
         trimming = asyncio.ensure_future(vitals.trim(at(9_000).at))
-        while len(await vitals.minutes("k", -1)) < 8:
+        while len(minutes(tmp_path, "k")) < 8:
             await asyncio.sleep(0)
         trimming.cancel()
         await asyncio.wait([trimming])
-        left, rolled = len(await vitals.recent(-1)), await vitals.minutes("k", -1)
+        left, rolled = len(await vitals.recent(-1)), minutes(tmp_path, "k")
         assert trimming.cancelled()
         assert 0 < left < 6_000
         assert left + sum(minute.samples for minute in rolled) == 6_000
@@ -103,16 +105,17 @@ async def test_a_trim_that_is_cancelled_leaves_every_sample_either_there_or_roll
     async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
         assert len(await vitals.recent(-1)) == left + 1
         await vitals.trim(at(9_000).at)
-        assert sum(minute.samples for minute in await vitals.minutes("k", -1)) == 6_000
+        assert sum(minute.samples for minute in minutes(tmp_path, "k")) == 6_000
 
 
 async def test_which_objects_no_tick_names(tmp_path: Path) -> None:
     async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
         vitals.record(replace(tick(1), snapshot="aa"))
         vitals.record(replace(tick(90), snapshot="bb"))
-        assert await vitals.unnamed(["aa", "bb", "cc"]) == ["cc"]
+        await vitals.flush()
+        assert unnamed_by_ticks(tmp_path / "vitals.db", ["aa", "bb", "cc"]) == ["cc"]
         await vitals.trim(at(60).at, at(60).at)
-        assert await vitals.unnamed(["aa", "bb", "cc"]) == ["aa", "cc"]
+        assert unnamed_by_ticks(tmp_path / "vitals.db", ["aa", "bb", "cc"]) == ["aa", "cc"]
 
 
 async def test_of_ticks_with_a_snapshot_the_newest_are_kept_beyond_their_time(tmp_path: Path) -> None:

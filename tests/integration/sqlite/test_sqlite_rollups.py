@@ -1,0 +1,80 @@
+"""Samples are rolled up to minutes before they go."""
+
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from pulse_adapters.sqlite.connect import connect_readonly
+from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_core.model.moment import Moment
+
+MINUTE = 60
+MINUTES = """
+    SELECT field, minute * 60000000, count, low, coalesce(mean, low), coalesce(high, low), coalesce(last, low)
+    FROM series JOIN minute ON minute.series = series.id WHERE key = ? ORDER BY minute, field
+"""
+
+
+class Minute(NamedTuple):
+    """The roll-up of one number over a minute; last: the newest sample's."""
+
+    field: str
+    at: int
+    samples: int
+    low: float
+    mean: float
+    high: float
+    last: float
+
+
+def minutes(home: Path, key: str) -> list[Minute]:
+    """The minutes of a key, by time and field."""
+    with closing(connect_readonly(home / "vitals.db")) as connection:
+        return [Minute(*row) for row in connection.execute(MINUTES, (key,))]
+
+
+def at(second: int) -> Moment:
+    return Moment(second * 1_000_000, "boot", second)
+
+
+@pytest.fixture
+async def vitals(tmp_path: Path) -> AsyncIterator[SqliteVitals]:
+    async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
+        yield vitals
+
+
+async def test_samples_are_rolled_up_to_minutes_before_they_go(tmp_path: Path, vitals: SqliteVitals) -> None:
+    for second, used in ((0, 0.5), (20, 1.0), (40, 0.0), (MINUTE, 7)):
+        vitals.sample("k", at(second), {"disks": {"/a.b": {"used": used}}, "some_list": [second]})
+    vitals.sample("other", at(5), {"x": 3, "word": "no", "flag": True, "nothing": None})
+    await vitals.trim(at(2 * MINUTE).at)
+    assert minutes(tmp_path, "k") == [
+        Minute("disks./a.b.used", 0, 3, 0.0, 0.5, 1.0, 0.0),
+        Minute("some_list[0]", 0, 3, 0, 20, 40, 40),
+        Minute("disks./a.b.used", at(MINUTE).at, 1, 7, 7, 7, 7),
+        Minute("some_list[0]", at(MINUTE).at, 1, MINUTE, MINUTE, MINUTE, MINUTE),
+    ]
+    assert minutes(tmp_path, "other") == [
+        Minute("flag", 0, 1, 1, 1, 1, 1),
+        Minute("x", 0, 1, 3, 3, 3, 3),
+    ]
+
+
+async def test_a_minute_that_was_rolled_up_stays_as_it_is(tmp_path: Path, vitals: SqliteVitals) -> None:
+    vitals.sample("k", at(1), {"x": 1})
+    await vitals.trim(at(MINUTE).at)
+    vitals.sample("k", at(2), {"x": 2})  # the clock was set back
+    assert (await vitals.trim(at(MINUTE).at)).samples == 1
+    assert [minute.last for minute in minutes(tmp_path, "k")] == [1]
+
+
+async def test_many_samples_are_all_rolled_up(tmp_path: Path, vitals: SqliteVitals) -> None:
+    for number in range(2_000):
+        vitals.sample(f"k{number % 3}", at(1 + number // 4), {"x": number})
+    assert (await vitals.trim(at(10 * MINUTE).at)).samples == 2_000
+    counts = [minute.samples for key in ("k0", "k1", "k2") for minute in minutes(tmp_path, key)]
+    assert sum(counts) == 2_000
+    assert len(counts) == 3 * 9
