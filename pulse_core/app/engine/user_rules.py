@@ -3,7 +3,6 @@
 Imported before their process begins, so what it takes long to import waits until that is on its way.
 """
 
-import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
