@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pulse_core.actions import BUDGET, RULES_BUDGET
-from pulse_core.model.actions import OUTWARD
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.names import OUTWARD
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner, Rule
