@@ -1,7 +1,7 @@
 """Action hosts in memory: the watchers and executors of an engine run right here, and only their host can end them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -39,7 +39,7 @@ class MemoryActionHosts:
     started: every host that was begun, the newest last.
     """
 
-    engines: dict[str, Actions | None]
+    engines: Mapping[str, Actions | None]
     started: list["MemoryActionHost"] = field(default_factory=list)
 
     async def start(

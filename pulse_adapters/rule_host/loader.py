@@ -5,15 +5,13 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from pkgutil import resolve_name
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
 from pulse_adapters.workers.source_locations import Places, describe_error, with_place
-from pulse_core.engine.plugin import Projection
+from pulse_core.engine.plugin import Plugin, Projection
 from pulse_core.rules.onion import Rule, rule_name
 
 LOADING = 65_000
@@ -41,9 +39,9 @@ class RuleContents(NamedTuple):
 class Loader:
     """Imports an engine within the time budget. root: the revision's folder; plugins: `module:attribute` by name."""
 
-    def __init__(self, root: str, plugins: Mapping[str, str], guard: TimeBudget, places: Places) -> None:
+    def __init__(self, root: str, plugins: Mapping[str, str], budget: TimeBudget, places: Places) -> None:
         self._root, self._plugins = root, plugins
-        self._guard, self._places = guard, places
+        self._budget, self._places = budget, places
 
     def load(self, report: Report) -> RuleContents:
         """Load everything. Raises RulesNotLoadable for the engine; a plugin that fails is reported and left out.
@@ -58,10 +56,10 @@ class Loader:
         plugins = []
         for name, entry in self._plugins.items():
             try:
-                brought = self._guarded(partial(load_plugin, entry))
+                more_rules, more_projections = self._guarded(partial(load_plugin, entry))
                 more = dict(rules)
-                _add(more, brought.rules, f"plugin {name}", besides=own)
-                _join(projections, brought.projections, f"plugin {name}")
+                _add(more, more_rules, f"plugin {name}", besides=own)
+                _join(projections, more_projections, f"plugin {name}")
             except RulesNotLoadable as error:
                 report(f"plugin:{name}", str(error))
             else:
@@ -82,32 +80,29 @@ class Loader:
         return self._guarded(partial(import_module, "engine"))
 
     def _guarded(self, work: Callable[[], Any]) -> Any:
-        outer = self._guard.enter(LOADING)
+        outer = self._budget.enter(LOADING)
         try:
             return work()
         except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
             words = (
                 "took too long to load" if isinstance(error, TimeBudgetExceeded) else describe_error(error)
             )
-            self._guard.hold()
+            self._budget.hold()
             raise RulesNotLoadable(with_place(words, self._places.of_error(error))) from None
         finally:
-            self._guard.back(outer)
+            self._budget.back(outer)
 
 
-class PluginContents(NamedTuple):
-    """What a plugin defines for the rule host."""
+def load_plugin(entry: str) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """The rules and projections of what an entry point names: a `Plugin`, anything with RULES, a rule, or several."""
+    from pkgutil import resolve_name  # few engines have plugins, and a host starts for one question
 
-    rules: Sequence[Any]
-    projections: Any = MappingProxyType({})
-
-
-def load_plugin(entry: str) -> PluginContents:
-    """Load what an entry point names: a `Plugin`, anything with a RULES attribute, a rule, or several rules."""
     thing: Any = resolve_name(entry)
+    if isinstance(thing, Plugin):
+        return list(thing.rules), dict(thing.projections)
     if hasattr(thing, "RULES"):
-        return PluginContents(list(thing.RULES), dict(getattr(thing, "PROJECTIONS", {})))
-    return PluginContents([thing] if callable(thing) else list(thing))
+        return list(thing.RULES), dict(getattr(thing, "PROJECTIONS", {}))
+    return [thing] if callable(thing) else list(thing), {}
 
 
 def _listed(module: Any, name: str) -> Sequence[Any]:

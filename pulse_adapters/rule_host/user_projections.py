@@ -1,7 +1,7 @@
 """Folds the authors' projections; between batches each value is kept as JSON text, so that rules can't change it."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any
 
@@ -22,14 +22,14 @@ class UserProjection:
     """The state of one projection. It is stopped for good when it takes too long or returns a value that is no JSON."""
 
     def __init__(
-        self, name: str, projection: Projection, unit: int, guard: TimeBudget, places: Places
+        self, name: str, projection: Projection, unit: int, budget: TimeBudget, places: Places
     ) -> None:
         self.name, self.projection = name, projection
         self.version = version(projection)
         self.seq, self.text = 0, to_json(projection.start)
         self.value = from_json(self.text)
         self.broken = False
-        self._unit, self._guard, self._places = unit, guard, places
+        self._unit, self._budget, self._places = unit, budget, places
 
     def resume(self, seq: int, text: str) -> None:
         """Resume from a kept value."""
@@ -43,17 +43,17 @@ class UserProjection:
         wanted = [event for event in events if event.seq > seq and (kinds is None or event.kind in kinds)]
         if not wanted or self.broken:
             return
-        outer = self._guard.enter(self._unit)
+        outer = self._budget.enter(self._unit)
         try:
             text = _checked(to_json(self._stepped(wanted, report)))
             self.text, self.value = text, from_json(text)
         except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
             self.broken = True
             words = "took too long" if isinstance(error, TimeBudgetExceeded) else describe_error(error)
-            self._guard.hold()
+            self._budget.hold()
             self._tell(report, error, f"{words}; it stands still from here on")
         finally:
-            self._guard.back(outer)
+            self._budget.back(outer)
 
     def _stepped(self, events: Iterable[Event], report: Report) -> Any:
         """The value after each event; an event at which the step fails is skipped, at every replay alike."""
@@ -70,33 +70,6 @@ class UserProjection:
     def _tell(self, report: Report, error: BaseException, words: str) -> None:
         place = self._places.of_error(error) or self._places.of_code(self.projection.step)
         report(f"projection:{self.name}", with_place(words, place))
-
-
-class UserProjections:
-    """All projections of the authors."""
-
-    def __init__(self, owns: Iterable[UserProjection], report: Report) -> None:
-        self._owns = {own.name: own for own in owns}
-        self._report = report
-
-    def __getitem__(self, name: str) -> UserProjection:
-        return self._owns[name]
-
-    def take(self, events: Sequence[Event], upto: int) -> None:
-        """Fold these events into each projection."""
-        for own in self._owns.values():
-            own.take(events, upto, self._report)
-
-    def values(self) -> Mapping[str, Any]:
-        """The values by name, as rules get them."""
-        return {name: own.value for name, own in self._owns.items()}
-
-    def versions(self) -> Mapping[str, Any]:
-        """The version and the kinds that it folds (None for all), by name."""
-        return {
-            name: (own.version, None if own.projection.kinds is None else sorted(own.projection.kinds))
-            for name, own in self._owns.items()
-        }
 
 
 def _checked(text: bytes) -> bytes:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from glob import glob
 from pathlib import Path
 
-from pulse_adapters.config.home import Home
-from pulse_adapters.config.instances import BASE, instance_at
+from pulse_adapters.config.home import BASE, Home, instance_at
 from pulse_core.app.completion import effect_names, vital_names
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import PulseError

@@ -28,7 +28,7 @@ def meant_home(option: str | None) -> Home:
 
 def instance_home(name: str) -> str:
     """The home of the instance of this name; raises PulseError if that is no name of one."""
-    from pulse_adapters.config.instances import home_called
+    from pulse_adapters.config.home import home_called
 
     return home_called(name)
 

@@ -3,7 +3,6 @@
 Imported before their process begins, so what it takes long to import waits until that is on its way.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -74,17 +73,11 @@ class UserRules:
 def kept_user_projections(home: HomeContext) -> "Mapping[str, UserProjectionState]":
     """The authors' projections as the daemon kept them last, if that was of this log."""
     from pulse_core.app.state import checkpoints_of
-    from pulse_core.engine.user_checkpoints import FORMAT, PREFIX
-    from pulse_core.ports import UserProjectionState
+    from pulse_core.engine.user_checkpoints import user_states
 
     try:
         with home.events() as log:
             found = checkpoints_of(home, log)
     except NoHome:
         return {}
-    return {
-        name.removeprefix(PREFIX): UserProjectionState(version, one.head.seq, state)
-        for name, one in found.items()
-        if name.startswith(PREFIX) and one.version == FORMAT
-        for version, state in [json.loads(one.state)]
-    }
+    return {name: state for name, _, state in user_states(found)}
