@@ -17,8 +17,8 @@ from pulse_core.model.moment import Moment, iso
 from pulse_core.ports import Watcher
 from pulse_core.projections import Phase, Snapshot, State
 from pulse_core.rules.survival.holds import longest_hold
-from pulse_core.rules.survival.process_status import ProcessState, evaluate_status, restart_key
-from pulse_core.rules.survival.process_status import ProcessStatus as ProcessCondition
+from pulse_core.rules.survival.process_watchdog import ProcessState, evaluate_status, restart_key
+from pulse_core.rules.survival.process_watchdog import ProcessStatus as ProcessCondition
 from pulse_core.settings import ProcessSettings, Settings
 from pulse_core.watch.watcher_costs import Cost
 
