@@ -18,7 +18,7 @@ from pulse_core.model.actions import OUTWARD
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.kinds import Effect
 from pulse_core.projections import Fold, Snapshot
-from pulse_core.projections.core import CORE
+from pulse_core.projections.state import CORE
 from pulse_core.rules import Rule
 from pulse_core.rules.onion import rule_name
 from pulse_core.rules.survival import survival_rules

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.engine_user.account import SYSUSERS, Account, create_account
+from pulse_adapters.engine_user.account import SYSUSERS, Account, create_account, first_unreadable
 from pulse_adapters.engine_user.layout import layout_path
-from pulse_adapters.engine_user.reach import first_unreadable
 from pulse_adapters.sandbox.copy_tree import remove_tree
 from pulse_adapters.workers import process_tree
 
@@ -95,10 +94,8 @@ def packages_for(python: str) -> tuple[str, ...]:
 
 def lend(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the hosts of this process start that interpreter, with the packages that it finds."""
-    packages = packages_for(python)[0]
     monkeypatch.setattr(sys, "executable", python)
-    for hosts in ("pulse_adapters.action_host.hosts", "pulse_adapters.rule_host.hosts"):
-        monkeypatch.setattr(f"{hosts}.ROOT", packages)
+    monkeypatch.setattr("pulse_adapters.workers.host_process.ROOT", packages_for(python)[0])
 
 
 def _serves(python: str) -> bool:

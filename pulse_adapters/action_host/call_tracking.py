@@ -1,32 +1,67 @@
-"""Tracks what each call has started, so that all of it can be ended: marked programs, and jobs in threads."""
+"""Tracks what each call does: whose code runs, told in memory that the daemon reads even during a hang, and what it
+
+has started, so that all of it can be ended: marked programs, and jobs in threads.
+"""
 
 import asyncio
+import inspect
+import mmap
 import os
 import subprocess
+import types
+from collections.abc import Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any
 
-from pulse_adapters.action_host.call_attribution import CALL
 from pulse_adapters.workers import process_tree
+from pulse_adapters.workers.descriptors import MARK
+from pulse_adapters.workers.environment import HANDS_MARK
 
+CALL: "ContextVar[int]" = ContextVar("call", default=0)
+"""For which call the code runs that is running."""
 CALL_MARK = "PULSE_HANDS_CALL"
 _PATIENCE = 0.3
-_ENV = 6
-"""The place of `env` among what `Popen` gives to the method that starts a program."""
+_OPTIONS = inspect.signature(subprocess.Popen)
 
 
-class CallResources:
+class CallTracker:
     """Tracks, once made, all that any call of this process starts through Python."""
 
-    def __init__(self, mark: str) -> None:
-        """mark: `NAME=VALUE` of this process, added to programs even if they are given no environment."""
-        self._name, _, self._value = mark.partition("=")
+    def __init__(self, shared: mmap.mmap) -> None:
+        self._shared, self._mark = shared, os.environ[HANDS_MARK]
         self._programs: set[int] = set()
         self._jobs: dict[int, set[Future[Any]]] = {}
         self.pool = _Pool(self)
-        self._bear_marks()
+        self._mark_programs()
 
-    def counts(self, job: "Future[Any]") -> None:
+    def task(
+        self, loop: asyncio.AbstractEventLoop, work: Any, **how: Any
+    ) -> "asyncio.Task[Any]":  # a task factory
+        """Create a task whose steps are marked with the call that starts it."""
+        call = CALL.get()
+        return asyncio.Task(self._marked(work, call) if call else work, loop=loop, **how)
+
+    async def _marked(self, work: Coroutine[Any, Any, Any], call: int) -> Any:
+        return await self._steps(work, call.to_bytes(MARK, "little"))
+
+    @types.coroutine
+    def _steps(self, work: Coroutine[Any, Any, Any], mark: bytes) -> Generator[Any, Any, Any]:
+        step, value = work.send, None
+        while True:
+            before, self._shared[:MARK] = self._shared[:MARK], mark
+            try:
+                waiting = step(value)
+            except StopIteration as done:
+                return done.value
+            finally:
+                self._shared[:MARK] = before
+            try:
+                step, value = work.send, (yield waiting)
+            except BaseException as error:  # noqa: BLE001 - it is the coroutine's, whatever it is
+                step, value = work.throw, error
+
+    def count(self, job: "Future[Any]") -> None:
         """Attribute a job to the call that starts it."""
         if call := CALL.get():
             self._jobs.setdefault(call, set()).add(job)
@@ -34,7 +69,7 @@ class CallResources:
     async def end(self, call: int) -> None:
         """Kill the call's programs, and wait for its threads, which can't be killed."""
         if call in self._programs:
-            mark = f"{CALL_MARK}={self._value}.{call}"
+            mark = f"{CALL_MARK}={self._mark}.{call}"
             process_tree.kill_processes(process_tree.marked(mark), _PATIENCE)
         if jobs := self._jobs.get(call):
             await asyncio.wait([asyncio.wrap_future(job) for job in jobs])
@@ -44,29 +79,33 @@ class CallResources:
         self._programs.discard(call)
         self._jobs.pop(call, None)
 
-    def _bear_marks(self) -> None:
-        start = subprocess.Popen._execute_child  # type: ignore[attr-defined]  # the one place that all ways go through
+    def _mark_programs(self) -> None:
+        """Replace `Popen`, by which all of Python starts programs: they are marked even if given no environment."""
 
-        def marking(popen: Any, *given: Any) -> Any:
-            env = os.environ if given[_ENV] is None else given[_ENV]
-            more = {self._name: self._value}
-            if call := CALL.get():
-                self._programs.add(call)
-                more[CALL_MARK] = f"{self._value}.{call}"
-            return start(popen, *given[:_ENV], {**env, **more}, *given[_ENV + 1 :])
+        def marks() -> dict[str, str]:
+            if not (call := CALL.get()):
+                return {HANDS_MARK: self._mark}
+            self._programs.add(call)
+            return {HANDS_MARK: self._mark, CALL_MARK: f"{self._mark}.{call}"}
 
-        subprocess.Popen._execute_child = marking  # type: ignore[attr-defined]  # as above
+        class MarkedPopen(subprocess.Popen[Any]):
+            def __init__(self, *given: Any, **named: Any) -> None:
+                options = _OPTIONS.bind(*given, **named).arguments
+                env = options.get("env")
+                super().__init__(**{**options, "env": {**(os.environ if env is None else env), **marks()}})
+
+        subprocess.Popen = MarkedPopen  # type: ignore[misc]
 
 
 class _Pool(ThreadPoolExecutor):
     """The loop's thread pool, as `asyncio.to_thread` uses it."""
 
-    def __init__(self, begun: CallResources) -> None:
+    def __init__(self, tracker: CallTracker) -> None:
         super().__init__(thread_name_prefix="hands")
-        self._begun = begun
+        self._tracker = tracker
 
     def submit(self, work: Any, /, *given: Any, **named: Any) -> "Future[Any]":
         """Run a job in a thread, attributed to the call that submits it."""
         job = super().submit(work, *given, **named)
-        self._begun.counts(job)
+        self._tracker.count(job)
         return job

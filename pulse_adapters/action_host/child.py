@@ -4,39 +4,43 @@ import asyncio
 import contextvars
 import gc
 import os
+import resource
+import signal
 import traceback
+from collections.abc import Sequence
 
-from pulse_adapters.action_host.call_attribution import CALL, CallMarker
-from pulse_adapters.action_host.call_tracking import CallResources
+from pulse_adapters.action_host.call_tracking import CALL, CallTracker
 from pulse_adapters.action_host.dispatcher import CallDispatcher
-from pulse_adapters.action_host.limits import LimitUnavailable, confine
-from pulse_adapters.action_host.loader import ActionContents, ActionsNotLoadable, load
+from pulse_adapters.action_host.loader import ActionsNotLoadable, load
 from pulse_adapters.workers import host_side
 from pulse_adapters.workers.descriptors import REQUESTS, WHERE
-from pulse_adapters.workers.environment import HANDS_MARK
+from pulse_adapters.workers.drop_privileges import become_user
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
+from pulse_adapters.workers.syscalls import prctl
 from pulse_core.projections import snapshot  # noqa: F401 - authors import it, as a user who may not read this Python
 
+FILES = 256
+PROCESSES = 256
+"""Of a user of its own; where the user is the daemon's, a limit would count everything that one runs."""
 _OURS = ("PYTHONPATH", "PYDANTIC_DISABLE_PLUGINS")
 """Variables that are not for the programs that the engine's code starts."""
+_DEATH_SIGNAL, _NO_NEW_PRIVS = 1, 38
 
 
 class ActionHostChild:
     """Reads requests and answers each when it is done, in any order."""
 
-    def __init__(self, requests: host_side.Requests, contents: ActionContents, places: Places) -> None:
-        self._requests, self._acting = requests, CallDispatcher(contents, places)
-        self._begun = CallResources(f"{HANDS_MARK}={os.environ[HANDS_MARK]}")
-        self._marks = CallMarker(host_side.shared())
+    def __init__(self, requests: host_side.Requests, calls: CallDispatcher, tracker: CallTracker) -> None:
+        self._requests, self._dispatcher, self._tracker = requests, calls, tracker
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._ended = asyncio.Event()
 
     async def serve(self) -> None:
         """Serve until the daemon closes the pipe."""
         loop = asyncio.get_running_loop()
-        loop.set_default_executor(self._begun.pool)
-        loop.set_task_factory(self._marks.task)
+        loop.set_default_executor(self._tracker.pool)
+        loop.set_task_factory(self._tracker.task)
         loop.add_reader(REQUESTS, self._read)
         self._take(self._requests.take(b""))
         await self._ended.wait()
@@ -66,11 +70,11 @@ class ActionHostChild:
         call.add_done_callback(lambda _: self._answer_not_started(number))
 
     async def _carry_out(self, request: Message, number: int) -> None:
-        answer = await self._acting.answer(request)
+        answer = await self._dispatcher.answer(request)
         del self._calls[number]  # what is cleared away now is not cancelled
-        if "ok" not in answer:
-            await self._begun.end(number)
-        self._begun.forget(number)
+        if "wrong" in answer:
+            await self._tracker.end(number)
+        self._tracker.forget(number)
         host_side.send({"id": number, **answer})
 
     def _answer_not_started(self, number: int) -> None:
@@ -79,34 +83,58 @@ class ActionHostChild:
             host_side.send({"id": number, "wrong": "cancelled", "words": ""})
 
 
-def _prepare() -> None:
-    """Begin as every host does; remove Python's variables from the environment of programs that it starts."""
-    host_side.begin(all_threads=True)
-    for name in _OURS:
-        os.environ.pop(name, None)
+def confine(memory: int, user: Sequence[int] | None, parent: int) -> None:
+    """Switch to the user, set the limits, and die with the daemon. Raises OSError, ValueError.
+
+    Only a user of its own keeps this process from the daemon: without one it may do what the daemon may, which
+    `upulse status` calls `isolation: partial (no user)`. memory: bytes beyond what it has; parent: the daemon's pid.
+    """
+    with open("/proc/self/statm") as told:
+        data = int(told.read().split()[5]) * resource.getpagesize()
+    # Not RLIMIT_AS: programs that it starts inherit it, and some reserve much that they never use.
+    limits = {resource.RLIMIT_DATA: data + memory, resource.RLIMIT_CORE: 0}
+    if user:
+        limits[resource.RLIMIT_NPROC] = PROCESSES
+    for what, most in limits.items():
+        resource.setrlimit(what, (_within(what, most),) * 2)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # it stays, for programs that need more and say so
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_within(resource.RLIMIT_NOFILE, FILES), hard))
+    if user:
+        become_user(*user)
+        prctl(_NO_NEW_PRIVS, 1)  # no program that it starts gives back what it gave up
+    prctl(_DEATH_SIGNAL, signal.SIGKILL)  # after the change of user, which takes it back
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def _within(what: int, most: int) -> int:
+    hard = resource.getrlimit(what)[1]
+    return most if hard == resource.RLIM_INFINITY else min(most, hard)
 
 
 def main() -> None:
     """Run the child until the daemon is gone."""
-    _prepare()
+    host_side.begin(all_threads=True)
+    for name in _OURS:
+        os.environ.pop(name, None)
     requests = host_side.Requests()
     begin = next(host_side.requests(requests), None)
     if begin is None:
         host_side.exit_at_once(0)
-    plugins = begin["plugins"]
-    roots = {begin["root"]: "", **roots_of_plugins(plugins)}
+    roots = {begin["root"]: "", **roots_of_plugins(begin["plugins"])}
     places = Places(roots)
     try:
         confine(begin["memory"], begin["user"], begin["parent"])
         os.chdir(begin["root"])
-        contents = load(begin["root"], plugins, places)
-    except (LimitUnavailable, ActionsNotLoadable, OSError) as error:
+        tracker = CallTracker(host_side.shared())
+        contents = load(begin["root"], begin["plugins"], places)
+    except (ActionsNotLoadable, OSError, ValueError) as error:
         host_side.send({"id": begin["id"], "error": str(error)})
         host_side.exit_at_once(1)
     host_side.send({"id": begin["id"], "roots": roots, **contents.told})
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
-    host_side.exit_at_once(_served(ActionHostChild(requests, contents, places)))
+    host_side.exit_at_once(_served(ActionHostChild(requests, CallDispatcher(contents, places), tracker)))
 
 
 def _served(host: ActionHostChild) -> int:

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from pulse_adapters.action_host.bounds import MOST_BYTES
 from pulse_adapters.action_host.loader import ActionContents, describe_policy
+from pulse_adapters.action_host.replies import MOST_BYTES
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.source_locations import Places, describe_error, error_message, with_place
 from pulse_core.model.errors import PulseError
@@ -36,11 +36,11 @@ class CallDispatcher:
         self._windows: dict[str, Window] = {}
 
     async def answer(self, request: Message) -> Message:
-        """The result as `ok`, or what failed and how. Raises nothing."""
+        """The result, or what went `wrong` and why. Raises nothing."""
         timer = asyncio.timeout(request.get("seconds"))
         try:
             async with timer:
-                return {"ok": await self._done(request)}
+                return await self._done(request)
         except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
             return self._wrong(error, request, timer.expired())
 
@@ -51,7 +51,9 @@ class CallDispatcher:
             case "nudged":
                 return {"names": await self._nudged()}
             case "policy":
-                return self._policy(request)
+                executor = self._contents.executors[request["name"]]
+                policy = executor.policy(_params(executor, request["params"]))
+                return {"policy": describe_policy(policy)}
             case verb:
                 return await self._act(request, verb == "verify")
 
@@ -102,10 +104,6 @@ class CallDispatcher:
         return names
 
     # Executors
-
-    def _policy(self, request: Message) -> Message:
-        executor = self._contents.executors[request["name"]]
-        return describe_policy(executor.policy(_params(executor, request["params"])))
 
     async def _act(self, request: Message, looks: bool) -> Message:
         executor = self._contents.executors[request["name"]]

@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import RootModel
 
-from pulse_adapters.action_host.protocol import LONGEST, ExecutorDescription, data_of, failure_of, policy_of
-from pulse_adapters.action_host.session import CallLost
+from pulse_adapters.action_host.process import CallLost
+from pulse_adapters.action_host.replies import LONGEST, ExecutorDescription, policy_of
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
 from pulse_adapters.action_host.watcher_proxy import RESTART, EngineCodeFailed, timeout_message
-from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.framing import Message, WorkerFault
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
@@ -39,17 +39,12 @@ class ChildExecutor:
     """
 
     def __init__(self, told: ExecutorDescription, supervisor: ChildSupervisor, failed: Failed) -> None:
-        self.action, self.params = told.action, EffectParams
-        self._told, self._supervisor, self._failed = told, supervisor, failed
-        self._plain = told.policy or CAREFUL
+        self.action, self.params, self.whose = told.action, EffectParams, told.whose
+        self._supervisor, self._failed = supervisor, failed
+        self._plain = Policy(*told.policy) if told.policy else CAREFUL
         self._safest = Policy(Safety.AT_MOST_ONCE, timeout=self._plain.timeout)
         self._is_mute = False
         self._tried: dict[str, int] = {}
-
-    @property
-    def whose(self) -> str:
-        """The name of this executor in a fault."""
-        return f"executor:{self.action}"
 
     def policy(self, params: Any) -> Policy:
         """A policy that lets the author's own one, which is asked for later, decide; with the pauses of that."""
@@ -86,17 +81,17 @@ class ChildExecutor:
             return self._safest
         message = {"do": "policy", "name": self.action, "params": effect.params}
         try:
-            reply = await self._supervisor.ask(self.whose, lambda session: message, ASKING, RESTART)
+            reply = await self._supervisor.call(self.whose, lambda child: message, ASKING, RESTART)
         except CallLost as lost:
             if not lost.is_own:
                 raise PulseError(_broken_off(lost)) from None
             self._is_mute = True  # each time that it hangs, all others are ended with it
             return self._safest
+        if reply.wrong:
+            return self._told_none(reply.wrong, reply.words)
         try:
-            if wrong := failure_of(reply):
-                return self._told_none(*wrong)
-            return policy_of(reply["ok"])
-        except ValueError as error:
+            return policy_of(reply.policy)
+        except WorkerFault as error:
             return self._told_none("broken", f"its policy makes no sense: {error}")
 
     def _told_none(self, way: str, words: str) -> Policy:
@@ -149,14 +144,10 @@ class ChildExecutor:
             "effect": effect.model_dump(mode="json"),
             "event": tuple(event),
         }
-        reply = await self._supervisor.ask(self.whose, lambda session: message, policy.timeout, RESTART)
-        try:
-            if wrong := failure_of(reply):
-                raise self._error(*wrong)
-            return data_of(reply["ok"])
-        except ValueError as error:
-            self._supervisor.session.spoil(str(error))
-            raise CallLost(await self._supervisor.session.reason_of_end(), True) from None
+        reply = await self._supervisor.call(self.whose, lambda child: message, policy.timeout, RESTART)
+        if reply.wrong:
+            raise self._error(reply.wrong, reply.words)
+        return reply.data
 
     def _error(self, way: str, words: str) -> Exception:
         match way:

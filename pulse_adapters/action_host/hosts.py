@@ -2,20 +2,16 @@
 
 import asyncio
 import os
-import pwd
-import secrets
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from pulse_adapters.action_host.action_host import ChildActionHost
 from pulse_adapters.action_host.executor_proxy import ChildExecutor
-from pulse_adapters.action_host.protocol import LoadReply, load_reply_of, roots_of
-from pulse_adapters.action_host.session import ENGINE, CallLost, ChildSession
+from pulse_adapters.action_host.process import ActionChild, CallLost
+from pulse_adapters.action_host.replies import LoadedActions, LoadReply
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
 from pulse_adapters.action_host.watcher_proxy import ChildWatcher
-from pulse_adapters.workers.environment import HANDS_MARK, ROOT, selected_variables
+from pulse_adapters.workers.host_process import ENGINE
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places, with_place
 from pulse_core.model.vitals import Window
@@ -23,10 +19,64 @@ from pulse_core.ports import CannotLoad, Clock, EngineFault, ReservedNames, Revi
 
 LOAD = 10.0
 """Seconds in which an engine must be loaded."""
+NUDGES = 1.0
+"""Seconds between two times that watchers are asked who wants to be asked."""
+NOTHING = ReservedNames()
 _MIB = 1024 * 1024
 
 
-NOTHING = ReservedNames()
+class ChildActionHost:
+    """The watchers and executors of an engine while its revision is in force, as the daemon uses them: like its own.
+
+    supervisor: None if no child is needed; faults: what was left out, and why.
+    """
+
+    def __init__(
+        self,
+        supervisor: ChildSupervisor | None = None,
+        watchers: Iterable[ChildWatcher] = (),
+        executors: Iterable[ChildExecutor] = (),
+        faults: Iterable[EngineFault] = (),
+    ) -> None:
+        self.supervisor = supervisor
+        self.watchers, self.executors = tuple(watchers), {one.action: one for one in executors}
+        self.faults = tuple(faults)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing: asyncio.Task[None] | None = None
+        if supervisor and any(watcher.nudges for watcher in self.watchers):
+            self._tasks.add(asyncio.create_task(self._listen(supervisor), name="listening for nudges"))
+
+    async def _listen(self, supervisor: ChildSupervisor) -> None:
+        """Forward the watchers' nudges, at most one a second to each watcher, for ever."""
+        known = {watcher.name: watcher for watcher in self.watchers}
+        while True:
+            with suppress(CallLost):
+                reply = await supervisor.call(ENGINE, lambda child: {"do": "nudged"})
+                for name in known.keys() & reply.names:  # one that was left out may call as well
+                    known[name].nudge.set()
+            await asyncio.sleep(NUDGES)
+
+    def retire(self) -> None:
+        """Close once the calls under way have ended, each within its time; for when another host has taken over."""
+        self._tasks.add(asyncio.create_task(self._retire(), name="retire the action host"))
+
+    async def _retire(self) -> None:
+        if self.supervisor:
+            await self.supervisor.idle()
+        await self.close()
+
+    async def close(self) -> None:
+        """Kill the child with its tree; calls under way are lost."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(), name="close the action host")
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self.supervisor:
+            await self.supervisor.close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,109 +102,80 @@ class ChildActionHosts:
         failed: called with each fault that no caller receives.
         """
         run_as = await asyncio.to_thread(self.run_as)
-        session, found = await self._start_child(revision.path, memory, run_as)
-        clashes = tuple(_clashes(found, taken))
+        child, found = await self._start_child(revision, memory, run_as)
         if not (found.watchers or found.executors):
-            await _ended(session)
-            return ChildActionHost(None, found.faults)
+            await _end(child)
+            return ChildActionHost(faults=found.faults)
+        clashes = tuple(_clashes(found, taken))
         left_out = {fault.whose for fault in clashes}
 
-        async def again() -> ChildSession:
-            session, now = await self._start_child(revision.path, memory, run_as)
+        async def again() -> ActionChild:
+            child, now = await self._start_child(revision, memory, run_as)
             if now != found:
-                await _ended(session)
+                await _end(child)
                 raise CannotLoad("the same revision holds something else than before")
-            return session
+            return child
 
-        supervisor = ChildSupervisor(session, again, failed)
-        action_host = ChildActionHost(supervisor, (*found.faults, *clashes))
-        watchers = (ChildWatcher(one, supervisor, self.clock, self.windows, failed) for one in found.watchers)
-        executors = (ChildExecutor(one, supervisor, failed) for one in found.executors)
-        action_host.take(
-            [one for one in watchers if one.whose not in left_out],
-            [one for one in executors if one.whose not in left_out],
+        supervisor = ChildSupervisor(child, again, failed)
+        return ChildActionHost(
+            supervisor,
+            (
+                ChildWatcher(one, supervisor, self.clock, self.windows, failed)
+                for one in found.watchers
+                if one.whose not in left_out
+            ),
+            (ChildExecutor(one, supervisor, failed) for one in found.executors if one.whose not in left_out),
+            (*found.faults, *clashes),
         )
-        return action_host
 
-    async def _start_child(self, path: str, memory: int, run_as: RunAs) -> tuple[ChildSession, LoadReply]:
-        user, shown = run_as
-        root = _real(await asyncio.to_thread(shown, path) if shown else path)
-        mark = f"{HANDS_MARK}={secrets.token_hex(8)}"
+    async def _start_child(
+        self, revision: Revision, memory: int, run_as: RunAs
+    ) -> tuple[ActionChild, LoadedActions]:
+        root = await run_as.path_of(revision)
         try:
-            session = ChildSession(
-                _environment(mark, user), mark, Places({root: ""}), user[0] if user else None
-            )
+            child = ActionChild(self.plugins, run_as.user)
         except OSError as error:
             raise CannotLoad(f"no action host can be started: {error}") from error
-        try:
-            return session, await self._loaded(session, root, memory, user)
-        except BaseException:
-            await _ended(session)
-            raise
-
-    async def _loaded(
-        self, session: ChildSession, root: str, memory: int, user: tuple[int, int] | None
-    ) -> LoadReply:
+        child.places = Places({root: ""})
         message = {
             "root": root,
             "memory": memory * _MIB,
-            "user": user,
+            "user": run_as.user,
             "parent": os.getpid(),
             "plugins": self.plugins,
         }
         try:
-            reply = await session.ask(message, ENGINE, self.load)
-            if "error" in reply:
-                raise CannotLoad(str(reply["error"])[:2_000])
-            session.places = Places(roots_of(reply))
-            found = load_reply_of(reply)
-            session.defined = {
-                **{f"watcher:{one.name}": one.place for one in found.watchers},
-                **{f"executor:{one.action}": one.place for one in found.executors},
-            }
-            return found
+            reply = await child.ask(message, LoadReply, ENGINE, self.load)
+            if reply.error:
+                raise CannotLoad(reply.error)
+            child.places, found = Places(reply.roots), reply.loaded()
+            child.defined = {one.whose: one.place for one in found.watchers}
+            child.defined |= {one.whose: one.place for one in found.executors}
+            return child, found
         except CallLost as lost:
+            await _end(child)
             raise CannotLoad(lost.fault.message) from None
-        except ValueError as error:
-            raise CannotLoad(f"the action host said what nobody understands: {error}") from error
+        except BaseException:
+            await _end(child)
+            raise
 
 
-def _real(path: str) -> str:
-    return os.path.realpath(path)
+async def _end(child: ActionChild) -> None:
+    child.kill()
+    await child.clear()
 
 
-async def _ended(session: ChildSession) -> None:
-    session.process.kill()
-    await session.clear()
-
-
-def _clashes(found: LoadReply, taken: ReservedNames) -> Iterator[EngineFault]:
+def _clashes(found: LoadedActions, taken: ReservedNames) -> Iterator[EngineFault]:
     """Faults for watchers and executors whose name is taken, by the daemon's own or by one listed before."""
     names, keys, actions = set(taken.names), set(taken.keys), set(taken.actions)
     for one in found.watchers:
         for what, word, there in (("name", one.name, names), ("key", one.key, keys)):
             if word in there:
                 words = f"left out: another watcher has the {what} {word!r}; take another one, as 'my-{word}'"
-                yield EngineFault(f"watcher:{one.name}", with_place(words, one.place))
+                yield EngineFault(one.whose, with_place(words, one.place))
             there.add(word)
     for two in found.executors:
         if two.action in actions:
             words = f"left out: another executor carries out {two.action!r}; take another one, as 'my-{two.action}'"
-            yield EngineFault(f"executor:{two.action}", with_place(words, two.place))
+            yield EngineFault(two.whose, with_place(words, two.place))
         actions.add(two.action)
-
-
-def _environment(mark: str, user: tuple[int, int] | None) -> Mapping[str, str]:
-    """The child's environment: only what it needs of this process's."""
-    given = selected_variables("PATH", "LANG", "HOME", "TMPDIR")
-    if user:
-        with suppress(KeyError):
-            given["HOME"] = pwd.getpwuid(user[0]).pw_dir
-    needed = [] if ROOT in (path for path in sys.path if path.endswith("-packages")) else [ROOT]
-    name, _, value = mark.partition("=")
-    return {
-        **given,
-        "PYDANTIC_DISABLE_PLUGINS": "__all__",  # looking for some takes longer than all the rest
-        name: value,
-        **({"PYTHONPATH": os.pathsep.join(needed)} if needed else {}),
-    }

@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from importlib import import_module
-from typing import Any, NamedTuple
+from functools import partial
+from pkgutil import resolve_name
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,6 +16,8 @@ from pulse_adapters.action_host.engine_lists import WHY, run_lists
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 from pulse_core.ports.executor import Policy
+
+T = TypeVar("T")
 
 _FILE = "engine.py"
 
@@ -27,12 +30,41 @@ class UnusableItem(Exception):
     """One watcher or executor that can't be used."""
 
 
-class ActionContents(NamedTuple):
-    """The usable watchers by name and executors by action, and their descriptions for the daemon."""
+class ActionContents:
+    """The usable watchers by name and executors by action, and what the daemon is told of them and of the others."""
 
-    watchers: Mapping[str, Any]
-    executors: Mapping[str, Any]
-    told: Message
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self.watchers: dict[str, Any] = {}
+        self.executors: dict[str, Any] = {}
+        self.told: dict[str, list[Any]] = {"watchers": [], "executors": [], "faults": []}
+
+    def add_fault(self, whose: str, words: str) -> None:
+        """Tell of what is left out."""
+        self.told["faults"].append((whose, words))
+
+    def take(self, source: Any, watchers: str, executors: str) -> None:
+        """Add what a plugin or the engine lists by these names, as far as it can be used."""
+        listed = _listed(source, watchers), _listed(source, executors)
+        for thing in listed[0]:
+            if one := self._described(thing, "watcher", _watcher, "collect"):
+                self.watchers[one["name"]] = thing
+        for thing in listed[1]:
+            if one := self._described(thing, "executor", _executor, "execute"):
+                self.executors[one["action"]] = thing
+
+    def _described(
+        self, thing: Any, what: str, look: Callable[[Any, Places], Message], method: str
+    ) -> Message | None:
+        try:
+            described = look(thing, self._places)
+        except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
+            words = str(error) if isinstance(error, UnusableItem) else describe_error(error)
+            place = self._places.of_error(error) or self._places.of_code(getattr(thing, method, None))
+            self.add_fault(f"{what}:{_called(thing)}", with_place(f"left out: {words}", place))
+            return None
+        self.told[f"{what}s"].append(described)
+        return described
 
 
 def load(root: str, plugins: Mapping[str, str], places: Places) -> ActionContents:
@@ -40,94 +72,40 @@ def load(root: str, plugins: Mapping[str, str], places: Places) -> ActionContent
 
     plugins: `module:attribute` by name; one that fails is left out as well.
     """
-    found = LoadedSoFar([], [], [])
+    found = ActionContents(places)
     for name, entry in plugins.items():
         try:
-            plugin = _imported(entry, places)
-            found.take(_listed(plugin, "watchers"), _listed(plugin, "executors"), places)
+            found.take(_guarded(partial(resolve_name, entry), places), "watchers", "executors")
         except ActionsNotLoadable as error:
-            found.faults.append((f"plugin:{name}", str(error)))
+            found.add_fault(f"plugin:{name}", str(error))
     if not os.path.isfile(os.path.join(root, _FILE)):
         raise ActionsNotLoadable(f"there is no {_FILE} in this revision")
     sys.path.insert(0, root)
+    engine, left_out = _guarded(partial(run_lists, os.path.join(root, _FILE)), places)
+    for line in left_out:
+        found.add_fault(_FILE, with_place(f"what it lists with rules {WHY}", f"{_FILE}:{line}"))
+    found.take(engine, "WATCHERS", "EXECUTORS")
+    return found
+
+
+def _guarded(work: Callable[[], T], places: Places) -> T:
+    """What authors' code comes to. Raises ActionsNotLoadable."""
     try:
-        engine, left_out = run_lists(os.path.join(root, _FILE))
-    except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
+        return work()
+    except BaseException as error:  # noqa: BLE001 - as above
         raise ActionsNotLoadable(with_place(describe_error(error), places.of_error(error))) from None
-    found.faults.extend(
-        (_FILE, with_place(f"what it lists with rules {WHY}", f"{_FILE}:{line}")) for line in left_out
-    )
-    found.take(_listed(engine, "WATCHERS"), _listed(engine, "EXECUTORS"), places)
-    return found.contents()
 
 
-class LoadedSoFar(NamedTuple):
-    """Collects watchers and executors with their descriptions, and faults."""
-
-    watchers: list[tuple[Any, Message]]
-    executors: list[tuple[Any, Message]]
-    faults: list[tuple[str, str]]
-
-    def take(self, watchers: Sequence[Any], executors: Sequence[Any], places: Places) -> None:
-        """Add what a plugin or the engine lists, as far as it can be used."""
-        self.watchers.extend(_fit(watchers, "watcher", _watcher, places, self.faults))
-        self.executors.extend(_fit(executors, "executor", _executor, places, self.faults))
-
-    def contents(self) -> ActionContents:
-        """All that was found and can be used."""
-        told = {
-            "watchers": [one for _, one in self.watchers],
-            "executors": [one for _, one in self.executors],
-            "faults": self.faults,
-        }
-        watchers = {one["name"]: thing for thing, one in self.watchers}
-        return ActionContents(watchers, {one["action"]: thing for thing, one in self.executors}, told)
-
-
-def _imported(entry: str, places: Places) -> Any:
-    """Import what an entry names, `module` or `module:attribute`. Raises ActionsNotLoadable."""
-    module, _, path = entry.partition(":")
-    try:
-        thing: Any = import_module(module)
-        for part in filter(None, path.split(".")):
-            thing = getattr(thing, part)
-    except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
-        raise ActionsNotLoadable(with_place(describe_error(error), places.of_error(error))) from None
-    return thing
-
-
-def _listed(engine: Any, name: str) -> Sequence[Any]:
-    found = getattr(engine, name, ())
+def _listed(source: Any, name: str) -> Sequence[Any]:
+    found = getattr(source, name, ())
     if not isinstance(found, list | tuple):
         raise ActionsNotLoadable(f"{name} is no list; write {name} = [...]")
     return found
 
 
-def _fit(
-    found: Sequence[Any],
-    what: str,
-    looked: Callable[[Any, Places], Message],
-    places: Places,
-    faults: list[tuple[str, str]],
-) -> list[tuple[Any, Message]]:
-    """The usable items, each with its description."""
-    fit = []
-    for thing in found:
-        try:
-            fit.append((thing, looked(thing, places)))
-        except BaseException as error:  # noqa: BLE001 - as above
-            words = str(error) if isinstance(error, UnusableItem) else describe_error(error)
-            place = places.of_error(error) or places.of_code(
-                getattr(thing, "collect" if what == "watcher" else "execute", None)
-            )
-            faults.append((f"{what}:{_called(thing)}", with_place(f"left out: {words}", place)))
-    return fit
-
-
 def _called(thing: Any) -> str:
-    cls = thing if isinstance(thing, type) else type(thing)
     name = getattr(thing, "name", None) or getattr(thing, "action", None)
-    return name[:200] if isinstance(name, str) else cls.__name__
+    return name[:200] if isinstance(name, str) else getattr(thing, "__name__", type(thing).__name__)
 
 
 def _watcher(thing: Any, places: Places) -> Message:

@@ -1,45 +1,196 @@
-"""An action host's process: when it ends, its whole process tree is ended."""
+"""The daemon's side of an action host's process: sends calls, tracks those under way, and ends it with its whole tree."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import math
+import pwd
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from pulse_adapters.action_host.replies import MOST_BYTES, CallReply
 from pulse_adapters.workers import process_tree
-from pulse_adapters.workers.host_process import OPTIONS, HostProcess
-from pulse_adapters.workers.worker import Heard, module_program
+from pulse_adapters.workers.environment import HANDS_MARK, selected_variables
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.host_process import ENGINE, HostProcess, host_environment, host_program
+from pulse_core.ports import EngineFault
+
+T = TypeVar("T")
+
+GRACE = 0.5
+"""Seconds beyond its time that a call is given to end, before everything is ended."""
+_STEP, _ASKING = 0.005, 0.1
 
 
-class ActionProcess(HostProcess):
-    """A running child. It is reaped only after its tree is ended, so that no other session gets its pid meanwhile.
+class CallLost(Exception):
+    """The child ended while a call was under way. fault: why; is_own: whether this call caused it."""
 
-    env holds the mark, `NAME=VALUE`, by which all descendants of the child are found; uid: of the user that it takes
-    on, if nobody else uses that user.
+    def __init__(self, fault: EngineFault, is_own: bool) -> None:
+        super().__init__(fault.message)
+        self.fault, self.is_own = fault, is_own
+
+
+@dataclass
+class PendingCall:
+    """A call under way. until: loop time; is_heard: whether a caller still waits for the result."""
+
+    whose: str
+    seconds: float
+    until: float
+    answer: "asyncio.Future[Any]"
+    is_heard: bool = True
+
+
+class ActionChild(HostProcess):
+    """A running action host. It is reaped only after its tree is ended, so that no other session gets its pid meanwhile.
+
+    user: that it takes on, and nobody else uses; sent: the newest sample that it knows, by watcher; defined: source
+    places by name in faults; told: whose calls were under way when it ended.
     """
 
-    def __init__(
-        self, env: Mapping[str, str], mark: str, uid: int | None, heard: Heard, gone: Callable[[], None]
-    ) -> None:
-        program = module_program("pulse_adapters.action_host.child", options=OPTIONS, env=env)
-        super().__init__(program._replace(is_heard=False), heard, gone, keeps_number=True)
-        self._tree, self._uid = mark, uid
+    title = "the action host"
 
-    async def clear(self, is_orderly: bool) -> bool:
+    def __init__(self, plugins: Mapping[str, str], user: tuple[int, int] | None) -> None:
+        self._mark, self._user = secrets.token_hex(8), user
+        self._calls: dict[int, PendingCall] = {}
+        self._last = EngineFault(ENGINE, "")
+        self._endings: set[asyncio.Task[None]] = set()
+        self.sent: dict[str, int] = {}
+        self.defined: dict[str, str] = {}
+        self.told: frozenset[str] = frozenset()
+        self.gone, self.idle = asyncio.Event(), asyncio.Event()
+        self.idle.set()
+        env = host_environment(plugins, **_home(user), **{HANDS_MARK: self._mark})
+        program = host_program("pulse_adapters.action_host.child", env)
+        super().__init__(program._replace(is_heard=False), keeps_number=True)
+
+    async def call(self, message: Message, whose: str, seconds: float = math.inf) -> CallReply:
+        """What a call came to. Raises CallLost; when cancelled, it returns once the call or the child has ended."""
+        reply = await self.ask(message, CallReply, whose, seconds)
+        if reply.size > 2 * MOST_BYTES:  # numbers may be spelled at greater length
+            self.spoil(f"data of more than {MOST_BYTES:,} bytes")
+            raise CallLost(await self.reason_of_end(), False)
+        return reply
+
+    async def ask(self, message: Message, kind: type[T], whose: str, seconds: float) -> T:
+        """The answer to any request, likewise."""
+        if not self.alive:
+            raise CallLost(await self.reason_of_end(), False)
+        limit = None if math.isinf(seconds) else seconds
+        number, answer = self.request({**message, "seconds": limit}, kind)
+        call = PendingCall(whose, seconds, self._loop.time() + seconds + GRACE, answer)
+        self._calls[number] = call
+        self._count()
+        answer.add_done_callback(lambda _: self._forget(number))
+        try:
+            await self._ended(call)
+        except asyncio.CancelledError:
+            call.is_heard = False
+            await asyncio.shield(self._cancel_call(number, call))
+            raise
+        reply = answer.result()
+        if reply is None:
+            fault = await self.reason_of_end()
+            raise CallLost(fault, fault.whose == whose)
+        return reply
+
+    def _cancel_call(self, number: int, call: PendingCall) -> "asyncio.Task[None]":
+        self.send({"do": "cancel", "call": number})
+        call.until = self._loop.time() + GRACE
+        ending = self._loop.create_task(self._ended(call), name=f"calling {call.whose} off")
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+        return ending
+
+    async def _ended(self, call: PendingCall) -> None:
+        """Wait until a call is answered, or the child is ended because it is not."""
+        while not call.answer.done():
+            left = call.until - self._loop.time()
+            if left <= 0:
+                await self._overdue(call)
+            else:
+                await asyncio.wait([call.answer], timeout=None if math.isinf(left) else left)
+
+    async def _overdue(self, call: PendingCall) -> None:
+        """Let the call wait for one that blocks it and has time left; else kill the child."""
+        now = self._loop.time()
+        blocking = self._calls.get(self.mark())
+        if blocking and blocking is not call and blocking.until > now:
+            call.until = blocking.until + GRACE
+            return
+        self.ask_where()
+        place, until = "", now + _ASKING
+        while not call.answer.done() and not place and self._loop.time() < until:
+            await asyncio.wait([call.answer], timeout=_STEP)
+            place = self.where()
+        if not call.answer.done():
+            culprit = blocking or call
+            self.blame(_overran_message(culprit), place, self._blamed(culprit.whose))
+            self.kill()
+
+    def _blamed(self, whose: str) -> EngineFault:
+        return EngineFault(whose, self.defined.get(whose, ""))
+
+    def culprit(self) -> EngineFault:
+        return self._last
+
+    def _end_requests(self) -> None:
+        pending = [call for call in self._calls.values() if not call.answer.done()]
+        if last := self._calls.get(self.mark()):
+            self._last = self._blamed(last.whose)
+        self.told = frozenset(call.whose for call in pending if call.is_heard)
+        super()._end_requests()
+        self.gone.set()
+
+    def _forget(self, number: int) -> None:
+        del self._calls[number]
+        self._count()
+
+    def _count(self) -> None:
+        if any(call.whose != ENGINE for call in self._calls.values()):
+            self.idle.clear()
+        else:
+            self.idle.set()
+
+    async def shut_down(self, seconds: float) -> None:
+        """Let it end by itself, kill it after these seconds, and end what is left of its tree."""
+        self.blame(f"{self.title} was told to end", culprit=EngineFault(ENGINE, ""))
+        self.hang_up()
+        is_orderly = await self.ended(seconds)
+        self.kill()
+        await self.clear(is_orderly)
+
+    async def clear(self, is_orderly: bool = False) -> bool:
         """Kill its descendants once it is dead, and release everything; whether nothing is left.
 
         is_orderly: descendants with a session of their own, as services have, may go on.
         """
-        _, undead = await asyncio.wait([self.dead], timeout=process_tree.PATIENCE)
-        if undead:  # it sleeps uninterruptibly
+        if not await self.ended(process_tree.PATIENCE):  # it sleeps uninterruptibly
             self.close()
             return False
-        chosen = (
-            process_tree.in_session(self.pid)
-            if is_orderly
-            else process_tree.session_or_marked(self.pid, self._tree)
-        )
-        if self._uid is not None and not is_orderly:
-            chosen = process_tree.either_of(chosen, process_tree.orphans_of_user(self._uid))
+        chosen = process_tree.in_session(self.pid)
+        if not is_orderly:
+            chosen = process_tree.session_or_marked(self.pid, f"{HANDS_MARK}={self._mark}")
+            if self._user:
+                chosen = process_tree.either_of(chosen, process_tree.orphans_of_user(self._user[0]))
         try:
             return await asyncio.to_thread(process_tree.kill_processes, chosen)
         finally:
             self.reap()
             self.close()
+
+
+def _home(user: tuple[int, int] | None) -> Mapping[str, str]:
+    """Where the user is at home."""
+    given = selected_variables("HOME", "TMPDIR")
+    if user:
+        with suppress(KeyError):
+            given["HOME"] = pwd.getpwuid(user[0]).pw_dir
+    return given
+
+
+def _overran_message(call: PendingCall) -> str:
+    if call.whose == ENGINE:
+        return f"it was not loaded within {call.seconds:g} s"
+    return f"did not end within {call.seconds:g} s, nor when told to; the action host was ended"

@@ -5,8 +5,10 @@ import math
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from pulse_adapters.action_host.session import ENGINE, ChildSession
+from pulse_adapters.action_host.process import ActionChild
+from pulse_adapters.action_host.replies import CallReply
 from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.host_process import ENGINE
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad, EngineFault
@@ -23,12 +25,15 @@ class ChildDown(PulseError):
 
 
 class ChildSupervisor:
-    """Owns the child and calls it. failed: called with why one ended, unless the caller receives that anyway."""
+    """Owns the child, which is the last one while none is up, and calls it.
+
+    failed: called with why one ended, unless the caller receives that anyway.
+    """
 
     def __init__(
-        self, session: ChildSession, begin: Callable[[], Awaitable[ChildSession]], failed: Failed
+        self, child: ActionChild, begin: Callable[[], Awaitable[ActionChild]], failed: Failed
     ) -> None:
-        self._session, self._begin, self._failed = session, begin, failed
+        self.child, self._begin, self._failed = child, begin, failed
         self._up = asyncio.Event()
         self._up.set()
         self._is_closed = False
@@ -36,19 +41,13 @@ class ChildSupervisor:
         self._held = 0
         self._free = asyncio.Event()
         self._free.set()
-        self._restarts = Restarts(BACKOFF, HEALTHY)
-        self.restarts = 0
+        self.restarts = Restarts(BACKOFF, HEALTHY)
         self._task = asyncio.create_task(self._keep(), name="keep the action host alive")
-
-    @property
-    def session(self) -> ChildSession:
-        """The current child, or the last one."""
-        return self._session
 
     @property
     def alive(self) -> bool:
         """Whether a child is up."""
-        return not self._is_closed and not self._session.gone.is_set()
+        return not self._is_closed and self.child.alive
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -64,28 +63,26 @@ class ChildSupervisor:
 
     async def idle(self) -> None:
         """Wait until nothing is under way."""
-        while self._held or not self._session.idle.is_set():
+        while self._held or not self.child.idle.is_set():
             await self._free.wait()
-            await self._session.idle.wait()
+            await self.child.idle.wait()
 
-    async def ask(
+    async def call(
         self,
         whose: str,
-        message: Callable[[ChildSession], Message],
+        message: Callable[[ActionChild], Message],
         seconds: float = math.inf,
-        patience: float = math.inf,
-    ) -> Message:
+        patience: float | None = None,
+    ) -> CallReply:
         """Call the child, waiting up to `patience` for one to be up. Raises ChildDown if none is, CallLost during it."""
-        if not self.alive:
-            try:
-                async with asyncio.timeout(None if math.isinf(patience) else patience):
-                    await self._wait_until_up()
-            except TimeoutError:
-                raise ChildDown(f"no action host is up: {self._why}") from None
-        return await self._session.ask(message(self._session), whose, seconds)
+        try:
+            async with asyncio.timeout(patience if not self.alive else None):
+                await self._wait_until_up()
+        except TimeoutError:
+            raise ChildDown(f"no action host is up: {self._why}") from None
+        return await self.child.call(message(self.child), whose, seconds)
 
     async def _wait_until_up(self) -> None:
-        """Wait until a child is up. Raises ChildDown if none will be."""
         while not self.alive:
             if self._is_closed:
                 raise ChildDown("this action host was closed")
@@ -95,31 +92,30 @@ class ChildSupervisor:
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            self._restarts.started(loop.time())
-            await self._session.gone.wait()
+            self.restarts.started(loop.time())
+            await self.child.gone.wait()
             self._up.clear()
-            await self._tell(self._session)
-            await self._replace(self._restarts.ended(loop.time()))
+            await self._tell(self.child)
+            await self._replace(self.restarts.ended(loop.time()))
             self._up.set()
 
-    async def _tell(self, session: ChildSession) -> None:
-        fault = await session.reason_of_end()
+    async def _tell(self, child: ActionChild) -> None:
+        fault = await child.reason_of_end()
         self._why = fault.message
-        if not (fault.whose.startswith("watcher:") and fault.whose in session.told):
+        if not (fault.whose.startswith("watcher:") and fault.whose in child.told):
             self._failed(fault)
-        if not await session.clear():
+        if not await child.clear():
             self._failed(EngineFault(fault.whose, "something of what it began could not be ended"))
 
     async def _replace(self, pause: float) -> None:
         while True:
             await asyncio.sleep(pause)
-            self.restarts += 1
             try:
-                self._session = await self._begin()
+                self.child = await self._begin()
             except CannotLoad as error:
                 self._why = str(error)
                 self._failed(EngineFault(ENGINE, f"the action host cannot be started again: {error}"))
-                pause = self._restarts.failed(asyncio.get_running_loop().time())
+                pause = self.restarts.failed(asyncio.get_running_loop().time())
             else:
                 return
 
@@ -130,4 +126,4 @@ class ChildSupervisor:
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
-        await self._session.close(_CLOSING)
+        await self.child.shut_down(_CLOSING)

@@ -3,14 +3,8 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from pulse_adapters.action_host.protocol import (
-    Reply,
-    WatcherDescription,
-    data_of,
-    failure_of,
-    number_of,
-)
-from pulse_adapters.action_host.session import GRACE, CallLost, ChildSession
+from pulse_adapters.action_host.process import GRACE, ActionChild, CallLost
+from pulse_adapters.action_host.replies import LEAST_INTERVAL, WatcherDescription
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.source_locations import with_place
@@ -44,7 +38,8 @@ class ChildWatcher:
         windows: Callable[[], Mapping[str, Window]],
         failed: Failed,
     ) -> None:
-        self.name, self.key, self.interval = told.name, told.key, told.interval
+        self.name, self.key, self.whose = told.name, told.key, told.whose
+        self.interval = max(LEAST_INTERVAL, told.interval)
         self.timeout = told.timeout + MARGIN
         self.nudge = asyncio.Event()
         self.nudges = told.nudged
@@ -52,41 +47,36 @@ class ChildWatcher:
         self._failed = failed
         self._wakes = False
 
-    @property
-    def whose(self) -> str:
-        """The name of this watcher in a fault."""
-        return f"watcher:{self.name}"
-
     async def collect(self) -> Reading:
         """Take a sample in the child, which also says whether it is worth a tick. Raises PulseError."""
         self._wakes = False
         try:
-            reply = await self._supervisor.ask(
+            reply = await self._supervisor.call(
                 self.whose, self._question, self._told.timeout, patience=self._told.timeout
             )
         except CallLost as lost:
             if lost.is_own:
                 raise EngineCodeFailed(lost.fault.message) from None
             raise PulseError(f"broken off: {lost.fault.whose} {lost.fault.message}") from None
-        if wrong := failure_of(reply):
-            raise self._error(*wrong)
-        try:
-            return self._reading(reply["ok"])
-        except ValueError as error:
-            self._supervisor.session.spoil(str(error))
-            raise EngineCodeFailed(f"its host said {error}") from None
+        if reply.wrong:
+            raise self._error(reply.wrong, reply.words)
+        if reply.dropped:
+            words = f"{reply.dropped} conclusions were dropped: an engine's watcher brings samples, and rules conclude"
+            self._failed(EngineFault(self.whose, with_place(words, self._told.place)))
+        self._wakes = reply.wake
+        return Reading(reply.data or {})
 
     def _error(self, way: str, words: str) -> PulseError:
         if way in HONEST:
             return PulseError(words)
         return EngineCodeFailed(timeout_message(self._told.timeout, words) if way == "late" else words)
 
-    def _question(self, session: ChildSession) -> Message:
+    def _question(self, child: ActionChild) -> Message:
         window = self._windows().get(self.key, Window())
-        newest = session.sent.get(self.name, -1)
+        newest = child.sent.get(self.name, -1)
         fresh = [(one.id, one.moment, one.data) for one in window.samples if one.id > newest]
         if fresh:
-            session.sent[self.name] = fresh[-1][0]
+            child.sent[self.name] = fresh[-1][0]
         return {
             "do": "collect",
             "name": self.name,
@@ -95,18 +85,6 @@ class ChildWatcher:
             "now": self._clock.now(),
             "fresh": fresh,
         }
-
-    def _reading(self, said: Reply) -> Reading:
-        data = data_of(said)
-        if data is None:
-            raise ValueError("a sample without data")
-        if dropped := number_of(said, "dropped"):
-            words = (
-                f"{dropped} conclusions were dropped: an engine's watcher brings samples, and rules conclude"
-            )
-            self._failed(EngineFault(self.whose, with_place(words, self._told.place)))
-        self._wakes = said.get("wake") is True
-        return Reading(data)
 
     def should_wake(self, window: Window) -> bool:
         """What the child said with the newest sample."""

@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulse_adapters.engine_user.account import Account, engine_account
-from pulse_adapters.engine_user.reach import READABLE, first_unreadable
+from pulse_adapters.engine_user.account import READABLE, Account, engine_account, first_unreadable
 from pulse_adapters.sandbox.copy_tree import copy_tree, remove_tree
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad

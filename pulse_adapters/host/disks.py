@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import select
 from collections.abc import Mapping, Sequence
 
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
@@ -24,12 +23,11 @@ class Disks:
 
     def __init__(self, spawner: Spawner) -> None:
         self._spawner = spawner
-        self._mounts = Mounts()
         self._stuck: dict[str, tuple[ProcessId, ...]] = {}
 
     async def sample(self, paths: Sequence[str]) -> Mapping[str, Json]:
         """For each path: used fraction, free bytes, used fraction of inodes; or `error`."""
-        distant = [path for path in paths if not self._mounts.is_local(path)]
+        distant = [path for path in paths if not is_local(path)]
         found = {path: _sample_local(path) for path in paths if path not in distant}
         if distant:
             answers = await asyncio.gather(*(self._sample_remote(path) for path in distant))
@@ -52,10 +50,6 @@ class Disks:
             return {"error": outcome.output.strip()}
         return _usage(*(int(word) for word in outcome.output.split()))
 
-    def close(self) -> None:
-        """Close the watch on the mount table."""
-        self._mounts.close()
-
 
 def _sample_local(path: str) -> Mapping[str, Json]:
     try:
@@ -77,52 +71,33 @@ def _usage(
     return shares | ({"inodes": round(1 - inodes_free / inodes, 5)} if inodes else {})
 
 
-class Mounts:
-    """The mount table, read again only when the kernel reports a change."""
+def is_local(path: str) -> bool:
+    """Whether a path, links followed, stays on local file systems, by the mount table of this moment."""
+    with open("/proc/self/mounts", "rb") as table:
+        fields = [line.split(b" ", 3) for line in table]
+    # Blanks in a mount point are written as octal.
+    types = {os.fsdecode(field[1].replace(b"\\040", b" ")): field[2].decode() for field in fields}
+    return _stays_local(path, types)
 
-    def __init__(self) -> None:
-        self._file = os.open("/proc/self/mounts", os.O_RDONLY)
-        self._poll = select.poll()
-        self._poll.register(self._file, select.POLLPRI | select.POLLERR)
-        self._types = self._read()
-        self._known: dict[str, bool] = {}
 
-    def is_local(self, path: str) -> bool:
-        """Whether a path, links followed, stays on local file systems."""
-        if self._poll.poll(0):
-            self._types, self._known = self._read(), {}
-        if path not in self._known:
-            self._known[path] = self._walk(path)
-        return self._known[path]
+def _stays_local(path: str, types: Mapping[str, str], links: int = 40) -> bool:
+    """Follow the path; no component is touched before its file system is known to be local."""
+    here = "/"
+    steps = path.strip("/").split("/")
+    while steps:
+        here = os.path.normpath(os.path.join(here, steps.pop(0)))
+        if _type(here, types) not in _LOCAL:
+            return False
+        try:
+            target = os.readlink(here)
+        except OSError:
+            continue
+        onwards = os.path.join(os.path.dirname(here), target, *steps)
+        return links > 0 and _stays_local(onwards, types, links - 1)
+    return True
 
-    def _walk(self, path: str, links: int = 40) -> bool:
-        """Follow the path; no component is touched before its file system is known to be local."""
-        here = "/"
-        steps = path.strip("/").split("/")
-        while steps:
-            here = os.path.normpath(os.path.join(here, steps.pop(0)))
-            if self._type(here) not in _LOCAL:
-                return False
-            try:
-                target = os.readlink(here)
-            except OSError:
-                continue
-            return links > 0 and self._walk(os.path.join(os.path.dirname(here), target, *steps), links - 1)
-        return True
 
-    def _type(self, path: str) -> str:
-        while path not in self._types and path != "/":
-            path = os.path.dirname(path)
-        return self._types.get(path, "")
-
-    def _read(self) -> dict[str, str]:
-        text = (
-            b"".join(iter(lambda: os.read(self._file, 65536), b"")) if not os.lseek(self._file, 0, 0) else b""
-        )
-        fields = (line.split(b" ", 3) for line in text.splitlines())
-        # Blanks in a mount point are written as octal.
-        return {os.fsdecode(field[1].replace(b"\\040", b" ")): field[2].decode() for field in fields}
-
-    def close(self) -> None:
-        """Close the table."""
-        os.close(self._file)
+def _type(path: str, types: Mapping[str, str]) -> str:
+    while path not in types and path != "/":
+        path = os.path.dirname(path)
+    return types.get(path, "")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.host.disks import Mounts
+from pulse_adapters.host.disks import is_local
 from pulse_adapters.host.outputs import ROTATE_AT, truncate_log
 from pulse_core.app.gc import MINIMUM_AGE
 from pulse_core.home import HomeLayout
@@ -105,22 +105,13 @@ def _size(path: Path) -> int:
 
 def _expired_archives(directory: Path, sessions: SessionsSettings, now: float) -> Iterator[Leftover]:
     """Archives of sessions whose retention is over; a directory on a file server is left to its archiver."""
-    if not _is_near(directory) or not directory.is_dir() or _is_in_use(directory):
+    if not is_local(str(directory)) or not directory.is_dir() or _is_in_use(directory):
         return
     before = now - sessions.retain / 1e6
     for leftover in _files_before(iter(sorted(directory.iterdir())), before):
         made = ARCHIVE.fullmatch(leftover.path.name)
         if made and datetime.strptime(made[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() < before:
             yield leftover
-
-
-def _is_near(directory: Path) -> bool:
-    """Whether the directory is on a local file system: a dead file server would block."""
-    mounts = Mounts()
-    try:
-        return mounts.is_local(str(directory))
-    finally:
-        mounts.close()
 
 
 def _is_in_use(directory: Path) -> bool:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pulse_adapters.host.process_search import ProcessSearch
+from pulse_adapters.host.process_search import find_matching
 from pulse_adapters.workers.proc import (
     ProcStat,
     command_line,
@@ -33,7 +33,7 @@ class MemoryUse(NamedTuple):
 
 
 class MemoryConsumers:
-    """Searches for memory consumers; keeps files of /proc open between two searches, until `close_files`.
+    """Searches for memory consumers.
 
     known: the live guarded processes, by name; running: session ids of the commands that run for Pulse.
     """
@@ -45,7 +45,6 @@ class MemoryConsumers:
         running: Callable[[], Collection[int]],
     ) -> None:
         self._settings, self._known, self._running = settings, known, running
-        self._search: ProcessSearch | None = None
 
     async def largest(self) -> list[Mapping[str, Json]]:
         """The largest ones: pid, started, rss and swap (bytes), name, and the pattern that they match."""
@@ -60,26 +59,20 @@ class MemoryConsumers:
         """Whether this exact process may still be stopped, by this pattern."""
         if pattern not in self._settings().resources.stop:
             return False
-        resting = self._search is None
-        try:
-            return found in await self._allowed(pattern)
-        finally:
-            if resting:
-                self.rest()
+        return found in await self._allowed(pattern)
 
     async def _allowed(self, *patterns: str) -> Mapping[ProcessId, str]:
         """The processes that may be stopped, each with the first pattern that it matches.
 
         None, if a guarded one can't be searched for: then it is unknown which must be kept.
         """
-        self._search = self._search or ProcessSearch()
         settings = self._settings()
         wanted = {text: one for text in patterns or settings.resources.stop if (one := search_pattern(text))}
         kept = {f"{_GUARDED}{one.name}": search_pattern(one.match) for one in settings.process if one.match}
         known = {name: pattern for name, pattern in kept.items() if pattern}
         if len(known) < len(kept):
             return {}
-        hits = await self._search.find(wanted | known, self._running())
+        hits = await find_matching(wanted | known, self._running())
         guarded = self._guarded(settings.process, [hits[name] for name in known])
         spared = protected_pids(guarded, live_processes())
         return {
@@ -96,12 +89,6 @@ class MemoryConsumers:
         names = {process.name for process in processes}
         found = {one.pid for name, one in known.items() if name in names}
         return found | {one.pid for some in matching for one in some}
-
-    def rest(self) -> None:
-        """Close the files that are kept open between two searches."""
-        if self._search:
-            self._search.close()
-            self._search = None
 
 
 def protected_pids(guarded: Collection[int], processes: Iterable[ProcStat]) -> set[int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pulse_adapters.host import listening_ports, pid_files
 from pulse_adapters.host.guarded_processes import early_exit, processes_left_by
 from pulse_adapters.host.pidfd_watch import PidfdWatch
-from pulse_adapters.host.process_search import ProcessSearch, find_marked
+from pulse_adapters.host.process_search import find_marked, find_matching, may_match
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.systemctl import Systemctl, UnitState
 from pulse_adapters.workers.environment import PROCESS_MARK
@@ -37,7 +37,6 @@ class LinuxProcessTable:
         self._spawner = spawner
         self._systemctl = systemctl or Systemctl(spawner)
         self._held = PidfdWatch(self._reap)
-        self._by_line = ProcessSearch()
 
     async def look(
         self, processes: Sequence[ProcessSettings], known: Mapping[str, ProcessId]
@@ -95,7 +94,7 @@ class LinuxProcessTable:
     def _still_is(self, process: ProcessSettings, known: ProcessId) -> bool:
         if process.match:
             pattern = search_pattern(process.match)
-            return pattern is None or self._by_line.still_matches(known, pattern)
+            return pattern is None or may_match(known, pattern)
         return pid_files.names_process(process.pid_file, known) if process.pid_file else True
 
     async def _search(self, ahead: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
@@ -120,7 +119,7 @@ class LinuxProcessTable:
 
     async def _search_lines(self, matches: Mapping[str, str], sights: dict[str, ProcessObservation]) -> None:
         patterns = {name: pattern for name, text in matches.items() if (pattern := search_pattern(text))}
-        hits = await self._by_line.find(patterns, self._spawner.running) if patterns else {}
+        hits = await find_matching(patterns, self._spawner.running) if patterns else {}
         for name, text in matches.items():
             if name in hits:
                 sights[name] = sights[name]._replace(found=hits[name], detail=_describe_matches(hits[name]))
@@ -165,7 +164,6 @@ class LinuxProcessTable:
     def close(self) -> None:
         """Stop watching all processes."""
         self._held.close()
-        self._by_line.close()
 
 
 def _has_no_way(process: ProcessSettings) -> bool:

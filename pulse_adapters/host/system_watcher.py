@@ -95,7 +95,6 @@ class SystemResource:
         standing = self._before.current_state().conditions
         if self._settings().resources.stop and any(standing[name] for name in OF_MEMORY):
             return await self._consumers.largest()
-        self._consumers.rest()
         return []
 
     def _concluded(self, data: dict[str, Json]) -> Reading:
@@ -121,5 +120,3 @@ class SystemResource:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._triggers.close()
-        self._disks.close()
-        self._consumers.rest()

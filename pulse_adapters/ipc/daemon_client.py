@@ -6,9 +6,8 @@ from typing import cast
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import holder
 from pulse_core.home import HomeLayout
-from pulse_core.model.home_status import HomeStatus
+from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.json_types import Json
-from pulse_core.model.lock_holder import LockHolder
 
 STATUS_WAIT = 2.0
 """Seconds after which a daemon that does not tell its status counts as not answering."""

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pulse_core.model.errors import HomeBusy, NoHome, PulseError
-from pulse_core.model.lock_holder import LockHolder
+from pulse_core.model.home_status import LockHolder
 
 _WHOLE = "hhqqi4x"
 _STEP = 0.005

@@ -9,6 +9,10 @@ GOOD = {
     "dns": ProbeResult(took_ms=5.0, addresses=("192.0.2.1",)),
     "http": ProbeResult(took_ms=5.0, status=200),
 }
+SILENT = {
+    "dns": ProbeResult(Trouble.TIMEOUT, "it did not answer"),
+    "http": ProbeResult(Trouble.STALLED, "it took the connection, but did not answer"),
+}
 
 
 @dataclass
@@ -27,8 +31,7 @@ class MemoryProber:
         loop = asyncio.get_running_loop()
         answer = self.says.get(question.target, GOOD[question.about])
         if question.target in self.silent:
-            took_ms = question.timeout_us / 1000
-            answer = ProbeResult(Trouble.STALLED, "it took the connection, but did not answer", took_ms)
+            answer = SILENT[question.about]._replace(took_ms=question.timeout_us / 1000)
         coming: asyncio.Future[ProbeResult] = loop.create_future()
         loop.call_later(answer.took_ms / 1000, self._come, coming, answer)
         return coming

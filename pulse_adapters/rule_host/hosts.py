@@ -2,20 +2,19 @@
 
 import asyncio
 import os
-import site
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
-from pulse_adapters.rule_host.host import ChildRuleHost, RuleChild
-from pulse_adapters.rule_host.replies import kinds_of, loaded_of, roots_of, units_of
+from pulse_adapters.rule_host.host import ChildRuleHost
+from pulse_adapters.rule_host.process import RuleChild
+from pulse_adapters.rule_host.replies import HistoryReply, LoadReply
 from pulse_adapters.rule_host.snapshot_delta import full_snapshot
 from pulse_adapters.sandbox.scratch_folder import Scratch
-from pulse_adapters.workers.environment import ROOT, selected_variables
 from pulse_adapters.workers.run_as import RunAs
-from pulse_adapters.workers.source_locations import Places, roots_of_plugins
+from pulse_adapters.workers.source_locations import Places
 from pulse_core.model.event import Event
-from pulse_core.ports import CannotLoad, History, LoadedRevision, Revision, UserProjectionState
+from pulse_core.ports import CannotLoad, History, Revision, UserProjectionState
 from pulse_core.projections import Snapshot
 
 LOAD = 10.0
@@ -44,6 +43,19 @@ class ChildHosts:
         """Start a host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
         return await self.entrusted(await self.child(), revision, prev, history, kept)
 
+    async def child(self) -> RuleChild:
+        """Start a child, which imports everything but the authors' code. Raises CannotLoad."""
+        run_as = await asyncio.to_thread(self.run_as)
+        try:
+            scratch = Scratch(self.scratch, run_as.user)
+            try:
+                return RuleChild(self.plugins, scratch, run_as)
+            except OSError:
+                scratch.remove()
+                raise
+        except OSError as error:
+            raise CannotLoad(f"no rule host can be started: {error}") from error
+
     async def entrusted(
         self,
         child: RuleChild,
@@ -54,32 +66,14 @@ class ChildHosts:
     ) -> ChildRuleHost:
         """Make a host of a child that was started before. Raises CannotLoad."""
         try:
-            shown = child.run_as.shown
-            path = await asyncio.to_thread(shown, revision.path) if shown else revision.path
-            answer = await self._load(child, _real(path), prev)
-            await _Rebuilding(child, answer, prev, self.load).run(history, kept)
-            return ChildRuleHost(child, loaded_of(answer), prev)
-        except ValueError as error:
-            await child.close()
-            raise CannotLoad(f"the rule host said what nobody understands: {error}") from error
+            reply = await self._load(child, await child.run_as.path_of(revision), prev)
+            await self._rebuild(child, reply, prev.state.seq, history, kept)
+            return ChildRuleHost(child, reply.loaded(), prev)
         except BaseException:
-            await child.close()
+            await child.shut_down()
             raise
 
-    async def child(self) -> RuleChild:
-        """Start a child, which imports everything but the authors' code. Raises CannotLoad."""
-        run_as = await asyncio.to_thread(self.run_as)
-        try:
-            scratch = Scratch(self.scratch, run_as.user)
-        except OSError as error:
-            raise CannotLoad(f"no rule host can be started: {error}") from error
-        try:
-            return RuleChild(_environment(scratch.path, self.plugins), scratch, run_as)
-        except OSError as error:
-            await scratch.remove()
-            raise CannotLoad(f"no rule host can be started: {error}") from error
-
-    async def _load(self, child: RuleChild, root: str, prev: Snapshot) -> Mapping[str, Any]:
+    async def _load(self, child: RuleChild, root: str, prev: Snapshot) -> LoadReply:
         child.places = Places({root: ""})
         message = {
             "root": root,
@@ -91,66 +85,86 @@ class ChildHosts:
             "dev": self.dev,
             "prev": full_snapshot(prev),
         }
-        answer = await child.ask(message, self.load)
-        if answer is None:
+        reply = await child.ask(message, LoadReply, self.load)
+        if reply is None:
             raise CannotLoad((await child.reason_of_end()).message)
-        if "error" in answer:
-            raise CannotLoad(str(answer["error"]))
-        child.places, child.units = Places(roots_of(answer)), units_of(answer)
-        return answer
+        if reply.error:
+            raise CannotLoad(reply.error)
+        child.places, child.units = Places(reply.roots), tuple(reply.units())
+        return reply
 
-
-class _Rebuilding:
-    """Brings the authors' projections up to the row of `prev`."""
-
-    def __init__(self, child: RuleChild, answer: Mapping[str, Any], prev: Snapshot, seconds: float) -> None:
-        self._child, self._seconds = child, seconds
-        self._loaded: LoadedRevision = loaded_of(answer)
-        self._kinds = kinds_of(answer)
-        self._row = prev.state.seq
-
-    async def run(self, history: History, kept: Mapping[str, UserProjectionState]) -> None:
-        """Resume projections whose kept value fits; fold the others from the beginning of the log."""
-        begins = [self._resumed(name, kept.get(name)) for name in self._loaded.projections]
+    async def _rebuild(
+        self,
+        child: RuleChild,
+        reply: LoadReply,
+        row: int,
+        history: History,
+        kept: Mapping[str, UserProjectionState],
+    ) -> None:
+        """Bring the authors' projections up to this row: from a kept value that fits, else from the log's beginning."""
+        begins = []
+        for name, (version, _) in reply.projections.items():
+            one = kept.get(name)
+            if one and one.version == version and one.seq <= row:
+                child.send({"do": "resume", "name": name, "seq": one.seq, "state": one.state})
+                begins.append(one.seq)
+            else:
+                begins.append(0)
         if not begins:
             return
-        first = min(begins)
-        if first < self._row:
+        wanted = [kinds for _, kinds in reply.projections.values()]
+        if (first := min(begins)) < row:
             async for events in history(first):
-                if batch := [event for event in events if event.seq <= self._row and self._wants(event)]:
-                    await self._fold(batch, batch[-1].seq)
-        await self._fold((), self._row)
+                due = [event for event in events if event.seq <= row]
+                batch = [event for event in due if any(one is None or event.kind in one for one in wanted)]
+                if batch:
+                    await self._fold(child, batch, batch[-1].seq)
+        await self._fold(child, (), row)
 
-    def _resumed(self, name: str, kept: UserProjectionState | None) -> int:
-        """The row after which a projection is folded."""
-        if kept is None or kept.version != self._loaded.projections[name] or kept.seq > self._row:
-            return 0
-        self._child.tell({"do": "resume", "name": name, "seq": kept.seq, "state": kept.state})
-        return kept.seq
-
-    def _wants(self, event: Event) -> bool:
-        return any(kinds is None or event.kind in kinds for kinds in self._kinds.values())
-
-    async def _fold(self, events: Sequence[Event], upto: int) -> None:
+    async def _fold(self, child: RuleChild, events: Sequence[Event], upto: int) -> None:
         message = {"do": "history", "events": events, "upto": upto}
-        if await self._child.ask(message, self._seconds) is None:
-            fault = await self._child.reason_of_end()
+        if await child.ask(message, HistoryReply, self.load) is None:
+            fault = await child.reason_of_end()
             raise CannotLoad(f"{fault.whose}: {fault.message}")
 
 
-def _real(path: str) -> str:
-    return os.path.realpath(path)
+class StandbyHosts:
+    """`Hosts` with a child that was started in advance: `warm` starts it, `close` ends one that was not used."""
 
+    def __init__(self, hosts: ChildHosts) -> None:
+        self._hosts = hosts
+        self._spare: RuleChild | None = None
+        self._warming: asyncio.Task[None] | None = None
 
-def _environment(scratch: str, plugins: Mapping[str, str]) -> Mapping[str, str]:
-    """The child's environment: only what it needs of this process's."""
-    given = selected_variables("PATH", "LANG")
-    found = (os.path.dirname(path) for path in roots_of_plugins(plugins))
-    needed = [path for path in dict.fromkeys((ROOT, *found)) if path not in site.getsitepackages()]
-    return {
-        **given,
-        "PYTHONHASHSEED": "0",
-        "PYDANTIC_DISABLE_PLUGINS": "__all__",  # looking for some takes longer than all the rest
-        "TMPDIR": scratch,
-        **({"PYTHONPATH": os.pathsep.join(needed)} if needed else {}),
-    }
+    @property
+    def spare(self) -> int | None:
+        """The waiting process."""
+        return self._spare.pid if self._spare else None
+
+    async def warm(self) -> None:
+        """Start a child that waits for a revision to load; without one, the next start takes longer."""
+        if self._spare is None or not self._spare.alive:
+            with suppress(CannotLoad):
+                self._spare = await self._hosts.child()
+
+    def warm_soon(self) -> None:
+        """Start it in the background."""
+        self._warming = asyncio.create_task(self.warm(), name="a child that stands by")
+
+    async def close(self) -> None:
+        """End the waiting child."""
+        if self._warming:
+            await self._warming
+        spare, self._spare = self._spare, None
+        if spare:
+            await spare.shut_down()
+
+    async def start(
+        self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, UserProjectionState]
+    ) -> ChildRuleHost:
+        """Start a host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
+        spare, self._spare = self._spare, None
+        if spare and not spare.alive:
+            await spare.shut_down()
+            spare = None
+        return await self._hosts.entrusted(spare or await self._hosts.child(), revision, prev, history, kept)

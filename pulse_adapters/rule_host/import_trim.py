@@ -1,6 +1,6 @@
-"""Keeps unused modules from being loaded in the child; imported there before anything else.
+"""Loads pydantic, in the child before anything else, without what it searches for plugins by.
 
-pydantic searches for its plugins with a module that takes more time and memory than a small engine.
+That module takes more time and memory than a small engine, and the hosts' environment says that there are no plugins.
 """
 
 import sys
@@ -8,25 +8,9 @@ from types import ModuleType
 
 _UNUSED = "importlib.metadata"
 
-
-class EmptyModule(ModuleType):
-    """A module whose functions all return nothing."""
-
-    def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return lambda *args, **kwargs: ()
-
-
-def load_pydantic() -> None:
-    """Load pydantic, and let it search for plugins now: the first model does that."""
-    sys.modules[_UNUSED] = EmptyModule(_UNUSED)
-    try:
-        from pydantic import BaseModel, TypeAdapter  # noqa: F401 - it loads its parts when they are asked for
-
-        type("First", (BaseModel,), {"__module__": __name__})
-    finally:
-        del sys.modules[_UNUSED]
-
-
-load_pydantic()
+sys.modules[_UNUSED] = ModuleType(_UNUSED)
+setattr(sys.modules[_UNUSED], "entry_points", None)  # noqa: B010 - a module has no such attribute for mypy
+try:
+    pass
+finally:
+    del sys.modules[_UNUSED]

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -103,10 +104,7 @@ class PluginContents(NamedTuple):
 
 def load_plugin(entry: str) -> PluginContents:
     """Load what an entry point names: a `Plugin`, anything with a RULES attribute, a rule, or several rules."""
-    module, _, path = entry.partition(":")
-    thing: Any = import_module(module)
-    for part in filter(None, path.split(".")):
-        thing = getattr(thing, part)
+    thing: Any = resolve_name(entry)
     if hasattr(thing, "RULES"):
         return PluginContents(list(thing.RULES), dict(getattr(thing, "PROJECTIONS", {})))
     return PluginContents([thing] if callable(thing) else list(thing))

@@ -1,23 +1,70 @@
-"""A rule host's process."""
+"""The daemon's side of a rule host's process: asks it in time, and kills one that does not answer."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
-from pulse_adapters.workers.host_process import OPTIONS, HostProcess
+from pulse_adapters.sandbox.scratch_folder import Scratch
+from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.host_process import ENGINE, HostProcess, host_environment, host_program
 from pulse_adapters.workers.messages import Limits
-from pulse_adapters.workers.worker import Heard, module_program
+from pulse_adapters.workers.run_as import RunAs
+from pulse_core.ports import EngineFault
+
+T = TypeVar("T")
 
 LIMITS = Limits(finite=False)
 """A rule may wish for what is no number: then it is told of that, and its host goes on."""
+GRACE = 0.02
+"""Seconds of a deadline that are kept for the child's own work."""
+SLOW = 0.75
+"""The part of a deadline after which the child is asked where it is."""
+_LAST, _STUCK = 0.3, 5.0
 
 
-class RuleProcess(HostProcess):
-    """A running rule host."""
+class RuleChild(HostProcess):
+    """A running rule host. units: of the authors' code, by mark: whose each is, and where it is defined."""
 
-    def __init__(self, env: Mapping[str, str], heard: Heard, gone: Callable[[], None]) -> None:
-        program = module_program("pulse_adapters.rule_host.child", options=OPTIONS, env=env)
-        super().__init__(program._replace(limits=LIMITS), heard, gone)
+    def __init__(self, plugins: Mapping[str, str], scratch: Scratch, run_as: RunAs) -> None:
+        self.scratch, self.run_as = scratch, run_as
+        self.units: Sequence[EngineFault] = ()
+        env = host_environment(plugins, PYTHONHASHSEED="0", TMPDIR=scratch.path)
+        super().__init__(host_program("pulse_adapters.rule_host.child", env, LIMITS))
 
-    def unit(self) -> int | None:
-        """The index of the unit under way, if any; untrusted, since the child can write anything there."""
+    async def ask(self, message: Message, kind: type[T], seconds: float) -> T | None:
+        """The answer; None if the child is dead, as one that does not answer in time is then."""
+        if not self.alive:
+            return None
+        until = time.monotonic() + seconds
+        _, answer = self.request({**message, "until": until - min(GRACE, seconds / 5)}, kind)
+        await asyncio.wait([answer], timeout=seconds * SLOW)
+        if not answer.done():
+            await self._ask_late(answer, until, seconds)
+        return answer.result()
+
+    async def _ask_late(self, answer: "asyncio.Future[T | None]", until: float, seconds: float) -> None:
+        """Ask the child for a stack dump, which doesn't disturb it; kill it if there is still no answer in time."""
+        self.where()  # of another time
+        self.ask_where()
+        unit = self.mark()
+        await asyncio.wait([answer], timeout=max(0.0, until - time.monotonic()))
+        if not answer.done():
+            place = self.where() if self.mark() == unit else ""
+            self.blame(f"took longer than {seconds * 1000:,.0f} ms, and its host was ended", place)
+            self.kill()
+
+    def culprit(self) -> EngineFault:
         mark = self.mark()
-        return mark - 1 if mark else None
+        return self.units[mark - 1] if 0 < mark <= len(self.units) else EngineFault(ENGINE, "")
+
+    async def shut_down(self) -> None:
+        """End the child, kill it after a grace period, and remove its scratch folder."""
+        self.hang_up()
+        if self.alive:
+            await self.ended(_LAST)
+        self.kill()
+        if await self.ended(_STUCK):  # else the kernel does not let it go, and we can't either
+            await self.reason_of_end()  # while there is something to read it from
+            self.close()
+            await asyncio.to_thread(self.scratch.remove)

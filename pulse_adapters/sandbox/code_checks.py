@@ -1,17 +1,19 @@
 """The gates that look at files: Python compiles them, mypy and pytest are run on them in the sandbox."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from pulse_adapters.sandbox.gate_overrides import gate_overrides
 from pulse_adapters.sandbox.tool_sandbox import ToolFailed, ToolJob, ToolResult, run
 from pulse_core.ports.code_checks import GateFailed, GateSkipped
 
 SHOWN = 40
 NO_TESTS = 5
 """How pytest exits that has run none."""
+_DECIDING = re.compile(rb"# mypy: |\s*#\s*type:\s*ignore")
+"""Comments by which a file would decide how strictly the whole of it is checked."""
 ENDS = ("passed", "failed", "skipped", "xfailed", "xpassed", "deselected")
 
 
@@ -45,7 +47,7 @@ class SandboxedChecks:
     def types(self, path: str) -> str:
         """mypy finds nothing, as strict as Pulse ships it, whatever the files say of that."""
         _demand("mypy")
-        if overrides := sorted(gate_overrides(Path(path))):
+        if overrides := sorted(_overrides(Path(path))):
             raise GateFailed("\n".join(overrides))
         config, work = str(self.config), self.work()
         words = ("--config-file", config, "--cache-dir", str(work / "mypy"), "--no-error-summary", ".")
@@ -100,3 +102,17 @@ def _sentence(result: ToolResult, *words: str) -> str:
     if result.missing:
         words = (*words, f"isolation: partial (no {', '.join(result.missing)})")
     return "; ".join(words)
+
+
+def _overrides(root: Path) -> Iterator[str]:
+    """The places where a file would decide how strictly it is checked, or hide another one."""
+    for file in root.rglob("*.py*"):
+        name = file.relative_to(root)
+        if file.suffix == ".pyi" and file.with_suffix(".py").exists():
+            yield f"{name}:1: it hides {file.with_suffix('.py').name} from the gate; remove one of them"
+        if file.suffix not in (".py", ".pyi") or not file.is_file():
+            continue
+        for number, line in enumerate(file.read_bytes().splitlines(), 1):
+            if _DECIDING.match(line):
+                words = line.decode("utf-8", "replace").strip()[:80]
+                yield f"{name}:{number}: {words!r} is for a whole file; ignore one line, with its code, behind it"

@@ -1,6 +1,5 @@
 """The one folder in which a child may write, and how full it is."""
 
-import asyncio
 import fcntl
 import os
 import secrets
@@ -8,14 +7,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import count, islice
+from itertools import count
 
 MOST_BYTES, MOST_FILES = 64 * 1024 * 1024, 200
 _PREFIX = "pulse-rules-"
 _LOOK = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _YOUNG = 60.0
-_AT_ONCE = 200
-"""Files that are deleted before anybody else may go on."""
 
 
 class Scratch:
@@ -48,15 +45,15 @@ class Scratch:
         self._empty_at = None if files else changed
         return False
 
-    async def remove(self) -> None:
+    def remove(self) -> None:
         """Delete it, and those beside it that somebody left who was killed."""
-        await _deleted(self.path, self._held)
+        _delete(self.path, self._held)
         os.close(self._held)
         for path in _left(os.path.dirname(self.path)):
             with suppress(OSError):
                 held = _held(path)  # nobody holds it
                 try:
-                    await _deleted(path, held)
+                    _delete(path, held)
                 finally:
                     os.close(held)
 
@@ -81,61 +78,50 @@ def _left(beneath: str) -> list[str]:
     return []
 
 
-async def _deleted(path: str, held: int) -> None:
-    """Delete a folder however deep it is, a part at a time; what can't be deleted is left. held: it, opened.
+def _delete(path: str, held: int) -> None:
+    """Delete a folder however deep it is: what its folders hold is moved up. What can't be deleted is left. held: it, open.
 
     Its owner may live and change it meanwhile, and we may be root: every name is looked up in a folder that is open.
     """
-    prefix, names = secrets.token_hex(8), count()
+    prefix, numbers = secrets.token_hex(8), count()
     with suppress(OSError):
-        while entries := _some(held):
+        while entries := _entries(held):
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    _flatten(held, entry.name, (f"{prefix}-{next(names)}" for _ in count()))
+                    _flatten(held, entry.name, (f"{prefix}-{number}" for number in numbers))
                 else:
                     os.unlink(entry.name, dir_fd=held)
-            await asyncio.sleep(0)
         os.rmdir(path)
 
 
 def _flatten(held: int, name: str, free: Iterator[str]) -> None:
-    """Remove a folder in this one if it is empty; else have some of what is in it moved up."""
+    """Remove a folder in this one if it is empty; else move up what is in it."""
     folder = _opened(held, name)
     try:
-        os.fchmod(folder, 0o700)
-        inside = _some(folder)
-        for one in inside:
-            _move(folder, one.name, held, next(free))
+        for one in (inside := _entries(folder)):
+            if one.is_dir(follow_symlinks=False):
+                os.close(_opened(folder, one.name))  # one that must not be written can't be moved
+            os.rename(one.name, next(free), src_dir_fd=folder, dst_dir_fd=held)
     finally:
         os.close(folder)
     if not inside:
         os.rmdir(name, dir_fd=held)
 
 
-def _move(folder: int, name: str, held: int, free: str) -> None:
-    """Move something up, also a folder that must not be written."""
-    try:
-        os.rename(name, free, src_dir_fd=folder, dst_dir_fd=held)
-    except PermissionError:
-        sealed = _opened(folder, name)
-        try:
-            os.fchmod(sealed, 0o700)
-        finally:
-            os.close(sealed)
-        os.rename(name, free, src_dir_fd=folder, dst_dir_fd=held)
-
-
 def _opened(held: int, name: str) -> int:
+    """A folder in this one, made accessible."""
     try:
-        return os.open(name, _LOOK, dir_fd=held)
+        folder = os.open(name, _LOOK, dir_fd=held)
     except PermissionError:  # root never comes here: following a link, it could open what is not its owner's
         os.chmod(name, 0o700, dir_fd=held)
-        return os.open(name, _LOOK, dir_fd=held)
+        folder = os.open(name, _LOOK, dir_fd=held)
+    os.fchmod(folder, 0o700)
+    return folder
 
 
-def _some(folder: int) -> list["os.DirEntry[str]"]:
+def _entries(folder: int) -> list["os.DirEntry[str]"]:
     with os.scandir(folder) as entries:
-        return list(islice(entries, _AT_ONCE))
+        return list(entries)
 
 
 def _size(entry: "os.DirEntry[str]") -> int:

@@ -1,10 +1,8 @@
 """Runs a gate's tool, confined, on a copy of the author's files."""
 
-import asyncio
 import hashlib
 import json
 import os
-import select
 import signal
 import site
 import subprocess
@@ -12,11 +10,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pulse_adapters.sandbox.copy_tree import copy_tree, remove_tree
 from pulse_adapters.sandbox.scratch_folder import Scratch
@@ -64,38 +62,6 @@ class ToolResult(NamedTuple):
         return [part for part in _KERNEL if not cage.get(part)]
 
 
-@dataclass
-class _Run:
-    """A tool at work. printed: what it prints; told: the pipe on which it tells."""
-
-    child: "subprocess.Popen[bytes]"
-    printed: IO[bytes]
-    told: int
-    scratch: Scratch
-    until: float = field(default_factory=lambda: time.monotonic() + PATIENCE)
-
-    def wait(self, tool: str) -> None:
-        """Until it has ended. Raises Broke for one that takes too much of anything."""
-        handle = os.pidfd_open(self.child.pid)
-        try:
-            while not select.select([handle], [], [], _LOOK)[0]:
-                if time.monotonic() > self.until:
-                    raise ToolFailed(f"{tool} did not end within {PATIENCE:g} s")
-                if self.scratch.is_over():
-                    raise ToolFailed(
-                        f"{tool} has written more than {SCRATCH_BYTES:,} bytes or {SCRATCH_FILES:,} files"
-                    )
-        finally:
-            os.close(handle)
-
-    def result(self) -> ToolResult:
-        """What came of it, once it has ended."""
-        size = self.printed.seek(0, os.SEEK_END)
-        self.printed.seek(max(0, size - _PRINTED))
-        text = self.printed.read().decode("utf-8", "replace").strip()
-        return ToolResult(self.child.wait(), text, _told(self.told))
-
-
 def run(source: Path, job: ToolJob) -> ToolResult:
     """Run a tool on a copy of these files. Raises ToolFailed."""
     try:
@@ -107,22 +73,33 @@ def run(source: Path, job: ToolJob) -> ToolResult:
 
 def _run(job: ToolJob, root: Path, scratch: Scratch) -> ToolResult:
     told, telling = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        with tempfile.TemporaryFile() as printed:
-            child = subprocess.Popen(
-                _argv(job, root, scratch, telling), cwd="/", env=_environment(job.tool, scratch.path),
-                stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT, pass_fds=(telling,),
-                start_new_session=True,
-            )  # fmt: skip
-            try:
-                run = _Run(child, printed, told, scratch)
-                run.wait(job.tool)
-                return run.result()
-            finally:
-                _end(child, job.user)
-    finally:
-        os.close(told)
-        os.close(telling)
+    with open(told, "rb", 0) as read, open(telling, "wb", 0), tempfile.TemporaryFile() as printed:
+        child = subprocess.Popen(
+            _argv(job, root, scratch, telling), cwd="/", env=_environment(job.tool, scratch.path),
+            stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT, pass_fds=(telling,),
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            _wait(child, job.tool, scratch)
+        finally:
+            _end(child, job.user)
+        printed.seek(max(0, printed.seek(0, os.SEEK_END) - _PRINTED))
+        text = printed.read().decode("utf-8", "replace").strip()
+        return ToolResult(child.returncode, text, _told(read.read(_TOLD) or b""))
+
+
+def _wait(child: "subprocess.Popen[bytes]", tool: str, scratch: Scratch) -> None:
+    """Wait until a tool has ended. Raises ToolFailed for one that takes too much of anything."""
+    until = time.monotonic() + PATIENCE
+    while child.poll() is None:
+        if time.monotonic() > until:
+            raise ToolFailed(f"{tool} did not end within {PATIENCE:g} s")
+        if scratch.is_over():
+            raise ToolFailed(
+                f"{tool} has written more than {SCRATCH_BYTES:,} bytes or {SCRATCH_FILES:,} files"
+            )
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(_LOOK)
 
 
 def _argv(job: ToolJob, root: Path, scratch: Scratch, telling: int) -> Sequence[str]:
@@ -167,14 +144,13 @@ def _end(child: "subprocess.Popen[bytes]", user: tuple[int, int] | None) -> None
         )
 
 
-def _told(pipe: int) -> Mapping[str, Any]:
+def _told(raw: bytes) -> Mapping[str, Any]:
     """What was told, line by line; what was said first counts, for the author's code may have written there, too."""
     found: dict[str, Any] = {}
     try:
-        raw = os.read(pipe, _TOLD)
         for line in raw.splitlines():
             found = {**json.loads(line), **found}
-    except (OSError, ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         return {}
     return found
 
@@ -185,7 +161,7 @@ def _scratch(user: tuple[int, int] | None) -> Iterator[Scratch]:
     try:
         yield scratch
     finally:
-        asyncio.run(scratch.remove())
+        scratch.remove()
 
 
 @contextmanager

@@ -84,7 +84,11 @@ def decode(kind: type[T], value: object) -> T:
         found: T = adapter(kind).validate_python(value)
         return found
     except ValidationError as error:
-        raise WorkerFault(describe(error)[:_WORDS]) from None
+        # To spell all faults of a mebibyte of nonsense would hold up the loop for seconds.
+        count = error.error_count()
+        raise WorkerFault(
+            describe(error)[:_WORDS] if count < 100 else f"{count:,} values of a wrong type"
+        ) from None
 
 
 def adapter(kind: Any) -> TypeAdapter[Any]:

@@ -1,7 +1,11 @@
 """The user that a child takes on, and where that user finds the code that the child loads."""
 
+import asyncio
+import os
 from collections.abc import Callable
 from typing import NamedTuple
+
+from pulse_core.ports import Revision
 
 
 class RunAs(NamedTuple):
@@ -12,3 +16,10 @@ class RunAs(NamedTuple):
 
     user: tuple[int, int] | None = None
     shown: Callable[[str], str] | None = None
+
+    async def path_of(self, revision: Revision) -> str:
+        """Where the user finds a revision. Raises CannotLoad."""
+        return await asyncio.to_thread(self._path_of, revision.path)
+
+    def _path_of(self, path: str) -> str:
+        return os.path.realpath(self.shown(path) if self.shown else path)

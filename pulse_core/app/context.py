@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulse_core.home import HomeLayout
-from pulse_core.model.checkpoint import Checkpoint
-from pulse_core.model.event import Event
+from pulse_core.model.event import Checkpoint, Event
 
 if TYPE_CHECKING:
     from pulse_core.ports.clock import Clock

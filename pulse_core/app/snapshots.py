@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.state import current_state, settings_for, state_at
-from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.errors import Damaged, PulseError
-from pulse_core.model.event import Head
+from pulse_core.model.event import Checkpoint, Head
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.vitals import WINDOW_US, Sample, Window
 from pulse_core.projections import Snapshot

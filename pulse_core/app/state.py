@@ -6,9 +6,8 @@ from itertools import islice, takewhile
 
 from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.composition import FOLD
-from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.errors import NoHome, SettingsRefused
-from pulse_core.model.event import Event
+from pulse_core.model.event import Checkpoint, Event
 from pulse_core.model.stored_data import REDACTED, damage_in, is_damaged
 from pulse_core.ports.readers import EventQuery, EventReader
 from pulse_core.projections import State

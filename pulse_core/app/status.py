@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import NotAnswering
-from pulse_core.model.home_status import DaemonStatus, HomeStatus
-from pulse_core.model.lock_holder import LockHolder
+from pulse_core.model.home_status import DaemonStatus, HomeStatus, LockHolder
 from pulse_core.model.moment import iso
 
 LAST_TICKS = 1_000

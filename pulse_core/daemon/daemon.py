@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 
 from pulse_core.app.compute_status import Beat, compute_status, watcher_status
 from pulse_core.composition import SURVIVAL
-from pulse_core.daemon.effect_submitter import EffectSubmitter
 from pulse_core.daemon.gc import GarbageCollection
 from pulse_core.daemon.housekeeping import Housekeeping
 from pulse_core.daemon.load_shedding import SelfMonitor
@@ -80,9 +80,7 @@ class Daemon:
 
     def _ticker(self) -> Ticker:
         p = self.parts
-        submit = EffectSubmitter(
-            self.gate, self.journal, self.executor, self.executors, p.new_id, self.reporter
-        )
+        submit = partial(self.executor.submit, gate=self.gate, failed=self.reporter)
         inside = self.engine_controller.host_supervisor.fold if self.engine_controller else None
         folding = RuleFolds(SURVIVAL, inside, submit, loop_microseconds, p.rules)
         sources = Sources(p.view, lambda: self.watch.windows, p.current_settings, p.clock)

@@ -1,14 +1,15 @@
-"""The parts of a daemon; the wiring chooses their implementations."""
+"""The parts of a daemon, whose implementations the wiring chooses, and the settings in force."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from pulse_core.composition import RULES
-from pulse_core.daemon.current_settings import CurrentSettings
 from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.engine.engine_context import EngineParts
-from pulse_core.model.event import Draft
+from pulse_core.model.errors import SettingsRefused
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import SettingsLoaded, SettingsRejected
 from pulse_core.ports import (
     Checkpoints,
     Clock,
@@ -24,12 +25,37 @@ from pulse_core.ports import (
 )
 from pulse_core.record.view import View
 from pulse_core.rules import Rule
+from pulse_core.settings import Settings
 
 Service = Callable[[RequestHandler, Callable[[], None]], Awaitable[None]]
 """A task that runs beside the loops, as the socket's server; it ends by being cancelled.
 
 It gets the request handler, and calls its second argument once it serves (or knows that it can't): then the daemon is ready.
 """
+
+
+class CurrentSettings:
+    """Calling it returns the settings in force. `load` reads them again; raises SettingsRefused with every fault."""
+
+    def __init__(self, load: Callable[[], Settings]) -> None:
+        self._load = load
+        self._settings = load()
+
+    def __call__(self) -> Settings:
+        return self._settings
+
+    def loaded(self) -> Draft:
+        """The draft that says which settings are in force."""
+        names = tuple(process.name for process in self._settings.process)
+        return Draft(SettingsLoaded(digest=self._settings.digest, processes=names))
+
+    def reload(self, request: Event) -> Draft:
+        """Read the settings again; the answer to the request. If they are refused, the old ones stay."""
+        try:
+            self._settings = self._load()
+        except SettingsRefused as refused:
+            return Draft(SettingsRejected(faults=refused.faults), cause=request.id)
+        return replace(self.loaded(), cause=request.id)
 
 
 async def nothing_to_sweep() -> SweepResult:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 from pulse_core.engine.engine_context import EngineContext, EngineParts, Running
 from pulse_core.engine.host_supervisor import HostSupervisor, loop_seconds
-from pulse_core.engine.requests import refusal, target_of
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
@@ -235,3 +234,23 @@ class EngineController:
             "restarts": self.host_supervisor.restarts.count,
             "requests": len(engine.requests),
         }
+
+
+def refusal(request: Event, engine: Engine) -> str:
+    """Why a person's request is refused; empty if it is not. Pure."""
+    payload = request.payload
+    if payload is None:
+        return "what was asked for was redacted"
+    if isinstance(payload, PromoteRequested):
+        if payload.previous != engine.commit:
+            in_force = engine.commit[:12] or "none"
+            return f"another commit is in force by now ({in_force}); look at it, and promote again"
+        return ""
+    if not (target := target_of(request, engine)):
+        return "there is no earlier commit to go back to"
+    return f"{target[:12]} is in force already" if target == engine.commit else ""
+
+
+def target_of(request: Event, engine: Engine) -> str:
+    """The commit that a rollback goes to: the named one, else the previous one; empty without one."""
+    return request.subject or engine.previous

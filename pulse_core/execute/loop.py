@@ -1,7 +1,7 @@
 """The executor loop: find due effects, record that they begin, begin them."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -24,9 +24,11 @@ from pulse_core.model.kinds import (
     SettingsLoaded,
 )
 from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.payload import encode_checked
 from pulse_core.ports import Clock, Executor
 from pulse_core.projections import CurrentState, OpenEffect, Phase
-from pulse_core.record import Journal
+from pulse_core.record import Gate, Journal
+from pulse_core.record.gate import check_executable
 from pulse_core.settings import Settings
 
 NUDGING_KINDS = frozenset(
@@ -103,12 +105,51 @@ class ExecutorLoop:
                 await self._stir.wait()
         self._stir.clear()
 
-    def claim(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
-        """The drafts, each effect followed by its `effect-executing` while slots are free: one commit, not two.
+    async def submit(
+        self, effects: Sequence[Effect], gate: Gate, failed: Callable[[str, str], None]
+    ) -> Collection[str]:
+        """Record the effects of rules, and begin them as soon as they are on disk; returns the keys of those recorded.
 
-        The drafts must have ids. The caller that records them calls `begin` with these ids when they are on disk, or
-        `release` if they never will be.
+        While slots are free, each is followed by its `effect-executing`: one commit, not two. An effect that no
+        executor could carry out is reported and left out: a rule's mistake must not fill the log.
         """
+        wishes = gate.unclaimed(
+            Draft(effect, subject=effect.key, id=self.journal.new_id(), data=text)
+            for effect in effects
+            if (text := self._encoded(effect, failed))
+        )
+        if not wishes:
+            return ()
+        ids = [wish.id for wish in wishes]
+        try:
+            await gate.record(self._claim(wishes))
+            self._begin(ids)
+        except LogUnavailable:
+            self._reserved.difference_update(ids)
+            # Survival's idempotent effects are held in memory, and begun.
+            may_act = self.workers.may_act_unrecorded
+            if bold := [one for one in wishes if isinstance(one.payload, Effect) and may_act(one.payload)]:
+                self.journal.hold(*self._claim(bold))
+                self._begin([one.id for one in bold])
+            raise
+        finally:
+            self._reserved.difference_update(ids)
+        return [wish.subject for wish in wishes]
+
+    def _encoded(self, effect: Effect, failed: Callable[[str, str], None]) -> str:
+        """The effect as JSON text; empty if no executor can carry it out or it can't be encoded, which is reported.
+
+        Effects from outside the package were checked when they arrived.
+        """
+        try:
+            check_executable(self.workers.executors, effect)
+            return encode_checked(effect)
+        except PulseError as error:
+            failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {error}")
+            return ""
+
+    def _claim(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
+        """The drafts, each effect followed by its `effect-executing` while slots are free."""
         if self._group is None or self.current_state().control.paused is not None:
             return drafts
         both: list[Draft] = []
@@ -120,19 +161,13 @@ class ExecutorLoop:
                 both.append(Draft(EffectExecuting(), subject=draft.id, cause=draft.id))
         return both
 
-    def begin(self, ids: Sequence[str]) -> None:
+    def _begin(self, ids: Sequence[str]) -> None:
         """Start those of them that were claimed."""
         open_ = self.current_state().effects.open
-        for id_ in filter(
-            self._reserved.__contains__, ids
-        ):  # in their order, so that a simulation is reproducible
+        for id_ in ids:  # in their order, so that a simulation is reproducible
             # Without a group it is found as interrupted by the next start.
-            if self._group is not None and (effect := open_.get(id_)):
+            if self._group is not None and id_ in self._reserved and (effect := open_.get(id_)):
                 self.workers.start(self._group, effect)
-        self.release(ids)
-
-    def release(self, ids: Sequence[str]) -> None:
-        """Release the slots of claimed effects."""
         self._reserved.difference_update(ids)
 
     def _free(self) -> int:
@@ -214,12 +249,12 @@ class ExecutorLoop:
         ids = [draft.subject for draft in drafts if isinstance(draft.payload, EffectExecuting)]
         try:
             await self.journal.append(*drafts)
-            self.begin(ids)
+            self._begin(ids)
         except LogUnavailable:
             open_, may_act = self.current_state().effects.open, self.workers.may_act_unrecorded
             bold = [one for one in drafts if one.subject in ids and may_act(open_[one.subject].wish)]
             if bold:
                 self.journal.hold(*bold)
-                self.begin([draft.subject for draft in bold])
+                self._begin([draft.subject for draft in bold])
         finally:
-            self.release(ids)
+            self._reserved.difference_update(ids)

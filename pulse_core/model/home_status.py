@@ -1,13 +1,27 @@
-"""The status of a home as JSON values: a daemon's answer over its socket, and what `upulse status --json` prints.
+"""Who holds a home, and its status as JSON values: a daemon's answer over its socket, and of `upulse status --json`.
 
-These are typed dictionaries, since the answer comes as JSON, maybe from a daemon of another version, and goes out as
+The statuses are typed dictionaries, since the answer comes as JSON, maybe from a daemon of another version, and goes out as
 JSON unchanged. An older daemon may leave out keys that are listed here, a newer one may add some.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
 from pulse_core.model.json_types import Json
+
+
+@dataclass(frozen=True, slots=True)
+class LockHolder:
+    """Who holds a home's lock, or did last. since_at: UTC microseconds; boot: the kernel's boot id.
+
+    pid: 0 if it is unknown.
+    """
+
+    pid: int
+    boot: str
+    since_at: int
+    version: str
 
 
 class DaemonStatus(TypedDict):

@@ -47,7 +47,8 @@ class PatternRefused(PulseError, ValueError):
 class SearchPattern:
     """Finds a user's regular expression in texts, in time linear in their length. Raises PatternRefused.
 
-    `.` and `[^a]` mean characters of UTF-8; `\\d`, `\\w`, `\\s` and `\\b` are about ASCII alone.
+    `.` and `[^a]` mean characters of UTF-8; `\\d`, `\\w`, `\\s` and `\\b` are about ASCII alone; `\\B` is also found
+    between the bytes of a character that is not ASCII.
     """
 
     def __init__(self, text: str) -> None:

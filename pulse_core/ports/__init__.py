@@ -3,7 +3,7 @@
 Each has a real adapter and a twin in `pulse_adapters.memory`; one contract suite runs over both.
 """
 
-from pulse_core.model.checkpoint import Checkpoint
+from pulse_core.model.event import Checkpoint
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import (
     ActionHost,

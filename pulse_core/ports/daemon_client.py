@@ -3,9 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Protocol
 
-from pulse_core.model.home_status import HomeStatus
+from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.json_types import Json
-from pulse_core.model.lock_holder import LockHolder
 
 
 class DaemonClient(Protocol):

@@ -11,9 +11,8 @@ from pulse_core.projections.fold import CatchUp, Fold, Gap
 from pulse_core.projections.logs import Logs
 from pulse_core.projections.notices import Notice, Notices
 from pulse_core.projections.processes import Intent, Processes, ProcessHistory, Stage
-from pulse_core.projections.projection import Projection
 from pulse_core.projections.snapshot import Snapshot
-from pulse_core.projections.state import CurrentState, State
+from pulse_core.projections.state import CurrentState, Projection, State
 
 __all__ = [
     "CatchUp",

@@ -3,10 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pulse_core.model.checkpoint import Checkpoint
-from pulse_core.model.event import Event, Head
-from pulse_core.projections.projection import Projection
-from pulse_core.projections.state import OWN, State
+from pulse_core.model.event import Checkpoint, Event, Head
+from pulse_core.projections.state import OWN, Projection, State
 
 
 class Gap(NamedTuple):

@@ -13,8 +13,7 @@ from pulse_core.projections.engine import Engine
 from pulse_core.projections.logs import Logs
 from pulse_core.projections.notices import Notices
 from pulse_core.projections.processes import ProcessHistory
-from pulse_core.projections.projection import Projection, T
-from pulse_core.projections.state import State
+from pulse_core.projections.state import Projection, State, T
 from pulse_core.settings import Settings
 
 NO_WINDOW = Window()

@@ -1,9 +1,14 @@
-"""The values of all projections at one row of the log."""
+"""Projections, the core's own ones, and the values of all projections at one row of the log."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, Generic, TypeVar
 
+from pydantic import TypeAdapter
+
+from pulse_core.model.event import Event
+from pulse_core.projections import conditions, control, effects, engine, logs, notices, processes
 from pulse_core.projections.conditions import Conditions
 from pulse_core.projections.control import Control
 from pulse_core.projections.effects import Effects
@@ -11,9 +16,52 @@ from pulse_core.projections.engine import Engine
 from pulse_core.projections.logs import Logs
 from pulse_core.projections.notices import Notices
 from pulse_core.projections.processes import Processes
-from pulse_core.projections.projection import Projection, T
 
+T = TypeVar("T")
 _NONE: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Projection(Generic[T]):
+    """What one fold needs: raise `version` whenever the same events would give another value, and old checkpoints go.
+
+    name: under which it is checkpointed and shown; type: of its value, which is empty when made without arguments;
+    kinds: the events that may change it; `after` also gets others, and ignores them.
+    """
+
+    name: str
+    version: int
+    type: type[T]
+    kinds: frozenset[str]
+    after: Callable[[T, Iterable[Event]], T]
+
+    @cached_property
+    def empty(self) -> T:
+        """The value before the first event."""
+        return self.type()
+
+    def dump(self, value: T) -> str:
+        """The value as JSON text."""
+        return self._adapter.dump_json(value).decode()
+
+    def load(self, text: str | bytes) -> T:
+        """The value from `dump`'s text; raises ValueError if it is not one."""
+        return self._adapter.validate_json(text)
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[T]:
+        return TypeAdapter(self.type)
+
+
+EFFECTS = Projection("effects", 3, Effects, effects.KINDS, effects.after)
+PROCESSES = Projection("processes", 4, Processes, processes.KINDS, processes.after)
+CONTROL = Projection("control", 1, Control, control.KINDS, control.after)
+CONDITIONS = Projection("conditions", 3, Conditions, conditions.KINDS, conditions.after)
+NOTICES = Projection("notices", 2, Notices, notices.KINDS, notices.after)
+LOGS = Projection("logs", 2, Logs, logs.KINDS, logs.after)
+ENGINE = Projection("engine", 4, Engine, engine.KINDS, engine.after)
+
+CORE: tuple[Projection[Any], ...] = (EFFECTS, PROCESSES, CONTROL, CONDITIONS, NOTICES, LOGS, ENGINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 """The tick loop: wait, take a snapshot, fold it, record the result."""
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from pulse_core.composition import FOLD
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Head
 from pulse_core.model.tick import TickRecord
@@ -14,9 +16,9 @@ from pulse_core.ports import Clock, Objects, Vitals
 from pulse_core.projections import CurrentState, Snapshot
 from pulse_core.settings import Settings
 from pulse_core.tick.rule_folds import FoldOutcome, RuleFolds
-from pulse_core.tick.snapshot_codec import encode_snapshot
 from pulse_core.tick.wake import Waker
 
+SNAPSHOT_VERSION = 1
 Failed = Callable[[str, str], None]
 FoldSnapshot = Callable[[Snapshot, Snapshot], Awaitable[FoldOutcome]]
 
@@ -205,6 +207,30 @@ class Ticker:
         except (PulseError, OSError) as error:
             self.failed("tick", f"its snapshot could not be kept: {error}")
             return record
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """The snapshot with its windows and projections; settings by digest. UTF-8 JSON with its own version.
+
+    It is stored for ticks that emitted effects, so that it can be shown and folded again.
+    """
+    parts = {name: json.loads(text) for name, text in FOLD.dump(snapshot.state).items()}
+    windows = {
+        key: [[sample.id, sample.moment, dict(sample.data)] for sample in window.samples]
+        for key, window in snapshot.windows.items()
+    }
+    whole = {
+        "version": SNAPSHOT_VERSION,
+        "tick": snapshot.tick,
+        "now": snapshot.now,
+        "seq": snapshot.state.seq,
+        "supposed": snapshot.state.provisional,
+        "settings": snapshot.settings.digest,
+        "windows": windows,
+        "folds": FOLD.versions,
+        "projected": parts,
+    }
+    return json.dumps(whole, separators=(",", ":"), default=str).encode()
 
 
 def _resolve(answers: Iterable["asyncio.Future[None]"]) -> None:

@@ -11,7 +11,7 @@ from pulse_core.model.kinds import Effect, EffectAcked, EffectExecuting, ErrorRe
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
 from pulse_core.projections import Fold, Projection, Snapshot, State
-from pulse_core.projections.core import CORE
+from pulse_core.projections.state import CORE
 from pulse_core.tick import RuleFolds
 from tests.benchmarks.crowd import Looks, windows
 from tests.benchmarks.table import Row, percentile, spread, times

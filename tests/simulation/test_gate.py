@@ -201,7 +201,7 @@ def test_drafts_are_recorded_together_or_not_at_all() -> None:
 
 
 def test_an_unknown_operation_is_refused_with_the_ones_there_are() -> None:
-    refused(OWNER, UnknownName, "there are: append, follow, status", op="destroy")
+    refused(OWNER, UnknownName, "there are: append, follow, state, status", op="destroy")
 
 
 def test_a_follower_hears_what_was_and_what_comes() -> None:

@@ -10,7 +10,7 @@ from pulse_core.capability import SurvivalRule
 from pulse_core.composition import ALL_RULES, FOLD, KINDS, LOADED, SURVIVAL, load_capabilities, order_rules
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
-from pulse_core.projections.core import CORE
+from pulse_core.projections.state import CORE
 from pulse_core.rules import Inner
 from pulse_core.rules.onion import rule_name
 from pulse_core.settings import Settings

@@ -10,7 +10,7 @@ from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.backup.store import HomeBackups
 from pulse_core import __version__
 from pulse_core.home import HomeLayout
-from pulse_core.model.lock_holder import LockHolder
+from pulse_core.model.home_status import LockHolder
 from upulse_cli.wiring import shadow
 
 WAIT = 10.0

@@ -9,7 +9,7 @@ from typing import Any
 from pulse_adapters.config.checks import NeedChecks
 from pulse_adapters.config.file import load_to_start
 from pulse_adapters.config.home import Home
-from pulse_adapters.engine_user.checks import AccountChecks
+from pulse_adapters.engine_user.account_setup import AccountChecks
 from pulse_adapters.git.checks import RepositoryChecks
 from pulse_adapters.host.checks import HostChecks
 from pulse_adapters.ipc.checks import LockChecks
@@ -22,7 +22,7 @@ from pulse_core import __version__
 from pulse_core.app.doctor import Check, DaemonChecks
 from pulse_core.app.state import current_state
 from pulse_core.model.errors import PulseError, SettingsRefused
-from pulse_core.model.lock_holder import LockHolder
+from pulse_core.model.home_status import LockHolder
 from pulse_core.model.moment import Moment, iso
 from pulse_core.settings import Settings
 from upulse_cli.time_args import local

@@ -12,8 +12,8 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.daemon_client import SocketDaemonClient
 from pulse_core.app.context import FoldProgress, HomeContext, LoadedSettings
 from pulse_core.home import HomeLayout
-from pulse_core.model.checkpoint import Checkpoint
 from pulse_core.model.errors import NoHome
+from pulse_core.model.event import Checkpoint
 from upulse_cli.views.fold_progress import fold_progress
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pulse_adapters.ipc.lock import holder
 from pulse_core.app.engine.shadow import shadow_report
 from pulse_core.app.status import why_unheard
 from pulse_core.model.errors import PulseError
-from pulse_core.model.lock_holder import LockHolder
+from pulse_core.model.home_status import LockHolder
 from upulse_cli.wiring.home import home_context
 
 PATIENCE = 60.0

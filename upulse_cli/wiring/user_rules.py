@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from pulse_adapters.git.revisions import ensure_revision
-from pulse_adapters.rule_host.host import RuleChild
 from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_adapters.rule_host.process import RuleChild
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.context import revision_named
 from pulse_core.app.engine.user_projections import kept_user_projections
@@ -59,7 +59,7 @@ class HomeUserRules:
     async def end(self) -> None:
         """End the process, if nobody has asked it."""
         if isinstance(self._child, RuleChild):
-            await self._child.close()
+            await self._child.shut_down()
 
     async def ask(self, snapshot: Snapshot, revision: str = "") -> UserRulesAnswer:
         if not snapshot.settings.engine.enabled and not revision:

@@ -9,9 +9,8 @@ from pulse_adapters.action_host.hosts import ChildActionHosts
 from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.git_command import login_author
 from pulse_adapters.git.repository import Repository
-from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_adapters.rule_host.hosts import ChildHosts, StandbyHosts
 from pulse_adapters.rule_host.plugins import plugin_entries
-from pulse_adapters.rule_host.standby import StandbyHosts
 from pulse_adapters.sandbox.code_checks import SandboxedChecks
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.context import Windows, WorkflowContext

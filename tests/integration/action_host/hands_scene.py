@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.action_host.action_host import ChildActionHost
-from pulse_adapters.action_host.hosts import NOTHING, ChildActionHosts
+from pulse_adapters.action_host.hosts import NOTHING, ChildActionHost, ChildActionHosts
+from pulse_adapters.action_host.process import ActionChild
+from pulse_adapters.action_host.supervisor import ChildSupervisor
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
@@ -109,10 +110,20 @@ class Scene:
     hands: ChildActionHost = field(default_factory=ChildActionHost)
 
     @property
+    def supervisor(self) -> ChildSupervisor:
+        """What keeps the child running."""
+        assert self.hands.supervisor is not None
+        return self.hands.supervisor
+
+    @property
+    def child(self) -> ActionChild:
+        """The child, or the last one."""
+        return self.supervisor.child
+
+    @property
     def pid(self) -> int:
         """The child's process."""
-        assert self.hands.supervisor is not None
-        return self.hands.supervisor.session.process.pid
+        return self.child.pid
 
     async def look(self, name: str = "queue") -> Any:
         """Have a watcher look, and keep its sample as the daemon does; the data."""

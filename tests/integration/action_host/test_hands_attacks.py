@@ -217,7 +217,7 @@ async def test_the_daemons_loop_is_not_held_up_by_the_end_of_a_host(tmp_path: Pa
     async with at_work(written(tmp_path, HANGS)) as scene:
         look = asyncio.ensure_future(scene.look("bad"))
         worst = 0.0
-        while not look.done() or not scene.hands.alive:
+        while not look.done() or not scene.supervisor.alive:
             began = time.monotonic()
             await asyncio.sleep(0.005)
             worst = max(worst, time.monotonic() - began - 0.005)
@@ -308,7 +308,7 @@ async def test_children_of_a_host_that_ended_itself_are_ended(tmp_path: Path) ->
         with pytest.raises(Unsure, match="ended with status 7"):
             await scene.act(path=str(note))
         child = int(note.read_text())
-        await until(lambda: scene.hands.alive)
+        await until(lambda: scene.supervisor.alive)
         assert not is_running(child)
         assert [fault.whose for fault in scene.faults] == ["executor:beep"]
 
@@ -332,7 +332,7 @@ from pulse_core.ports import Revision
 async def main():
     async with at_work(Revision("0", sys.argv[1])) as scene:
         look = asyncio.ensure_future(scene.look("bad"))
-        await until(lambda: scene.hands.supervisor.session.process.mark())
+        await until(lambda: scene.child.mark())
         print(scene.pid, flush=True)
         await look
 

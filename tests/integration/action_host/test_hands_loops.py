@@ -144,7 +144,7 @@ async def test_what_is_under_way_ends_with_the_old_hands_while_the_new_ones_serv
         await until(lambda: loops.life(first)[-1] == "effect-acked")
         told = [event.data for event in loops.log.events if event.kind == "effect-acked"]
         assert ['"by":"new"' in told[0], '"by":"old"' in told[1]] == [True, True]
-        await until(lambda: not old.alive)
+        await until(lambda: old.supervisor is not None and not old.supervisor.alive)
 
 
 async def test_an_effect_with_wrong_params_fails_with_the_words_of_its_model(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.engine_user.checks import AccountChecks
-from pulse_adapters.engine_user.reach import READABLE
+from pulse_adapters.engine_user.account import READABLE
+from pulse_adapters.engine_user.account_setup import AccountChecks
 from pulse_adapters.git.checks import RepositoryChecks
 from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository

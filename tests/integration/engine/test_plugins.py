@@ -48,7 +48,7 @@ def upulse(*words: str) -> Said:
 def test_plugins_are_listed_with_their_version_and_what_they_bring(site: Path) -> None:
     install(site)
     (found,) = upulse("plugins", "--json").json
-    assert (found["name"], found["package"], found["version"]) == ("sample", "pulse_sample", "1.2.3")
+    assert (found["name"], found["package"], found["version"]) == ("sample", "pulse-sample", "1.2.3")
     assert found["rules"] == ["sample_counts"]
     assert found["error"] is None
     assert "rules: sample_counts" in upulse("plugins").out
@@ -65,8 +65,8 @@ def test_everything_that_a_plugin_brings_is_named(site: Path, tmp_path: Path) ->
     ("module", "words"),
     [
         ("PLUGIN = 1 / 0", "ZeroDivisionError"),
-        ("import os\nos._exit(7)", "exit 7"),
-        ("raise SystemExit(3)", "exit 3"),
+        ("import os\nos._exit(7)", "ended with status 7"),
+        ("raise SystemExit(3)", "ended with status 3"),
         ("x = 1", "PLUGIN"),
     ],
 )

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_adapters.rule_host.standby import StandbyHosts
+from pulse_adapters.rule_host.hosts import ChildHosts, StandbyHosts
 from pulse_core.app.engine.candidate_checks import no_history
 from pulse_core.app.engine.live_snapshots import DaemonTicks
 from pulse_core.app.engine.recorded_ticks import RecordedTicks
@@ -73,7 +72,7 @@ async def test_a_child_that_died_while_it_stood_by_is_replaced(tmp_path: Path) -
     revision, hosts = written(tmp_path / "engine", CALM), StandbyHosts(ChildHosts())
     await hosts.warm()
     assert hosts._spare is not None
-    hosts._spare.process.kill()
+    hosts._spare.kill()
     host = await hosts.start(revision, at(1), no_history, {})
     assert host.alive
     await host.close()

@@ -14,8 +14,8 @@ from pulse_adapters.engine_user.account import (
     create_account,
     engine_account,
     find_account,
+    first_unreadable,
 )
-from pulse_adapters.engine_user.reach import first_unreadable
 from tests.engine_user import ROOT_ALONE, open_folder, throwaway
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.engine_user import account as accounts
-from pulse_adapters.engine_user.account import Account
+from pulse_adapters.engine_user.account import READABLE, Account, first_unreadable
 from pulse_adapters.engine_user.layout import engine_user_of
-from pulse_adapters.engine_user.reach import READABLE, first_unreadable
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad
 from tests.engine_user import ROOT_ALONE, throwaway

@@ -190,6 +190,6 @@ async def test_a_folder_that_turns_into_a_link_is_not_followed_when_a_scratch_fo
         with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
             scratch._flatten(place._held, "link", iter(["free"]))
     finally:
-        await place.remove()
+        place.remove()
     assert (treasure.stat().st_mode & 0o777, [one.name for one in treasure.iterdir()]) == (0o711, ["coin"])
     assert not os.path.lexists(place.path)

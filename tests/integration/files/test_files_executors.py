@@ -317,7 +317,7 @@ async def test_the_event_loop_goes_on_meanwhile(
         ("raise RuntimeError('oh')", "clean ended with status 1: .*RuntimeError: oh"),
         ("", "clean ended with status 0"),
         ("import os; os.write(3, bytes(4)); input()", "clean said what is no JSON"),
-        (f"{SIDE}.answer_once(lambda order: [])", "a list of 0 instead of an object"),
+        (f"{SIDE}.answer_once(lambda order: [])", "should be a valid dictionary"),
         (f"{SIDE}.send({{'error': 'no luck'}})", "^no luck$"),
     ],
 )

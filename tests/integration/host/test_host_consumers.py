@@ -87,9 +87,7 @@ async def crowd(spawner: Spawner, tmp_path: Path) -> Crowd:
 
 async def told(crowd: Crowd) -> Mapping[int, Mapping[str, Any]]:
     consumers = crowd.consumers()
-    found = {one["pid"]: one for one in await consumers.largest()}
-    consumers.rest()
-    return found
+    return {one["pid"]: one for one in await consumers.largest()}
 
 
 async def test_the_largest_are_told_first_with_what_they_hold(crowd: Crowd) -> None:
@@ -335,4 +333,3 @@ async def test_a_look_at_everybody_costs_little(crowd: Crowd) -> None:
     began = time.process_time()
     await consumers.largest()
     assert time.process_time() - began < 0.2
-    consumers.rest()

@@ -60,8 +60,8 @@ async def test_the_dead_one_is_replaced(
     )
     new = found_in(await restart(executor, instead_of={"pid": 2**22 + 1, "started": 1}, if_dead=True))
     assert is_alive(new)
-    assert has_marker(new.pid, EVENT_ID)
     await until(lambda: (tmp_path / "logs" / "it.log").read_text() == "hi\n")
+    assert has_marker(new.pid, EVENT_ID)
 
 
 async def test_nothing_is_done_if_another_one_is_up_by_now(
@@ -119,6 +119,9 @@ async def test_an_interrupted_start_is_recognised(restarter: Callable[[Settings]
     params = RestartParams.model_validate(effect.params)
     assert await executor.verify(effect, params, event) is None
     new = await executor.execute(effect, params, event)
+    await until(
+        lambda: has_marker(found_in(new).pid, EVENT_ID)
+    )  # it is being executed, and shows no mark at first
     verified = await executor.verify(effect, params, event)
     assert verified is not None
     assert found_in(verified) == found_in(new)

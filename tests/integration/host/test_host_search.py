@@ -5,12 +5,11 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host.process_search import KEPT, SEARCHED, CommandLines, ProcessSearch, argv_of
+from pulse_adapters.host.process_search import SEARCHED, argv_of, command_lines, find_matching
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import command_line, pids, start_time_of
 from pulse_core.model.pattern import SearchPattern
@@ -19,29 +18,12 @@ from tests.integration.host.host_scene import bury, child, until
 
 
 @pytest.fixture
-async def search(mark: str) -> AsyncIterator[ProcessSearch]:
-    search = ProcessSearch()
-    yield search
-    search.close()
-
-
-@pytest.fixture
 def word() -> str:
     return f"w{uuid.uuid4().hex}"
 
 
-async def found(search: ProcessSearch, pattern: str) -> tuple[ProcessId, ...]:
-    return (await search.find({"it": SearchPattern(pattern)}))["it"]
-
-
-def open_files() -> list[str]:
-    links = []
-    for file in os.listdir("/proc/self/fd"):
-        try:
-            links.append(os.readlink(f"/proc/self/fd/{file}"))
-        except OSError:
-            continue  # the listing's own
-    return links
+async def found(pattern: str) -> tuple[ProcessId, ...]:
+    return (await find_matching({"it": SearchPattern(pattern)}))["it"]
 
 
 EXEC = """
@@ -57,17 +39,17 @@ def sleeper(*words: str) -> list[str]:
 
 
 async def test_an_exec_is_seen_though_pid_and_start_time_stay(
-    search: ProcessSearch, spawner: Spawner, log: Path, word: str, tmp_path: Path
+    spawner: Spawner, log: Path, word: str, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
     it = spawner.start([sys.executable, "-c", EXEC, str(go), word], output=log)
     await until(lambda: word in command_line(it.pid))
-    assert await found(search, word) == (it,)
-    assert await found(search, rf"(?s)execvp.*{word}") == (it,)
+    assert await found(word) == (it,)
+    assert await found(rf"(?s)execvp.*{word}") == (it,)
     go.touch()
     await until(lambda: command_line(it.pid) == ["sleep", "1000"])
-    assert await found(search, word) == ()
-    assert it in await found(search, r"^sleep 1000$")
+    assert await found(word) == ()
+    assert it in await found(r"^sleep 1000$")
 
 
 TITLE = """
@@ -82,7 +64,7 @@ sys.stdin.readline()
 """
 
 
-async def test_a_title_that_a_process_writes_itself_is_seen(search: ProcessSearch, word: str) -> None:
+async def test_a_title_that_a_process_writes_itself_is_seen(mark: str, word: str) -> None:
     argv = [sys.executable, "-c", TITLE, word]
     process = await asyncio.create_subprocess_exec(
         *argv, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
@@ -90,10 +72,10 @@ async def test_a_title_that_a_process_writes_itself_is_seen(search: ProcessSearc
     assert process.stdin is not None
     assert process.stdout is not None
     await process.stdout.readline()
-    assert await found(search, f"^{word}") == ()
+    assert await found(f"^{word}") == ()
     process.stdin.write(b"\n")
     await process.stdout.readline()
-    assert [one.pid for one in await found(search, f"^{word}")] == [process.pid]
+    assert [one.pid for one in await found(f"^{word}")] == [process.pid]
     process.stdin.write(b"\n")
     await process.wait()
 
@@ -112,56 +94,36 @@ def reborn(dead: int, *argv: str) -> bool:
     return False
 
 
-async def test_a_pid_given_out_again_is_another_process(search: ProcessSearch, word: str) -> None:
+async def test_a_pid_given_out_again_is_another_process(mark: str, word: str) -> None:
     old = child("/bin/sleep", "1000", "0")
     await until(lambda: command_line(old))
-    assert old in [one.pid for one in await found(search, r"^/bin/sleep 1000 0$")]
+    assert old in [one.pid for one in await found(r"^/bin/sleep 1000 0$")]
     os.kill(old, 9)
     bury(old)
     if not reborn(old, *sleeper(word)):
         pytest.skip("only root may say which pid comes next")
     try:
         await until(lambda: word in command_line(old))
-        assert old not in [one.pid for one in await found(search, r"^/bin/sleep 1000 0$")]
-        assert await found(search, word) == (ProcessId(old, start_time_of(old) or 0),)
+        assert old not in [one.pid for one in await found(r"^/bin/sleep 1000 0$")]
+        assert await found(word) == (ProcessId(old, start_time_of(old) or 0),)
     finally:
         os.kill(old, 9)
         bury(old)
 
 
-async def test_the_dead_are_not_found_and_their_files_are_let_go(search: ProcessSearch, word: str) -> None:
+async def test_the_dead_are_not_found(mark: str, word: str) -> None:
     pid = child(*sleeper(word))
     await until(lambda: word in command_line(pid))
-    assert [one.pid for one in await found(search, word)] == [pid]
+    assert [one.pid for one in await found(word)] == [pid]
     os.kill(pid, 9)
     await until(lambda: not start_time_of(pid))
-    assert await found(search, word) == ()  # a zombie
+    assert await found(word) == ()  # a zombie
     bury(pid)
-    assert await found(search, word) == ()
-    assert f"/proc/{pid}/cmdline" not in open_files()
-
-
-async def test_the_files_kept_open_are_few_and_closed_at_the_end(mark: str) -> None:
-    before, lines = len(open_files()), CommandLines()
-    children = [child("/bin/sleep", "1000") for _ in range(KEPT // 2)]
-    try:
-        await until(lambda: all(map(command_line, children)))
-        for _ in range(2):
-            seen = {int(pid) for pid, _ in lines.all()}
-            assert seen.issuperset(children)
-            assert len(open_files()) - before <= KEPT + 1
-    finally:
-        for pid in children:
-            os.kill(pid, 9)
-            bury(pid)
-    lines.close()
-    assert len(open_files()) == before
+    assert await found(word) == ()
 
 
 async def test_nobody_who_has_a_command_line_is_passed_over(mark: str) -> None:
-    lines = CommandLines()
-    before, seen, after = everybody(), {int(pid): argv_of(raw) for pid, raw in lines.all()}, everybody()
-    lines.close()
+    before, seen, after = everybody(), {pid: argv_of(raw) for pid, raw in command_lines()}, everybody()
     stayed = {
         pid: argv
         for pid, argv in before.items()
@@ -176,22 +138,22 @@ def everybody() -> dict[int, list[str]]:
 
 
 async def test_of_a_long_argv_only_the_first_4096_characters_are_searched(
-    search: ProcessSearch, spawner: Spawner, log: Path, word: str
+    spawner: Spawner, log: Path, word: str
 ) -> None:
     near = spawner.start(sleeper("é" * 3_000, word), output=log)
     spawner.start(sleeper("é" * 5_000, word), output=log)
     await until(lambda: command_line(near.pid)[-1:] == [word])
-    assert await found(search, word) == (near,)
+    assert await found(word) == (near,)
 
 
-async def test_a_neighbours_command_line_makes_no_search_long(search: ProcessSearch, word: str) -> None:
+async def test_a_neighbours_command_line_makes_no_search_long(mark: str, word: str) -> None:
     pids = [child(*sleeper(word, "a" * length + "!")) for length in (3_000, 3_001)]
     try:
         await until(lambda: all(word in command_line(pid) for pid in pids))
         began = time.thread_time()
-        assert await found(search, f"{word} (a+)+$") == ()
+        assert await found(f"{word} (a+)+$") == ()
         assert time.thread_time() - began < 1
-        assert {one.pid for one in await found(search, f"{word} (a+)+!$")} == set(pids)
+        assert {one.pid for one in await found(f"{word} (a+)+!$")} == set(pids)
     finally:
         for pid in pids:
             os.kill(pid, 9)

@@ -105,7 +105,6 @@ async def test_a_distant_disk_is_asked_in_a_child_that_is_ended(
     disks = Disks(spawner)
     began = time.monotonic()
     said, beat = await asyncio.gather(disks.sample(["/", str(link), "/proc/1"]), heartbeat(1.0))
-    disks.close()
     spawner.close()
     assert said["/"]["free"] > 0
     assert said[str(link)] == {"used": 0.0, "free": 0}

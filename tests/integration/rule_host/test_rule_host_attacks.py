@@ -131,7 +131,7 @@ async def test_nothing_is_left_of_a_host(tmp_path: Path) -> None:
     assert set(os.listdir("/proc/self/fd")) == before
 
 
-async def test_what_a_killed_daemon_left_is_deleted_but_nothing_that_is_held(tmp_path: Path) -> None:
+def test_what_a_killed_daemon_left_is_deleted_but_nothing_that_is_held(tmp_path: Path) -> None:
     left, young, foreign = (tmp_path / name for name in ("pulse-rules-left", "pulse-rules-young", "foreign"))
     for folder in (left, young, foreign):
         (folder / "deep").mkdir(parents=True)
@@ -139,19 +139,19 @@ async def test_what_a_killed_daemon_left_is_deleted_but_nothing_that_is_held(tmp
     long_ago = time.time() - 3600
     for path in (left, foreign, held.path):
         os.utime(path, (long_ago, long_ago))
-    await Scratch(str(tmp_path), None).remove()
+    Scratch(str(tmp_path), None).remove()
     assert {path.name for path in tmp_path.iterdir()} == {
         young.name,
         foreign.name,
         os.path.basename(held.path),
     }
-    await held.remove()
+    held.remove()
 
 
 def test_folders_that_must_not_be_written_do_not_stay(tmp_path: Path) -> None:
     """As a user sees it who is not root."""
     code = f"""
-import asyncio, os
+import os
 from pulse_adapters.sandbox.scratch_folder import Scratch
 os.chmod({str(tmp_path)!r}, 0o777)
 if os.geteuid() == 0:
@@ -161,7 +161,7 @@ scratch = Scratch(".", None)
 os.makedirs(scratch.path + "/a/b/c")
 for path in ("/a/b/c", "/a/b", "/a"):
     os.chmod(scratch.path + path, 0o555)
-asyncio.run(scratch.remove())
+scratch.remove()
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, timeout=60)
     assert list(tmp_path.iterdir()) == []

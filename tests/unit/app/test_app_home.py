@@ -37,7 +37,7 @@ from pulse_core.model.errors import (
     UnknownName,
 )
 from pulse_core.model.event import Draft, Event
-from pulse_core.model.home_status import HomeStatus
+from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.kinds import (
     DaemonStarted,
     DaemonStopped,
@@ -49,7 +49,6 @@ from pulse_core.model.kinds import (
     ProcessUp,
     SettingsLoaded,
 )
-from pulse_core.model.lock_holder import LockHolder
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload, parse
 from pulse_core.ports.readers import EventQuery

@@ -10,8 +10,7 @@ from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ProcessDied
 from pulse_core.projections import Fold, Phase, Projection, State
-from pulse_core.projections.core import CORE, EFFECTS
-from pulse_core.projections.state import OWN
+from pulse_core.projections.state import CORE, EFFECTS, OWN
 from tests.events import WISHES, event, histories
 
 

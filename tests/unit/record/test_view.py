@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from pulse_adapters.memory.log import MemoryLog
 from pulse_adapters.memory.stores import MemoryCheckpoints
 from pulse_core.composition import FOLD
-from pulse_core.model.checkpoint import Checkpoint
-from pulse_core.model.event import Draft, Event, Head
+from pulse_core.model.event import Checkpoint, Draft, Event, Head
 from pulse_core.model.kinds import Effect, EffectExecuting, Paused, ProcessUp
 from pulse_core.model.moment import Moment
 from pulse_core.projections import State
-from pulse_core.projections.core import CORE, EFFECTS, PROCESSES
+from pulse_core.projections.state import CORE, EFFECTS, PROCESSES
 from pulse_core.record.journal import Journal, provisional_event
 from pulse_core.record.view import View, advance_state, restore_from_checkpoints, save_checkpoints
 from tests.events import event, histories

@@ -166,6 +166,8 @@ def test_a_value_of_no_such_type_is_a_fault(kind: Any, value: object) -> None:
 def test_a_fault_names_the_part_and_is_short_whatever_was_said() -> None:
     with pytest.raises(WorkerFault, match=r"^points.0.x: Input should be a valid integer"):
         decode(Shape, {"name": "s", "points": [{"x": "a"}]})
+    with pytest.raises(WorkerFault, match="100,000 values of a wrong type"):
+        decode(tuple[int, ...], ["x"] * 10**5)
     for value in ("x" * 10**6, [0] * 10**5):
         with pytest.raises(WorkerFault) as caught:
             decode(Point, {"x": value})

@@ -1,0 +1,121 @@
+"""What an action host's child answers. What an author has chosen is checked alone: it must not cost the child its life."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+from pydantic import Field
+from pydantic_core import to_json
+
+from pulse_adapters.workers.framing import WorkerFault
+from pulse_adapters.workers.messages import cut_to, decode
+from pulse_adapters.workers.source_locations import with_place
+from pulse_core.ports import EngineFault, Policy, Safety
+
+T = TypeVar("T")
+
+MOST_BYTES = 64 * 1024
+"""Of a sample, or of a result, as JSON."""
+LEAST_INTERVAL, LONGEST = 1.0, 86_400.0
+_MOST = Field(max_length=200)
+"""Watchers, or executors, of an engine."""
+Text = Annotated[str, cut_to(2_000)]
+Name = Annotated[str, Field(pattern=r"^[^\x00-\x20\x7f-\x9f\u2028\u2029]{1,200}$")]
+Seconds = Annotated[float, Field(ge=0.001, le=LONGEST)]
+Pause = Annotated[float, Field(ge=0.0, le=LONGEST)]
+Items = Annotated[tuple[dict[str, Any], ...], _MOST]
+
+
+class WatcherDescription(NamedTuple):
+    """A watcher as its child describes it; times in seconds. nudged: it may ask to be collected."""
+
+    name: Name
+    key: Name
+    interval: Seconds
+    timeout: Seconds
+    nudged: bool
+    place: Text
+
+    @property
+    def whose(self) -> str:
+        """Its name in a fault."""
+        return f"watcher:{self.name}"
+
+
+class PolicyDescription(NamedTuple):
+    """The fields of a `Policy`."""
+
+    safety: Safety
+    timeout: Seconds
+    retries: Annotated[int, Field(ge=0, le=1_000)]
+    backoff: Pause
+    backoff_max: Pause
+    cooldown: Pause
+
+
+class ExecutorDescription(NamedTuple):
+    """An executor as its child describes it. policy: without params; None if it depends on them."""
+
+    action: Name
+    policy: PolicyDescription | None
+    place: Text
+
+    @property
+    def whose(self) -> str:
+        """Its name in a fault."""
+        return f"executor:{self.action}"
+
+
+class LoadedActions(NamedTuple):
+    """The usable watchers and executors, and the faults of what is left out."""
+
+    watchers: tuple[WatcherDescription, ...]
+    executors: tuple[ExecutorDescription, ...]
+    faults: tuple[EngineFault, ...]
+
+
+class LoadReply(NamedTuple):
+    """What was loaded, or why nothing was."""
+
+    error: Text = ""
+    watchers: Items = ()
+    executors: Items = ()
+    faults: Annotated[tuple[tuple[Text, Text], ...], Field(max_length=1_000)] = ()
+    roots: Mapping[str, Text] = {}
+
+    def loaded(self) -> LoadedActions:
+        """The usable items; an unusable one becomes a fault."""
+        faults = [EngineFault(*fault) for fault in self.faults]
+        watchers = tuple(_usable(WatcherDescription, self.watchers, "watcher", "name", faults))
+        executors = tuple(_usable(ExecutorDescription, self.executors, "executor", "action", faults))
+        return LoadedActions(watchers, executors, tuple(faults))
+
+
+def _usable(kind: type[T], items: Items, what: str, name: str, faults: list[EngineFault]) -> Iterator[T]:
+    for item in items:
+        try:
+            yield decode(kind, item)
+        except WorkerFault as error:
+            words = with_place(f"left out: its {error}", str(item.get("place"))[:200])
+            faults.append(EngineFault(f"{what}:{str(item.get(name))[:50]}", words))
+
+
+class CallReply(NamedTuple):
+    """What a call came to. wrong: how it failed, and words why; the rest is the result of one that did not."""
+
+    wrong: Text = ""
+    words: Text = ""
+    data: dict[str, Any] | None = None
+    wake: bool = False
+    dropped: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    names: Annotated[tuple[Text, ...], _MOST] = ()
+    policy: dict[str, Any] | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the data."""
+        return len(to_json(self.data)) if self.data else 0
+
+
+def policy_of(described: object) -> Policy:
+    """The policy that was described. Raises WorkerFault."""
+    return Policy(*decode(PolicyDescription, described))
