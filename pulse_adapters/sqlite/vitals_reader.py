@@ -75,8 +75,7 @@ class SqliteVitalsReader:
         return sorted({*older, *(sample.key for sample in self.last_samples())})
 
     def tick_before(self, at: int) -> TickRecord | None:
-        found = self._ticks("WHERE at <= ? ORDER BY tick DESC LIMIT 1", at)
-        return found[0] if found else None
+        return next(iter(self._ticks("WHERE at <= ? ORDER BY tick DESC LIMIT 1", at)), None)
 
     def snapshot_before(self, at: int) -> str | None:
         kept = "SELECT max(tick) FROM tick INDEXED BY tick_snapshot WHERE snapshot IS NOT NULL AND at <= ?"
@@ -98,8 +97,7 @@ class SqliteVitalsReader:
         return ((took_us, layers_of(layers)) for took_us, layers in rows)
 
     def tick(self, number: int) -> TickRecord | None:
-        found = self._ticks("WHERE tick = ?", number)
-        return found[0] if found else None
+        return next(iter(self._ticks("WHERE tick = ?", number)), None)
 
     def tick_count(self) -> int:
         rows = self._rows("SELECT coalesce(max(tick), 0) FROM tick")
