@@ -30,7 +30,7 @@ WHEN = {Wake.NEVER: "no", Wake.SOON: "soon", Wake.NOW: "at once"}
 
 def pages() -> list[Path]:
     """Every page of the documentation that may hold generated parts."""
-    return sorted(DOCS.glob("*.md"))
+    return sorted(DOCS.rglob("*.md"))
 
 
 def renewed(text: str) -> str:

@@ -36,8 +36,7 @@ from upulse_cli.commands import (
     vitals,
     why,
 )
-from upulse_cli.instance_option import HELP, completed_by, instance_named
-from upulse_cli.options import group
+from upulse_cli.options import INSTANCE_HELP, check_instance, completed_by, group
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 not done, and the words on stderr say why; 2 the command line was not understood;"
@@ -54,8 +53,8 @@ def common(
         typer.Option(
             "--instance",
             metavar="NAME",
-            help=HELP,
-            callback=instance_named,
+            help=INSTANCE_HELP,
+            callback=check_instance,
             autocompletion=completed_by("instances"),
         ),
     ] = None,
@@ -65,7 +64,7 @@ def common(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version and leave.", callback=lambda asked: tell_version(asked)
+            "--version", help="Print the version and leave.", callback=lambda asked: print_version(asked)
         ),
     ] = False,
 ) -> None:
@@ -74,7 +73,7 @@ def common(
         os.environ["UPULSE_DEBUG"] = "1"
 
 
-def tell_version(asked: bool) -> None:
+def print_version(asked: bool) -> None:
     """Print the version, if asked."""
     if asked:
         from pulse_core import __version__
@@ -83,33 +82,37 @@ def tell_version(asked: bool) -> None:
         raise typer.Exit
 
 
-init.add_to(app)
-instances.add_to(app)
+app.command()(init.init)
+app.command()(instances.instances)
 app.add_typer(daemon.app, name="daemon")
-status.add_to(app)
-events.add_to(app)
+app.command()(status.status)
+app.command()(events.events)
 app.add_typer(effect.app, name="effect")
 app.add_typer(process.app, name="process")
 for package in packages():
     package.add_to(app)
-why.add_to(app)
-explain.add_to(app)
-incidents.add_to(app)
-vitals.add_to(app)
-profile.add_to(app)
-state.add_to(app)
-control.add_to(app)
-verify.add_to(app)
-backup.add_to(app)
-doctor.add_to(app)
-gc.add_to(app)
-new.add_to(app)
-dev.add_to(app)
-promote.add_to(app)
-replay.add_to(app)
+app.command()(why.why)
+app.command()(explain.explain)
+app.command()(incidents.incidents)
+app.command()(vitals.vitals)
+app.command()(profile.profile)
+app.command()(state.state)
+app.command()(control.pause)
+app.command()(control.resume)
+app.command()(verify.verify)
+app.command()(backup.backup)
+app.command()(backup.restore)
+app.command()(doctor.doctor)
+app.command()(gc.gc)
+app.command()(new.new)
+app.command()(dev.dev)
+app.command()(promote.promote)
+app.command()(promote.deploy)
+app.command()(promote.rollback)
+app.command()(replay.replay)
 app.add_typer(shadow.app, name="shadow")
 app.add_typer(engine.app, name="engine")
-plugins.add_to(app)
+app.command()(plugins.plugins)
 app.add_typer(config.app, name="config")
-demo.add_to(app)
-completion.add_to(app)
+app.command()(demo.demo)
+app.command()(completion.completion)

@@ -1,10 +1,56 @@
-"""What many commands take, spelled once: the home, JSON for programs, a reason."""
+"""What many commands take, spelled once: the home or its instance, JSON for programs, a reason."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
-from upulse_cli.instance_option import WithInstance, home_meant
+if TYPE_CHECKING:
+    from pulse_core.app.context import HomeContext
+    from upulse_cli.wiring.completion import Source
+
+INSTANCE = "upulse.instance"
+"""Where a context, and those within it, remember the home of the instance that was named."""
+
+INSTANCE_HELP = "Instance, whose home is ~/.upulse-NAME; else UPULSE_INSTANCE."
+
+
+def completed_by(source: "str | Source") -> Callable[[typer.Context, str], list[str]]:
+    """What completes a value: a source, or the name of one in `upulse_cli.wiring.completion`, imported when a shell asks."""
+
+    def complete(context: typer.Context, incomplete: str) -> list[str]:
+        from upulse_cli.wiring.completion import completions
+
+        return completions(source, context.params.get("home") or context.meta.get(INSTANCE), incomplete)
+
+    return complete
+
+
+def check_instance(context: typer.Context, name: str | None) -> str | None:
+    """Check the name of an instance, and remember it for the home."""
+    if name is None:
+        return name
+    from pulse_core.model.errors import PulseError
+    from upulse_cli.wiring.home import instance_home
+
+    try:
+        home = instance_home(name)
+    except PulseError as error:
+        raise typer.BadParameter(str(error)) from error
+    if context.meta.get(INSTANCE, home) != home:
+        raise typer.BadParameter("two instances are named; name one of them")
+    context.meta[INSTANCE] = home
+    return name
+
+
+def home_or_instance(context: typer.Context, home: str | None) -> str | None:
+    """The home that `--home` or `--instance` names; None for the usual one."""
+    instance: str | None = context.meta.get(INSTANCE)
+    if home is not None and instance is not None:
+        raise typer.BadParameter("--instance says already which home is meant; give one of the two")
+    return home if instance is None else instance
+
 
 HomeDir = Annotated[
     str | None,
@@ -12,16 +58,55 @@ HomeDir = Annotated[
         "--home",
         metavar="DIR",
         help="Home directory; else UPULSE_HOME, else ~/.upulse.",
-        callback=home_meant,
+        callback=home_or_instance,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Why = Annotated[str, typer.Option("--why", metavar="WORDS", help="A reason, kept in the log.")]
 
 
+def open_home(home: str | None) -> "HomeContext":
+    """The home that a command was given, with nothing opened yet; raises NoHome if there is none."""
+    from upulse_cli.wiring.home import found_home, home_context  # 40 ms that no help needs
+
+    return home_context(found_home(home))
+
+
+class CommandOfHome(TyperCommand):
+    """A command that takes `--instance` wherever it takes `--home`."""
+
+    def __init__(self, name: str | None, **more: Any) -> None:
+        params = list(more.pop("params", None) or ())
+        place = next((place for place, param in enumerate(params) if param.name == "home"), None)
+        if place is not None:
+            params.insert(place + 1, instance_option())
+        super().__init__(name, params=params, **more)
+
+
+def instance_option() -> TyperOption:
+    """The option: read before the home, whose callback needs it, and never passed to the command."""
+    return TyperOption(
+        param_decls=["--instance"],
+        metavar="NAME",
+        help=INSTANCE_HELP,
+        callback=lambda context, param, name: check_instance(context, name),
+        is_eager=True,
+        expose_value=False,
+        autocompletion=lambda context, _, begun: completed_by("instances")(context, begun),
+    )
+
+
+class CommandGroup(typer.Typer):
+    """A group whose commands take an instance where they take a home."""
+
+    def command(self, name: str | None = None, **more: Any) -> Callable[..., Any]:
+        """A command, as ever."""
+        return super().command(name, **{"cls": CommandOfHome, **more})
+
+
 def group(about: str, epilog: str = "") -> typer.Typer:
     """A group of commands with plain help, which is quick, and plain errors; what takes a home takes an instance."""
-    return WithInstance(
+    return CommandGroup(
         help=about,
         epilog=epilog or None,
         no_args_is_help=True,

@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pulse_core.model.text import clean
@@ -12,6 +13,10 @@ if TYPE_CHECKING:  # rich costs 40 ms: imported where something is drawn
     from rich.console import Console
 
     from pulse_core.app.append import Appended
+    from pulse_core.model.event import Event
+
+QUIET = 1.0
+"""Seconds without a word before a fold of the log says how far it is."""
 
 
 def put(text: str) -> None:
@@ -44,6 +49,21 @@ def progress_line(words: str) -> Iterator[Callable[[str], None]]:
 
     with Console(stderr=True).status(words) as line:
         yield line.update
+
+
+def fold_progress(
+    batches: "Iterable[Sequence[Event]]", last: int, quiet: float = QUIET
+) -> "Iterator[Sequence[Event]]":
+    """The same batches of rows; what takes longer tells on a terminal how far they are of the last row."""
+    began = time.monotonic()
+    with ExitStack() as drawing:
+        update = None
+        for batch in batches:
+            if update is None and time.monotonic() - began >= quiet:
+                update = drawing.enter_context(progress_line("folding the log …"))
+            if update:
+                update(f"folding the log … row {batch[-1].seq:,} of {last:,}")
+            yield batch
 
 
 def console() -> "Console":

@@ -17,13 +17,13 @@ def run_until_ended(work: Coroutine[Any, Any, Any], quits: bool = False) -> None
         assert task is not None
         loop.add_signal_handler(signal.SIGTERM, task.cancel)
         if quits:
-            loop.add_reader(sys.stdin, lambda: _pressed() and task.cancel())
+            loop.add_reader(sys.stdin, lambda: q_pressed() and task.cancel())
         await work
 
     with suppress(asyncio.CancelledError):
         asyncio.run(main())
 
 
-def _pressed() -> bool:
+def q_pressed() -> bool:
     """Whether the key was q, or the terminal is gone."""
     return os.read(sys.stdin.fileno(), 1) in (b"q", b"Q", b"")

@@ -11,8 +11,9 @@ from pulse_core import __version__
 from pulse_core.app.engine.shadow import ShadowTarget, run_shadow
 from pulse_core.model.errors import HomeBusy, PulseError
 from upulse_cli.run_loop import run_until_ended
+from upulse_cli.wiring.engine import workflow_context
+from upulse_cli.wiring.home import home_context
 from upulse_cli.wiring.shadow import LOCK, READY
-from upulse_cli.wiring.workflow import workflow_context
 
 
 def main() -> None:
@@ -32,7 +33,7 @@ def main() -> None:
     os.nice(5)
     try:
         with HomeLock(home.run / LOCK, __version__):
-            engine = workflow_context(home, is_live=True)
+            engine = workflow_context(home_context(home), is_live=True)
             what = ShadowTarget(engine, engine.revision(asked.engine), FileShadowLog(home.path))
             run_until_ended(run_shadow(what, lambda: tell(READY)))
     except HomeBusy as error:

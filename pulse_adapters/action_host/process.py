@@ -59,8 +59,7 @@ class ActionChild(HostProcess):
         self.sent: dict[str, int] = {}
         self.defined: dict[str, str] = {}
         self.told: frozenset[str] = frozenset()
-        self.gone, self.idle = asyncio.Event(), asyncio.Event()
-        self.idle.set()
+        self.gone = asyncio.Event()
         env = host_environment(plugins, **_home(user), **{HANDS_MARK: self._mark})
         program = host_program("pulse_adapters.action_host.child", env)
         super().__init__(program._replace(is_heard=False), keeps_number=True)
@@ -81,8 +80,7 @@ class ActionChild(HostProcess):
         number, answer = self.request({**message, "seconds": limit}, kind)
         call = PendingCall(whose, seconds, self._loop.time() + seconds + GRACE, answer)
         self._calls[number] = call
-        self._count()
-        answer.add_done_callback(lambda _: self._forget(number))
+        answer.add_done_callback(lambda _: self._calls.pop(number))
         try:
             await self._ended(call)
         except asyncio.CancelledError:
@@ -142,16 +140,6 @@ class ActionChild(HostProcess):
         self.told = frozenset(call.whose for call in pending if call.is_heard)
         super()._end_requests()
         self.gone.set()
-
-    def _forget(self, number: int) -> None:
-        del self._calls[number]
-        self._count()
-
-    def _count(self) -> None:
-        if any(call.whose != ENGINE for call in self._calls.values()):
-            self.idle.clear()
-        else:
-            self.idle.set()
 
     async def shut_down(self, seconds: float) -> None:
         """Let it end by itself, kill it after these seconds, and end what is left of its tree."""

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from pulse_adapters.action_host.process import ActionChild
 from pulse_adapters.action_host.replies import CallReply
@@ -51,7 +51,7 @@ class ChildSupervisor:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Inside, the host does not count as idle, also between two calls that belong together."""
+        """Inside, the host does not count as idle: in a call, and between two that belong together."""
         self._held += 1
         self._free.clear()
         try:
@@ -63,9 +63,8 @@ class ChildSupervisor:
 
     async def idle(self) -> None:
         """Wait until nothing is under way."""
-        while self._held or not self.child.idle.is_set():
+        while self._held:
             await self._free.wait()
-            await self.child.idle.wait()
 
     async def call(
         self,
@@ -75,12 +74,13 @@ class ChildSupervisor:
         patience: float | None = None,
     ) -> CallReply:
         """Call the child, waiting up to `patience` for one to be up. Raises ChildDown if none is, CallLost during it."""
-        try:
-            async with asyncio.timeout(patience if not self.alive else None):
-                await self._wait_until_up()
-        except TimeoutError:
-            raise ChildDown(f"no action host is up: {self._why}") from None
-        return await self.child.call(message(self.child), whose, seconds)
+        with nullcontext() if whose == ENGINE else self.held():
+            try:
+                async with asyncio.timeout(patience if not self.alive else None):
+                    await self._wait_until_up()
+            except TimeoutError:
+                raise ChildDown(f"no action host is up: {self._why}") from None
+            return await self.child.call(message(self.child), whose, seconds)
 
     async def _wait_until_up(self) -> None:
         while not self.alive:

@@ -1,7 +1,7 @@
 """Every setting, derived from the models, so that no list of them can become outdated."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -44,12 +44,10 @@ class Setting:
     def example(self) -> Any:
         """An allowed value: the default, unless it is empty."""
         example = (self.field.examples or [self.default])[0]
-        return {**self._usual(), **example} if isinstance(example, dict) else example
-
-    def _usual(self) -> Mapping[str, Any]:
-        """The defaults of an inner group, as far as there are any."""
+        if not isinstance(example, dict):
+            return example
         inner = settings_of(self.inner) if self.inner else ()
-        return {setting.key: setting.default for setting in inner if setting.default is not None}
+        return {**{one.key: one.default for one in inner if one.default is not None}, **example}
 
     @property
     def headed(self) -> bool:
@@ -64,32 +62,31 @@ class Setting:
     @property
     def bounds(self) -> str:
         """What bounds it as words, `at least 100, at most 3600000`; a lower bound of 0 is left out."""
-        numbers = [words for name, number, words in self._bounds() if (name, number) != ("ge", 0)]
-        return ", ".join([*numbers, *self._chosen()])
+        each = "each one of" if self.kind == "list of texts" else "one of"
+        chosen = [f"{each} {', '.join(map(json.dumps, self.choices))}"] if self.choices else []
+        return ", ".join(
+            [*(words for words in self._bounds() if words not in ("at least 0", "at least 0s")), *chosen]
+        )
 
     @property
     def every_bound(self) -> str:
         """All bounds as words, for an error message."""
-        return ", ".join(words for _, _, words in self._bounds())
+        return ", ".join(self._bounds())
 
-    def _bounds(self) -> Iterator[tuple[str, int, str]]:
+    def _bounds(self) -> Iterator[str]:
         for name, words in BOUNDS:
             for bound in self.field.metadata:
                 if (number := getattr(bound, name, None)) is not None:
-                    yield name, number, f"{words} {self.spell(number)}"
-
-    def _chosen(self) -> list[str]:
-        each = "each one of" if self.kind == "list of texts" else "one of"
-        return [f"{each} {', '.join(map(json.dumps, self.choices))}"] if self.choices else []
-
-    def spell(self, number: int) -> str:
-        """A number as it is written for this setting."""
-        return format_duration(number) if self.kind == "duration" else str(number)
+                    yield f"{words} {format_duration(number) if self.kind == 'duration' else number}"
 
 
 def settings_of(model: type[BaseModel]) -> Sequence[Setting]:
     """The settings of one group, in the order of its class."""
-    found = [_setting(name, field) for name, field in model.model_fields.items()]
+    found = []
+    for name, field in model.model_fields.items():
+        kind, inner, choices = _kind(field.annotation)
+        kind = "duration" if is_duration(field) else kind
+        found.append(Setting(field.alias or name, field, kind, inner, choices))
     if all(setting.inner for setting in found):
         return found
     return [replace(setting, kind=INLINE.get(setting.kind, setting.kind)) for setting in found]
@@ -126,11 +123,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(by_alias=True)
     return tuple(map(_plain, value)) if isinstance(value, tuple) else value
-
-
-def _setting(name: str, field: FieldInfo) -> Setting:
-    kind, inner, choices = _kind(field.annotation)
-    return Setting(field.alias or name, field, "duration" if is_duration(field) else kind, inner, choices)
 
 
 def _kind(annotation: Any) -> tuple[str, type[BaseModel] | None, tuple[str, ...]]:

@@ -31,47 +31,41 @@ class NeedChecks:
         """Check for the optional packages that the settings need."""
         settings = self.settings()
         metrics = settings.metrics
-        wanted = (
-            ("[notify] urls", settings.notify.urls, "apprise", "apprise", "notify"),
-            (
-                "[metrics]",
-                metrics.listen or metrics.textfile,
-                "prometheus-client",
-                "prometheus_client",
-                "metrics",
-            ),
-            ("[metrics] otlp", metrics.otlp, OTLP.replace(".", "-"), OTLP, "otel"),
-        )
-        asked = [rest for _, is_set, *rest in wanted if is_set]
-        missing = [(setting, *rest) for setting, is_set, *rest in wanted if is_set and not _is_there(rest[1])]
-        for setting, package, _, extra in missing:
-            words = f"{setting} needs the package {package}, which is not installed"
+        wanted = {
+            "[notify] urls": (settings.notify.urls, "apprise", "notify"),
+            "[metrics]": (metrics.listen or metrics.textfile, "prometheus_client", "metrics"),
+            "[metrics] otlp": (metrics.otlp, OTLP, "otel"),
+        }
+        asked = [(setting, *needed) for setting, (is_set, *needed) in wanted.items() if is_set]
+        missing = [one for one in asked if not _is_there(one[1])]
+        for setting, module, extra in missing:
+            words = f"{setting} needs the package {_package(module)}, which is not installed"
             yield Finding("extras", FAIL, words, f"pip install 'upulse[{extra}]'")
         strangers = self.bad_urls(settings.notify) if _is_there("apprise") else {}
         for place, words in strangers.items():
             fault = f"[notify] urls, the {place + 1}. of them: {words}"
             yield Finding("extras", FAIL, fault, "write it as Apprise's page of that service says")
         if not missing and not strangers:
-            yield Finding("extras", OK, ", ".join(package for package, *_ in asked) or "none are asked for")
+            yield Finding(
+                "extras", OK, ", ".join(_package(module) for _, module, _ in asked) or "none are asked for"
+            )
 
     def environment(self) -> Iterator[Finding]:
         """Check that the daemon has the variables that the settings name."""
-        names = sorted(_variables(self.settings()))
+        settings = self.settings()
+        urls = (*settings.notify.urls, settings.heartbeat.url or "")
+        names = sorted({url.removeprefix(VARIABLE) for url in urls if url.startswith(VARIABLE)})
         if not names:
             return
         found = self._environment_of_daemon()
         whose = (
             "the daemon's environment" if found is not None else "this environment (no daemon's can be read)"
         )
-        missing = [
-            name
-            for name in names
-            if not self.resolve(VARIABLE + name, os.environ if found is None else found)
-        ]
-        if missing:
+        variables = os.environ if found is None else found
+        if missing := [name for name in names if not self.resolve(VARIABLE + name, variables)]:
             words = f"not set in {whose}: {', '.join(missing)}"
-            yield Finding("environment", FAIL if found is not None else WARN, words,
-                          "set it where the daemon is started (Environment= of its unit), and restart it")  # fmt: skip
+            advice = "set it where the daemon is started (Environment= of its unit), and restart it"
+            yield Finding("environment", WARN if found is None else FAIL, words, advice)
         else:
             yield Finding("environment", OK, f"set in {whose}: {', '.join(names)}")
 
@@ -87,9 +81,8 @@ class NeedChecks:
         return {os.fsdecode(name): os.fsdecode(text) for name, _, text in pairs}
 
 
-def _variables(settings: Settings) -> set[str]:
-    urls = (*settings.notify.urls, settings.heartbeat.url or "")
-    return {url.removeprefix(VARIABLE) for url in urls if url.startswith(VARIABLE)}
+def _package(module: str) -> str:
+    return module.replace("_", "-").replace(".", "-")
 
 
 def _is_there(module: str) -> bool:

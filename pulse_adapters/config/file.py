@@ -18,15 +18,12 @@ NAME = "config.toml"
 
 LARGEST = 1 << 20
 OWNER_ALONE = "until that is mended and the daemon restarted, the socket is for its owner alone"
-"""What it means that the socket's group is gone."""
-
 NO_ENGINE = "until that is mended, the engine is not run by a daemon that runs as root"
-"""What it means that the engine's user is gone."""
-
 NO_PATTERN = (
     "until that is mended, nothing is searched with it: no process is found by it, and no line of a log"
 )
-"""What it means that RE2 does not support a pattern, with which an earlier version searched."""
+"""What it means that the socket's group is gone, or the engine's user, or that RE2 does not support a pattern with which
+an earlier version searched."""
 
 _SAID_AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _PLAINLY = {
@@ -61,14 +58,11 @@ def load_to_start(path: Path) -> tuple[Settings, tuple[str, ...]]:
             settings = _validated(path, _parse(path, _read(path)), to_start=True)
         except ValidationError:
             raise refused from None
-        return settings, tuple(f"{fault}; {_until(fault)}" for fault in refused.faults)
-
-
-def _until(fault: str) -> str:
-    """The consequence of a fault, until it is corrected."""
-    if ": engine.user: " in fault:
-        return NO_ENGINE
-    return OWNER_ALONE if ": socket.group: " in fault else NO_PATTERN
+        means = {": engine.user: ": NO_ENGINE, ": socket.group: ": OWNER_ALONE, "": NO_PATTERN}
+        firsts = (next(words for key, words in means.items() if key in fault) for fault in refused.faults)
+        return settings, tuple(
+            f"{fault}; {words}" for fault, words in zip(refused.faults, firsts, strict=True)
+        )
 
 
 def _validated(path: Path, data: dict[str, Any], *, to_start: bool = False) -> Settings:

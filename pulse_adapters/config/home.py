@@ -1,17 +1,46 @@
-"""The home directory: resolves its path, checks whether it exists, and creates it."""
+"""The home directory: resolves its path, checks whether it exists, and creates it.
+
+There may be several on one machine, each by a name of its own: the instance `staging` has `~/.upulse-staging`.
+"""
 
 import os
 import pwd
+import re
 import stat
 from pathlib import Path
 
-from pulse_adapters.config.instances import BASE, VARIABLE, home_called
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
+
+BASE = "~/.upulse"
+VARIABLE = "UPULSE_INSTANCE"
+NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}"
 
 
 class NotUsable(PulseError):
     """The path can't become a Pulse home, and why not."""
+
+
+class BadInstance(PulseError):
+    """A text that is no valid instance name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name!r} is no instance's name; write 1 to 32 letters, digits, '-' or '_', the first one no sign, as 'staging'"
+        )
+
+
+def home_called(name: str) -> str:
+    """The home of this instance, `~` unexpanded; raises BadInstance."""
+    if not re.fullmatch(NAME, name):
+        raise BadInstance(name)
+    return f"{BASE}-{name}"
+
+
+def instance_at(home: Path) -> str | None:
+    """The instance whose home this is, of any user; None if its name is no instance's."""
+    found = re.fullmatch(rf"\.upulse-({NAME})", home.name)
+    return found[1] if found else None
 
 
 def expand_path(text: str) -> Path:
@@ -28,14 +57,6 @@ def expand_path(text: str) -> Path:
         raise NotUsable(f"{text}: user {os.getuid()} has no home; give an absolute path") from error
 
 
-def _from_environment() -> str:
-    """The home that the environment names, or empty; raises NotUsable if it names two."""
-    home, name = os.environ.get("UPULSE_HOME", ""), os.environ.get(VARIABLE, "")
-    if home and name:
-        raise NotUsable(f"UPULSE_HOME and {VARIABLE} both say which home is meant; unset one of them")
-    return home_called(name) if name else home
-
-
 class Home(HomeLayout):
     """A home on this machine; creating the value accesses no file."""
 
@@ -46,7 +67,10 @@ class Home(HomeLayout):
         """Resolve the home: `--home`, or else UPULSE_HOME or UPULSE_INSTANCE, or else `~/.upulse`."""
         if option is not None and not option:
             raise NotUsable("--home is empty; give a directory, or leave it out for ~/.upulse")
-        chosen = option or _from_environment() or BASE
+        home, name = os.environ.get("UPULSE_HOME", ""), os.environ.get(VARIABLE, "")
+        if not option and home and name:
+            raise NotUsable(f"UPULSE_HOME and {VARIABLE} both say which home is meant; unset one of them")
+        chosen = option or home or (home_called(name) if name else BASE)
         try:
             return cls(Path(os.path.abspath(os.path.expanduser(chosen))))
         except FileNotFoundError as error:
@@ -66,7 +90,15 @@ class Home(HomeLayout):
     def create(self) -> None:
         """Create the directory and its run/ for their owner alone; the content of an existing home is kept."""
         try:
-            self._refuse_strangers()
+            if os.path.lexists(self.path) and not self.exists():
+                ours = {
+                    path.name for path in (self.config, self.run, self.objects, self.outputs, self.damaged)
+                }
+                if others := sorted(set(os.listdir(self.path)) - ours):
+                    raise NotUsable(
+                        f"{self.path} is no Pulse home and not empty (there is {others[0]!r}); "
+                        "give a new directory or an empty one"
+                    )
             for directory in (self.path, self.run):
                 directory.mkdir(mode=0o700, parents=directory is self.path, exist_ok=True)
                 if stat.S_IMODE(directory.stat().st_mode) != 0o700:
@@ -75,13 +107,3 @@ class Home(HomeLayout):
             raise NotUsable(f"{error.filename} is a file; a Pulse home needs a directory") from error
         except OSError as error:
             raise NotUsable(f"{self.path} can't become a Pulse home: {error.strerror}") from error
-
-    def _refuse_strangers(self) -> None:
-        if self.exists() or not os.path.lexists(self.path):
-            return
-        ours = {path.name for path in (self.config, self.run, self.objects, self.outputs, self.damaged)}
-        if others := sorted(set(os.listdir(self.path)) - ours):
-            raise NotUsable(
-                f"{self.path} is no Pulse home and not empty (there is {others[0]!r}); "
-                "give a new directory or an empty one"
-            )

@@ -13,17 +13,15 @@ HEAD = "| key | type | default | meaning |\n|---|---|---|---|"
 
 
 def reference() -> str:
-    """A chapter for each group: a table of key, allowed values, default, meaning."""
-    return "\n".join(line for paths, model in _chapters() for line in _chapter(paths, model))
+    """A chapter for each group: a table of key, allowed values, default, meaning.
 
-
-def _chapters() -> Iterator[tuple[Sequence[str], type[BaseModel]]]:
-    """The groups; inner tables of one kind share a chapter after that of the group that contains them."""
+    Inner tables of one kind share a chapter after that of the group that contains them.
+    """
     shared: dict[tuple[str, type[BaseModel]], list[str]] = {}
     for path, model in groups():
         around = path if has_header(path) else path.rpartition(".")[0]
         shared.setdefault((around, model), []).append(path)
-    return ((paths, model) for (_, model), paths in shared.items())
+    return "\n".join(line for (_, model), paths in shared.items() for line in _chapter(paths, model))
 
 
 def _chapter(paths: Sequence[str], model: type[BaseModel]) -> Iterator[str]:
@@ -33,7 +31,7 @@ def _chapter(paths: Sequence[str], model: type[BaseModel]) -> Iterator[str]:
     for setting in settings_of(model):
         cells = (
             f"`{setting.key}`",
-            _type(setting),
+            ", ".join(filter(None, [setting.kind, setting.bounds])),
             _default(setting, outer),
             setting.field.description or "",
         )
@@ -46,10 +44,6 @@ def _title(paths: Sequence[str]) -> str:
         return f"`{header(paths[0])}`"
     around, keys = paths[0].rpartition(".")[0], [path.rpartition(".")[2] for path in paths]
     return f"{', '.join(f'`{key}`' for key in keys)} in `{header(around)}`"
-
-
-def _type(setting: Setting) -> str:
-    return ", ".join(filter(None, [setting.kind, setting.bounds]))
 
 
 def _default(setting: Setting, outer: Sequence[Any]) -> str:

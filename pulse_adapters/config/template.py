@@ -61,32 +61,28 @@ def _headed(path: str, model: type[BaseModel]) -> str:
 
 
 def _entries(model: type[BaseModel]) -> Iterator[str]:
-    """The group's settings; the keys of inner tables of one kind are explained at the first of them."""
+    """The meaning of each setting as a comment, then the setting itself as a line that only lacks its '#'.
+
+    The keys of inner tables of one kind are explained at the first of them.
+    """
     explained: dict[type[BaseModel], str] = {}
     for setting in settings_of(model):
         like = explained.setdefault(setting.inner, setting.key) if setting.inner else setting.key
-        yield from _entry(setting, like)
-
-
-def _entry(setting: Setting, like: str) -> Iterator[str]:
-    """The meaning as a comment, then the setting itself as a line that only lacks its '#'."""
-    as_there = "" if like == setting.key else f"; keys as in {like}"
-    yield from _wrap(_words(setting) + as_there, "# ")
-    for inner in settings_of(setting.inner) if setting.inner and not as_there else ():
-        yield from _wrap(f"{inner.key}: {_words(inner)}", "#   ")
-    value = setting.example if setting.default is None else setting.default
-    yield f"#{key(setting.key)} = {value_as_toml(setting, value)}"
+        as_there = "" if like == setting.key else f"; keys as in {like}"
+        yield from _wrap(_words(setting) + as_there, "# ")
+        for inner in settings_of(setting.inner) if setting.inner and not as_there else ():
+            yield from _wrap(f"{inner.key}: {_words(inner)}", "#   ")
+        value = setting.example if setting.default is None else setting.default
+        yield f"#{key(setting.key)} = {value_as_toml(setting, value)}"
 
 
 def _words(setting: Setting) -> str:
     words = "; ".join(filter(None, [setting.field.description, setting.bounds]))
     if setting.default is None:
         return f"{words} ({'required' if setting.field.is_required() else 'not set'})"
-    return (
-        words
-        if setting.default or not setting.example
-        else f"{words}; as {value_as_toml(setting, setting.example)}"
-    )
+    if setting.default or not setting.example:
+        return words
+    return f"{words}; as {value_as_toml(setting, setting.example)}"
 
 
 def _wrap(words: str, start: str, then: str = "") -> list[str]:

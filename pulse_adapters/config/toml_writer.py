@@ -24,28 +24,30 @@ def value_as_toml(setting: Setting, value: Any) -> str:
     """The value of one setting as TOML; groups are given as mappings by key."""
     if setting.inner and isinstance(value, Mapping):
         pairs = [(inner, value.get(inner.key)) for inner in settings_of(setting.inner)]
-        return inline(
-            {inner.key: _Raw(value_as_toml(inner, held)) for inner, held in pairs if held is not None}
-        )
+        return _table_of({one.key: value_as_toml(one, held) for one, held in pairs if held is not None})
     if setting.inner:
-        return inline([_Raw(value_as_toml(setting, held)) for held in value])
+        return f"[{', '.join(value_as_toml(setting, held) for held in value)}]"
     if setting.kind == "duration" and isinstance(value, int):
-        return json.dumps(_exact(value))
+        text = format_duration(value)
+        return json.dumps(text if parse_duration(text) == value else f"{value}us")
     return inline(value)
 
 
 def inline(value: Any) -> str:
     """A plain value as TOML on one line."""
-    if isinstance(value, _Raw):
-        return value
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{key(name)} = {inline(held)}" for name, held in value.items())
-        return f"{{ {pairs} }}" if pairs else "{}"
+        return _table_of({name: inline(held) for name, held in value.items()})
     if isinstance(value, Sequence):
-        return f"[{', '.join(inline(held) for held in value)}]"
+        return f"[{', '.join(map(inline, value))}]"
     return json.dumps(value)
+
+
+def _table_of(values: Mapping[str, str]) -> str:
+    """An inline table of values that are TOML already."""
+    pairs = ", ".join(f"{key(name)} = {value}" for name, value in values.items())
+    return f"{{ {pairs} }}" if pairs else "{}"
 
 
 def key(name: str) -> str:
@@ -56,17 +58,6 @@ def key(name: str) -> str:
 def dotted(path: Sequence[str]) -> str:
     """A path of keys as TOML, as between the brackets of a header."""
     return ".".join(key(part) for part in path)
-
-
-class _Raw(str):
-    """Text that is TOML already."""
-
-    __slots__ = ()
-
-
-def _exact(microseconds: int) -> str:
-    spelled = format_duration(microseconds)
-    return spelled if parse_duration(spelled) == microseconds else f"{microseconds}us"
 
 
 def _table(model: type[BaseModel], data: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:

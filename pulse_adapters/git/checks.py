@@ -22,7 +22,9 @@ class RepositoryChecks:
         if not (self.home / "engine").exists():
             yield Finding("engine", OK, "none; upulse init makes one")
             return
-        from pulse_adapters.git.repository import Repository  # slow to import, and there may be no engine
+        # Slow to import, and there may be no engine.
+        from pulse_adapters.git.repository import Repository
+        from pulse_adapters.git.revisions import ALTERED, altered_revisions
 
         try:
             repository = Repository(self.home)
@@ -40,12 +42,6 @@ class RepositoryChecks:
             yield Finding("engine", OK, f"{main[:12]} is in force" if in_force else f"main is {main[:12]}")
         for sentence in advice:
             yield Finding("staging", OK, sentence)
-        yield from self._laid_out()
-
-    def _laid_out(self) -> Iterator[Finding]:
-        """Whether what was laid out to be run has been changed by somebody."""
-        from pulse_adapters.git.revisions import ALTERED, altered_revisions
-
         for commit in altered_revisions(self.home):
             words = (
                 f"somebody changed the files of {commit[:12]} after they were laid out; they were made anew"

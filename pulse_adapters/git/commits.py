@@ -67,15 +67,11 @@ def merge_trees(git: Git, main: str, staging: str) -> str:
     if answer.exit == 1 and files:
         advice = f"merge main into staging and settle it there: git -C {git.staging} merge main"
         raise MergeConflict(files, advice)
-    _check_age(git)
-    raise git.failure(("merge-tree",), answer)
-
-
-def _check_age(git: Git) -> None:
     said = git("version")
     found = re.search(r"(\d+)\.(\d+)", said)
     if found and (int(found[1]), int(found[2])) < OLDEST:
         raise NoGit(f"a promote needs git 2.38 or newer, and this is {said.removeprefix('git version ')}")
+    raise git.failure(("merge-tree",), answer)
 
 
 def keep_branch(git: Git, name: str, commit: str) -> str:

@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from pulse_adapters.git.errors import GitFailed, NoGit
 from pulse_core.model.errors import PulseError
@@ -105,13 +105,12 @@ class Git:
         *words: str,
         at: Path | None = None,
         env: Mapping[str, str] | None = None,
-        into: IO[bytes] | None = None,
         reading: BinaryIO | None = None,
     ) -> GitResult:
-        """Run git, whatever its exit; `into`: where its output goes instead; `reading`: what it is told."""
+        """Run git, whatever its exit; `reading`: what it is told."""
         there = at or self.engine
         ours = {**_ENVIRONMENT, "GIT_CEILING_DIRECTORIES": str(self.home), **(env or {})}
-        return self._run(words, there, {**ours, **self._filter_overrides(there, ours)}, into, reading)
+        return self._run(words, there, {**ours, **self._filter_overrides(there, ours)}, reading)
 
     def _filter_overrides(self, at: Path, env: Mapping[str, str]) -> Mapping[str, str]:
         """The environment that overrules filters and merge drivers; made anew when the files of the settings changed."""
@@ -140,24 +139,18 @@ class Git:
         words: Collection[str],
         at: Path,
         env: Mapping[str, str],
-        into: IO[bytes] | None = None,
         reading: BinaryIO | None = None,
     ) -> GitResult:
         # Variables that would send git elsewhere, as its own hooks have them; nearly always none.
         strange = [name for name in os.environ if name.startswith("GIT_") and name not in env]
+        unset = ["env", *(f"--unset={name}" for name in strange)] if strange else []
         try:
             code, text, said = _Git(str(at)).execute(
-                [
-                    *(["env", *(f"--unset={name}" for name in strange)] if strange else []),
-                    "git",
-                    *_OPTIONS,
-                    *words,
-                ],
+                [*unset, "git", *_OPTIONS, *words],
                 env=env,
                 with_extended_output=True,
                 with_exceptions=False,
                 strip_newline_in_stdout=False,
-                output_stream=into,
                 istream=reading,
             )
         except GitCommandNotFound as error:

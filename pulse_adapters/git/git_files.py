@@ -17,19 +17,15 @@ _LINK, _FILE, _PROGRAM, _FOLDER = b"120000", b"100644", b"100755", b"40000"
 def read_main(home: Path) -> str:
     """The commit of main; empty if the files don't tell it."""
     folder = home / "engine" / ".git"
-    try:
-        found = (folder / _MAIN).read_text()
-    except OSError:
-        found = _packed(folder / "packed-refs")
-    return word if COMMIT.fullmatch(word := found.strip()) else ""
-
-
-def _packed(file: Path) -> str:
-    try:
-        lines = file.read_text().splitlines()
-    except OSError:
-        return ""
-    return next((line.split(" ")[0] for line in lines if line.endswith(f" {_MAIN}")), "")
+    for file in (folder / _MAIN, folder / "packed-refs"):
+        try:
+            lines = file.read_text().splitlines()
+        except OSError:
+            continue
+        if file.name == "packed-refs":
+            lines = [line.split(" ")[0] for line in lines if line.endswith(f" {_MAIN}")]
+        return lines[0] if lines and COMMIT.fullmatch(lines[0]) else ""
+    return ""
 
 
 def revision_folder(home: Path, commit: str) -> Path:

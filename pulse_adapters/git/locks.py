@@ -20,6 +20,8 @@ and whoever holds one for longer is looked for among the processes."""
 _PAUSE_S, _LONG_PAUSE_S = 0.02, 0.2
 """Between two looks; all processes are looked through while somebody is known to hold a lock."""
 
+_LOCKS = ("*.lock", "worktrees/*/*.lock", "refs/**/*.lock")
+
 
 @contextmanager
 def repository_lock(home: Path, wait: float = WAIT_S) -> Iterator[None]:
@@ -52,7 +54,8 @@ def _taken(handle: int) -> bool:
 
 def _clear(home: Path, until: float) -> None:
     """Wait for git's own locks, and take away those that nobody holds any more."""
-    while found := list(_locks(home / "engine" / ".git")):
+    folder = home / "engine" / ".git"
+    while found := [lock for pattern in _LOCKS for lock in folder.glob(pattern)]:
         who = [_held(home, lock) for lock in found]
         if time.monotonic() > until:
             raise PulseError(
@@ -71,20 +74,11 @@ def _held(home: Path, lock: Path) -> str:
         if who := process_holding(home, lock):
             return who
         now = lock.stat()
-        if (before.st_ino, before.st_mtime_ns) == (
-            now.st_ino,
-            now.st_mtime_ns,
-        ):  # and not another's who came since
+        if os.path.samestat(before, now) and before.st_mtime_ns == now.st_mtime_ns:  # no other one since
             lock.unlink()
     except FileNotFoundError:
         pass
     return ""
-
-
-def _locks(folder: Path) -> Iterator[Path]:
-    yield from folder.glob("*.lock")
-    yield from folder.glob("worktrees/*/*.lock")
-    yield from folder.glob("refs/**/*.lock")
 
 
 def process_holding(home: Path, lock: Path) -> str:

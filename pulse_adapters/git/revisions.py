@@ -6,8 +6,9 @@ import stat
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pulse_adapters.git.errors import GitFailed, UnsafeTree
 from pulse_adapters.git.git_files import COMMIT, blob_hash, folder_hash, is_laid_out, revision_folder
@@ -78,6 +79,7 @@ def export(git: "Git", commit: str, folder: Path) -> Path | None:
         raise GitFailed(f"{git.folder} holds no commit {commit}")
     if folder_hash(folder, commit) == tree:
         return None
+    aside = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         begun = Path(tempfile.mkdtemp(prefix=BEGUN, dir=folder.parent))
@@ -85,7 +87,14 @@ def export(git: "Git", commit: str, folder: Path) -> Path | None:
             _unpack(git, commit, begun)
             _refuse_ways_out(begun, commit)
             _seal(begun)
-            aside = _named(begun, folder, commit)
+            if os.path.lexists(folder):
+                if folder_hash(folder, commit) == folder_hash(begun, commit):
+                    return None  # its tree's hash can't be told from files
+                aside = folder.parent / f"{ALTERED}{commit}"
+                if os.path.lexists(aside):
+                    remove(aside)
+                os.rename(folder, aside)
+            os.rename(begun, folder)
         finally:
             remove(begun)
         _sync(folder.parent)
@@ -94,81 +103,44 @@ def export(git: "Git", commit: str, folder: Path) -> Path | None:
     return aside
 
 
-def _named(begun: Path, folder: Path, commit: str) -> Path | None:
-    """Let what is whole have the name, and put aside what is not the same and had it; where that lies now."""
-    aside = None
-    if os.path.lexists(folder):
-        if folder_hash(folder, commit) == folder_hash(
-            begun, commit
-        ):  # a tree whose hash can't be told from its files
-            return None
-        aside = folder.parent / f"{ALTERED}{commit}"
-        if os.path.lexists(aside):
-            remove(aside)
-        os.rename(folder, aside)
-    os.rename(begun, folder)
-    return aside
-
-
-class _Entry(NamedTuple):
-    """Of a commit's tree: `100644`, or how else git calls its kind; its hash, and where it belongs."""
-
-    mode: str
-    oid: str
-    path: Path
-
-
 def _unpack(git: "Git", commit: str, folder: Path) -> None:
     """Write each file as it was committed, and the links last, so that none of them is on the way of another name.
 
     `git archive` would do what the commit's own attributes say, and leave out files or change them.
     """
-    entries = sorted(_entries(git, commit, folder), key=lambda one: one.mode == _LINK)
-    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as told:
-        asked.write("".join(f"{one.oid}\n" for one in entries).encode())
-        asked.seek(0)
-        answer = git.run("cat-file", "--batch", into=told, reading=asked)
-        if answer.exit:
-            raise git.failure(("cat-file",), answer)
-        told.seek(0)
-        for one in entries:
-            _lay_out(one, _content(git, told, one))
-
-
-def _entries(git: "Git", commit: str, folder: Path) -> Iterator[_Entry]:
-    for line in git("ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
-        if not line:
-            continue
+    entries = []
+    for line in filter(None, git("ls-tree", "-r", "-z", "--full-tree", commit).split("\0")):
         head, _, name = line.partition("\t")
         mode, kind, oid = head.split()
-        parts = name.split("/")
-        if {"", ".", ".."} & {*parts}:
+        if {"", ".", ".."} & {*name.split("/")}:
             raise UnsafeTree(
                 f"the commit {commit[:12]} can't be laid out as files: {name!r} is no name of one"
             )
         if kind == "blob":  # else it is another repository's commit
-            yield _Entry(mode, oid, folder.joinpath(*parts))
-
-
-def _content(git: "Git", told: IO[bytes], one: _Entry) -> bytes:
-    """The next file's content, as `cat-file` tells it."""
-    words = told.readline().split()
-    if len(words) != 3 or words[:2] != [one.oid.encode(), b"blob"]:
-        raise GitFailed(f"{git.folder} lacks the file {one.path.name} ({one.oid[:12]}); look with: git fsck")
-    content = told.read(int(words[2]) + 1)[:-1]
-    if blob_hash(content, one.oid).hex() != one.oid:
-        raise GitFailed(f"{git.folder} holds a damaged {one.path.name} ({one.oid[:12]}); look with: git fsck")
-    return content
-
-
-def _lay_out(one: _Entry, content: bytes) -> None:
-    one.path.parent.mkdir(parents=True, exist_ok=True)
-    if one.mode == _LINK:
-        os.symlink(content, os.fsencode(one.path))
-        return
-    with one.path.open("xb") as file:
-        file.write(content)
-    one.path.chmod(0o700 if one.mode == _PROGRAM else 0o600)
+            entries.append((mode == _LINK, name, mode, oid))
+    entries.sort()
+    with tempfile.TemporaryFile() as asked:
+        asked.write("".join(f"{oid}\n" for *_, oid in entries).encode())
+        asked.seek(0)
+        answer = git.run("cat-file", "--batch", reading=asked)
+    if answer.exit:
+        raise git.failure(("cat-file",), answer)
+    told = BytesIO(os.fsencode(answer.text))
+    for is_link, name, mode, oid in entries:
+        words = told.readline().split()
+        if words[:2] != [oid.encode(), b"blob"]:
+            raise GitFailed(f"{git.folder} lacks the file {name} ({oid[:12]}); look with: git fsck")
+        content = told.read(int(words[2]) + 1)[:-1]
+        if blob_hash(content, oid).hex() != oid:
+            raise GitFailed(f"{git.folder} holds a damaged {name} ({oid[:12]}); look with: git fsck")
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if is_link:
+            os.symlink(content, os.fsencode(path))
+            continue
+        with path.open("xb") as file:
+            file.write(content)
+        path.chmod(0o700 if mode == _PROGRAM else 0o600)
 
 
 def _refuse_ways_out(folder: Path, commit: str) -> None:

@@ -66,28 +66,19 @@ def _follow(git: Git, target: str, before: str, notes: list[str]) -> str:
         )
         return ""
     git("add", "--all")
-    lying = git("write-tree")
-    stray = ""
+    lying, stray = git("write-tree"), ""
     if lying != git.tree(target):
         bases = (git.commit(FOLLOWED) or before, before, target)
-        stray = _kept(git, lying, bases)
+        # Files that are partly the old and partly the new commit's are those of a call that was killed, not somebody's.
+        if set.intersection(*(git.differing(base, lying) for base in bases)):
+            stray = f"stray/{lying[:12]}"
+            if not (old := git.commit(f"refs/heads/{stray}")) or git.tree(old) != lying:
+                kept = commit_tree(git, lying, "what lay about in engine/", PULSE, bases[0])
+                stray = keep_branch(git, stray, kept)
         git("read-tree", "-m", "-u", lying, target)
     git.run("merge", "--quit")
     git("update-ref", FOLLOWED, target)
     return stray
-
-
-def _kept(git: Git, lying: str, bases: tuple[str, ...]) -> str:
-    """The branch that keeps these files, if one of them is like none of the commits they may have been made of.
-
-    Files that are partly the old and partly the new commit's are those of a call that was killed, not somebody's.
-    """
-    if not set.intersection(*(git.differing(base, lying) for base in bases)):
-        return ""
-    name = f"stray/{lying[:12]}"
-    if (old := git.commit(f"refs/heads/{name}")) and git.tree(old) == lying:
-        return name
-    return keep_branch(git, name, commit_tree(git, lying, "what lay about in engine/", PULSE, bases[0]))
 
 
 def _forward(git: Git, target: str) -> tuple[str, ...]:
@@ -116,7 +107,10 @@ def _forward_files(git: Git, target: str, tip: str, taken_back: str | None) -> t
     git("update-ref", _FORWARDING, target)
     answer = git.run("merge", "--ff-only", "--quiet", target, at=git.staging)
     if is_finished := bool(answer.exit) and is_begun and not _is_edited(git, target, tip, is_begun):
-        _finish(git, target, tip)
+        # Lay out the half that whoever was killed had not.
+        git("add", "--all", at=git.staging)
+        git("read-tree", "-m", "-u", git("write-tree", at=git.staging), target, at=git.staging)
+        git("update-ref", "-m", "pulse: follows main", STAGING, target, tip)
     git("update-ref", "-d", _FORWARDING)
     if is_finished or not answer.exit:
         return ()
@@ -127,20 +121,11 @@ def _is_edited(git: Git, target: str, tip: str, is_begun: bool) -> bool:
     """Whether staging holds what somebody wrote: where moving it was begun by one who was killed, neither old nor new."""
     if is_begun and git.ask("write-tree", at=git.staging) == git.tree(target):
         return False  # git has come so far that it will take edits along
-    lying, bases = _lying(git), (tip, target) if is_begun else (tip,)
-    return bool(set.intersection(*(git.differing(base, lying) for base in bases)))
-
-
-def _finish(git: Git, target: str, tip: str) -> None:
-    """Lay out the half that whoever was killed had not."""
-    git("add", "--all", at=git.staging)
-    git("read-tree", "-m", "-u", git("write-tree", at=git.staging), target, at=git.staging)
-    git("update-ref", "-m", "pulse: follows main", STAGING, target, tip)
-
-
-def _lying(git: Git) -> str:
-    """What staging holds, ignored files left out, as a tree; its own index stays as it is."""
     folder = git.folder_at(git.staging)
-    if (folder / "index").exists():
+    if (folder / "index").exists():  # which stays as it is
         shutil.copyfile(folder / "index", folder / "pulse-index")
-    return tree_of_folder(git, git.staging, folder / "pulse-index")
+    lying, bases = (
+        tree_of_folder(git, git.staging, folder / "pulse-index"),
+        (tip, target) if is_begun else (tip,),
+    )
+    return bool(set.intersection(*(git.differing(base, lying) for base in bases)))

@@ -12,7 +12,7 @@ from pulse_core.actions import COLLECT, CollectParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Policy, Result, Safety
+from pulse_core.ports import Executor, Policy, Result, Safety
 
 TIMEOUT_S = 120.0
 
@@ -25,7 +25,7 @@ class WrittenBundle(NamedTuple):
     missing: tuple[str, ...] = ()
 
 
-class Collect:
+class Collect(Executor):
     """Writes the bundle in a child process, since reading everything takes long.
 
     program: the module that the child runs; it is sent the home, the bundle's name, and its reason.
@@ -40,9 +40,6 @@ class Collect:
         """Repeated after a crash: the new bundle replaces the unfinished one."""
         return Policy(Safety.IDEMPOTENT, timeout=TIMEOUT_S + 10)
 
-    def check(self, params: CollectParams) -> None:
-        """Accept all parameters."""
-
     async def execute(self, effect: Effect, params: CollectParams, event: Event) -> Result:
         """Write the bundle; the result has its path, its size, and what could not be read."""
         order = {"home": str(self._home), "name": event.id, "why": params.why or effect.reason}
@@ -52,7 +49,3 @@ class Collect:
         except WorkerFault as fault:
             raise PulseError(f"no bundle was written: its process {fault}") from None
         return Result({**written._asdict(), "missing": list(written.missing)})
-
-    async def verify(self, effect: Effect, params: CollectParams, event: Event) -> Result | None:
-        """Never called: it is collected again."""
-        return None

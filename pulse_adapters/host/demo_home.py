@@ -2,22 +2,15 @@
 
 import asyncio
 import os
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.workers.environment import PROCESS_MARK
-
-
-def demo_directory() -> Path:
-    """A new directory for a scene."""
-    return Path(tempfile.mkdtemp(prefix="pulse-demo-"))
 
 
 def filled_settings(template: str, home: Path) -> str:
@@ -34,11 +27,6 @@ def kill_started(home: Path) -> Sequence[int]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     return left
-
-
-def remove(directory: Path) -> None:
-    """Remove the directory of a scene."""
-    shutil.rmtree(directory, ignore_errors=True)
 
 
 def free_port() -> int:

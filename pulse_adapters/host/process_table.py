@@ -1,6 +1,7 @@
 """The table of this machine's processes, for the core's process watcher."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -8,16 +9,17 @@ from pathlib import Path
 
 from pulse_adapters.host import listening_ports, pid_files
 from pulse_adapters.host.guarded_processes import early_exit, processes_left_by
-from pulse_adapters.host.pidfd_watch import PidfdWatch
 from pulse_adapters.host.process_search import find_marked, find_matching, may_match
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.systemctl import Systemctl, UnitState
 from pulse_adapters.workers.environment import PROCESS_MARK
-from pulse_adapters.workers.proc import is_alive, start_time_of
+from pulse_adapters.workers.proc import is_alive, open_pidfd, start_time_of
 from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports import ProcessId, ProcessObservation
 from pulse_core.settings import ProcessSettings
+
+LOG = logging.getLogger("pulse.host")
 
 _CATCH_UP = (0.01, 0.02, 0.05, 0.1)  # seconds systemd is given to notice a death that we saw before it did
 
@@ -25,17 +27,12 @@ _CATCH_UP = (0.01, 0.02, 0.05, 0.1)  # seconds systemd is given to notice a deat
 class LinuxProcessTable:
     """Finds processes in /proc and watches them by pidfd; a known process is kept while its start time agrees."""
 
-    def __init__(
-        self,
-        spawner: Spawner,
-        systemctl: Systemctl | None = None,
-        home: Path | None = None,
-    ) -> None:
+    def __init__(self, spawner: Spawner, home: Path | None = None) -> None:
         self._home = home
         self._searched_once: set[str] = set()
         self._adopted_starts: dict[str, ProcessId] = {}
         self._spawner = spawner
-        self._systemctl = systemctl or Systemctl(spawner)
+        self._systemctl = Systemctl(spawner)
         self._held = PidfdWatch(self._reap)
 
     async def look(
@@ -190,3 +187,55 @@ async def _observe_or_busy(
         sights[name] = await look
     except (PulseError, OSError) as error:
         sights[name] = sights[name]._replace(busy=True, detail=f"could not look: {error}")
+
+
+class PidfdWatch:
+    """The watched processes; each death is reported once, even if the dead process is asked for again."""
+
+    def __init__(self, reap: Callable[[int], None]) -> None:
+        self._reap = reap
+        self._handles: dict[ProcessId, int | None] = {}
+        self._reported: set[ProcessId] = set()
+
+    def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
+        """Watch exactly these; those already watched keep their descriptor."""
+        wanted = frozenset(found)
+        self._reported &= wanted
+        for gone in self._handles.keys() - wanted:
+            self._release(gone)
+        fresh = wanted - self._handles.keys() - self._reported
+        self._died = died
+        for one in fresh:
+            self._watch(one)
+
+    def _watch(self, found: ProcessId) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            handle = open_pidfd(found)
+        except OSError as error:
+            # The next look is the safety net, and tries again; losing this one would be worse.
+            LOG.warning("cannot hold process %d by a pidfd: %s", found.pid, error.strerror)
+            return
+        self._handles[found] = handle
+        if handle is None:
+            loop.call_soon(self._report, found)
+        else:
+            loop.add_reader(handle, self._report, found)
+
+    def _report(self, found: ProcessId) -> None:
+        if found in self._handles:  # else it was released after the call was due
+            self._release(found)
+            self._reported.add(found)
+            self._reap(found.pid)
+            self._died(found)
+
+    def _release(self, found: ProcessId) -> None:
+        handle = self._handles.pop(found)
+        if handle is not None:
+            asyncio.get_running_loop().remove_reader(handle)
+            os.close(handle)
+
+    def close(self) -> None:
+        """Close all pidfds."""
+        for found in list(self._handles):
+            self._release(found)

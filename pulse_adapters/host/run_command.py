@@ -10,13 +10,13 @@ from pulse_core.actions import RUN_COMMAND, CommandParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Policy, Result, Safety
+from pulse_core.ports import Executor, Policy, Result, Safety
 from pulse_core.settings import Settings
 
 _TO_END_IT_S = 10.0
 
 
-class RunCommand:
+class RunCommand(Executor):
     """Runs a program if its real path is allowed; a timeout ends its whole process tree."""
 
     action, params = RUN_COMMAND.name, CommandParams
@@ -72,10 +72,6 @@ class RunCommand:
             words = end_of_output(outcome.output) or "it said nothing"
             raise PulseError(f"{params.argv[0]!r} {_describe_exit(outcome.exit)}: {words}")
         return Result({"exit": 0, "output": outcome.output})
-
-    async def verify(self, effect: Effect, params: CommandParams, event: Event) -> Result | None:
-        """Never called: it is either done again or never."""
-        return None
 
 
 def _resolve(name: str) -> str:

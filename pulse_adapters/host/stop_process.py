@@ -11,13 +11,13 @@ from pulse_core.actions import STOP_PROCESS, Consumer, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Policy, ProcessId, ProcessTable, Result, Safety
+from pulse_core.ports import Executor, Policy, ProcessId, ProcessTable, Result, Safety
 from pulse_core.settings import Settings
 
 _SOFT_S = 10.0
 
 
-class StopProcess:
+class StopProcess(Executor):
     """SIGTERM, a wait of ten seconds, then SIGKILL to the whole tree; a unit is stopped by systemd."""
 
     action, params = STOP_PROCESS.name, StopParams
@@ -75,7 +75,3 @@ class StopProcess:
             )
         await end_all(self._spawner, [found], _SOFT_S)
         return Result({"ended": [found.pid]})
-
-    async def verify(self, effect: Effect, params: StopParams, event: Event) -> Result | None:
-        """Never called: it is done again."""
-        return None

@@ -84,12 +84,8 @@ class FollowedFiles:
             found = self._scan_all()  # what came before it was watched, and after it was looked at
         self._visible = {hit.identity for one in found.values() for hit in one.files}
         self._followed = {one.identity for trail in self.trails.values() for one in trail.files}
-        fresh = {
-            name
-            for pattern, one in found.items()
-            for hit in one.files
-            if (name := self._follow_new(hit, pattern))
-        }
+        hits = [(hit, pattern) for pattern, one in found.items() for hit in one.files]
+        fresh = {name for hit, pattern in hits if (name := self._follow_new(hit, pattern))}
         self._known_patterns.update(found)
         self._follow_unfollowed(fresh)
         self._drop_empty()
@@ -110,20 +106,19 @@ class FollowedFiles:
             if os.path.exists(hit.path) and not os.access(hit.path, os.R_OK):
                 self.tell(hit.path, "it may not be read by the user Pulse runs as; give that user the right")
             return ""
-        if self._may_be_copy(hit.path, followed):
+        paths = map(subject_name, unrotated_paths(hit.path))
+        origins = [origin for path in paths if path in self.trails for origin in self.trails[path].files]
+        if any(map(followed.is_copy, origins)):  # it may be a copy, made before that is truncated
             self._doubt(hit.path)
             followed.close()
             return ""
-        return self._start_following(followed, self._trail(hit.path), pattern not in self._known_patterns)
-
-    def _start_following(self, followed: FollowedFile, trail: RotatedFiles, fresh: bool) -> str:
-        """Follow it from its stored position, from its beginning, or, if its content is history, from its end."""
-        history = not self._remembered(followed) and fresh and not trail.known
-        if history:
-            followed.to_the_end()
+        trail, is_fresh = self._trail(hit.path), pattern not in self._known_patterns
+        is_history = not self._remembered(followed) and is_fresh and not trail.known
+        if is_history:
+            followed.to_the_end()  # otherwise it is read from its stored position, or from its beginning
         trail.add(followed)
         self._followed.add(followed.identity)
-        return trail.name if history else ""
+        return trail.name if is_history else ""
 
     def _remembered(self, followed: FollowedFile) -> bool:
         """Whether it was followed before, under any name; then reading resumes, under one name only."""
@@ -133,11 +128,6 @@ class FollowedFiles:
                     trail.past.remove(mark)
                     return True
         return False
-
-    def _may_be_copy(self, path: str, followed: FollowedFile) -> bool:
-        """Whether it only repeats a followed file so far: then it may be a copy, made before that is truncated."""
-        origins = [trail for one in unrotated_paths(path) if (trail := self.trails.get(subject_name(one)))]
-        return any(followed.is_copy(origin) for trail in origins for origin in trail.files)
 
     def _doubt(self, path: str) -> None:
         self.in_doubt = True
@@ -225,22 +215,18 @@ def last_looked_at(place: Mapping[str, Any]) -> int:
 def _add_to_trails(
     hit: FoundFile, paths: Mapping[str, RotatedFiles], before: DirectoryState | None, fresh: Collection[str]
 ) -> bool:
-    """Add a new file to the trails to which it may belong; False if that is undecided yet."""
-    decided = True
+    """Add a new file to the trails to which it may belong; False if that is undecided yet.
+
+    It is new if it was created or written since the last scan, by this reader or the one before it.
+    """
+    is_decided, written = True, hit.status.st_mtime_ns
+    is_known = before is not None and hit.identity in before.identities
     for trail in (paths[one] for one in unrotated_paths(hit.path) if one in paths):
         if trail.name in fresh:
             trail.add_history(hit)
-        elif _is_new(hit, trail, before):
-            decided = trail.consider(hit) and decided
-    return decided
-
-
-def _is_new(hit: FoundFile, trail: RotatedFiles, before: DirectoryState | None) -> bool:
-    """Whether it was created or written since the last scan, by this reader or the one before it."""
-    written = hit.status.st_mtime_ns
-    if before is None:
-        return written >= trail.looked
-    return hit.identity not in before.identities or written >= before.at - COARSE
+        elif (before and not is_known) or written >= (before.at - COARSE if before else trail.looked):
+            is_decided = trail.consider(hit) and is_decided
+    return is_decided
 
 
 def _change_time(directory: str) -> int:

@@ -23,11 +23,6 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 Tell = Callable[[str, str], None]
 
 
-def source_of(unit: str, user: bool) -> str:
-    """A unit as the subject of events."""
-    return subject_name(f"user:{unit}" if user else unit)
-
-
 class JournalUnit:
     """One followed unit. dropped: how many messages journald reported as suppressed.
 
@@ -43,7 +38,7 @@ class JournalUnit:
         program: Sequence[str] = ("journalctl",),
     ) -> None:
         self.unit, self.user, self.rules, self.tell, self.program = unit, user, tuple(rules), tell, program
-        self.name = source_of(unit, user)
+        self.name = subject_name(f"user:{unit}" if user else unit)
         self.cursor = ""
         self.since = time.time_ns() // 1000
         self.total = time.time_ns()
@@ -75,11 +70,8 @@ class JournalUnit:
     def argv(self) -> list[str]:
         """The command line."""
         whose = f"--user-unit={self.unit}" if self.user else f"--unit={self.unit}"
-        begin = (
-            f"--after-cursor={self.cursor}"
-            if self.cursor
-            else f"--since=@{self.since // 10**6}.{self.since % 10**6:06}"
-        )
+        since = f"--since=@{self.since // 10**6}.{self.since % 10**6:06}"
+        begin = f"--after-cursor={self.cursor}" if self.cursor else since
         plain = ["--follow", "--no-tail", "--all", "--output=json", f"--output-fields={FIELDS}"]
         return [*self.program, *plain, whose, begin]
 
@@ -118,15 +110,13 @@ class JournalUnit:
             return b""  # a hint for people, no message
         self.cursor, self.total = str(fields.get("__CURSOR", self.cursor)), self.total + 1
         if fields.get("MESSAGE_ID") == DROPPED:
-            self._dropped(str(fields.get("N_DROPPED", "")))
+            number = str(fields.get("N_DROPPED", ""))
+            self.dropped += int(number) if number.isdecimal() else 1
+            advice = "see RateLimitBurst= in journald.conf(5)"
+            self.tell(self.name, f"journald suppressed messages of it, and nobody can read them; {advice}")
             return b""
         text = _text(fields.get("MESSAGE"))[:LONGEST]
         return b"".join(line + b"\n" for line in text.split(b"\n") if line)
-
-    def _dropped(self, number: str) -> None:
-        self.dropped += int(number) if number.isdecimal() else 1
-        advice = "see RateLimitBurst= in journald.conf(5)"
-        self.tell(self.name, f"journald suppressed messages of it, and nobody can read them; {advice}")
 
     def report_errors(self) -> None:
         """Report journalctl's error output."""
@@ -143,10 +133,8 @@ class JournalUnit:
         words, code = self._words(), os.waitstatus_to_exitcode(status)
         self.close()
         self._restarts.ended(time.monotonic())
-        self.tell(
-            self.name,
-            f"journalctl ended ({_describe_exit(code)}) and is begun again{f': {words}' if words else ''}",
-        )
+        how = f"status {code}" if code >= 0 else f"signal {-code}"
+        self.tell(self.name, f"journalctl ended ({how}) and is begun again{f': {words}' if words else ''}")
 
     def close(self) -> None:
         """Close the pipe; journalctl ends by SIGPIPE."""
@@ -179,7 +167,3 @@ def _text(message: object) -> bytes:
             return bytes(message)
         return b"\n".join(_text(one) for one in message)
     return b""
-
-
-def _describe_exit(code: int) -> str:
-    return f"status {code}" if code >= 0 else f"signal {-code}"

@@ -22,17 +22,14 @@ class LinePattern(NamedTuple):
     limit: int
 
 
-def pattern_from_json(spelled: Mapping[str, Any]) -> LinePattern:
-    """A pattern from JSON; one that RE2 does not support is left out, as the settings' check reports."""
-    patterns = tuple(pattern for text in spelled["match"] if (pattern := search_pattern(text)))
-    return LinePattern(
-        _encode_words(spelled["keywords"]), patterns, _encode_words(spelled["ignore"]), int(spelled["limit"])
+def pattern_from_json(log: Mapping[str, Any]) -> LinePattern:
+    """A pattern from JSON, without expressions that RE2 does not support, as the settings' check reports, and without
+    words with a line break, which can match no line."""
+    patterns = tuple(pattern for text in log["match"] if (pattern := search_pattern(text)))
+    words, ignored = (
+        tuple(text.encode() for text in log[name] if "\n" not in text) for name in ("keywords", "ignore")
     )
-
-
-def _encode_words(texts: list[str]) -> tuple[bytes, ...]:
-    """The words as bytes; one with a line break is left out, since it can match no line."""
-    return tuple(text.encode() for text in texts if "\n" not in text)
+    return LinePattern(words, patterns, ignored, int(log["lines_per_minute"]))
 
 
 def matching_lines(rule: LinePattern, block: bytes) -> list[bytes]:
@@ -60,12 +57,9 @@ def _lines_with_words(words: tuple[bytes, ...], block: bytes) -> Iterator[bytes]
 def _lines_matching(rule: LinePattern, block: bytes) -> Iterator[bytes]:
     """Lines with one of the words, or that a pattern matches: each line is searched by itself."""
     for line in block.split(b"\n")[:-1]:
-        if any(word in line for word in rule.words):
+        text = line.rstrip(b"\r")
+        if any(word in line for word in rule.words) or any(one.finds(text) for one in rule.patterns):
             yield line
-        else:
-            text = line.rstrip(b"\r")
-            if any(pattern.finds(text) for pattern in rule.patterns):
-                yield line
 
 
 def printable_line(line: bytes) -> str:

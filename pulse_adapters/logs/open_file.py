@@ -96,7 +96,10 @@ class FollowedFile:
             raw = os.pread(self.file, len(self.tail) + CHUNK, self.offset - len(self.tail))
             if not raw.startswith(self.tail) or os.pread(self.file, len(self.head), 0) != self.head:
                 raise FileRewritten
-            begin = self._skipped(raw) if self.cut else len(self.tail)
+            begin = len(self.tail)
+            if self.cut:  # behind the rest of an overlong line
+                self.cut = b"\n" not in raw[begin:]
+                begin = len(raw) if self.cut else raw.index(b"\n", begin) + 1
             end = raw.rfind(b"\n", begin) + 1
             if end:
                 self._move(raw, end)
@@ -108,12 +111,6 @@ class FollowedFile:
             if begin == len(self.tail):
                 return b""
             self._move(raw, begin)
-
-    def _skipped(self, raw: bytes) -> int:
-        """The offset of the next line, after the rest of an overlong one."""
-        end = raw.find(b"\n", len(self.tail)) + 1
-        self.cut = not end
-        return end or len(raw)
 
     def _move(self, raw: bytes, end: int) -> None:
         new = end - len(self.tail)

@@ -73,21 +73,21 @@ class Outbox:
         """Filter the next lines of a source."""
         self.moved[source.name] = source
         for number in source.rules:
-            if lines := matching_lines(self.rules[number], block):
-                self._keep(source, number, lines, now)
-
-    def _keep(self, source: OutboxSource, number: int, lines: Sequence[bytes], now: float) -> None:
-        meter = self._meters.setdefault((source.name, number), RateLimit(self.rules[number].limit))
-        pending = self._pending.setdefault(source.name, PendingLines(source))
-        pending.counts[number] = pending.counts.get(number, 0) + len(lines)
-        if granted := meter.take(len(lines), now):
-            pending.lines.setdefault(number, []).extend(map(printable_line, lines[:granted]))
+            rule = self.rules[number]
+            if lines := matching_lines(rule, block):
+                meter = self._meters.setdefault((source.name, number), RateLimit(rule.limit))
+                pending = self._pending.setdefault(source.name, PendingLines(source))
+                pending.counts[number] = pending.counts.get(number, 0) + len(lines)
+                if granted := meter.take(len(lines), now):
+                    pending.lines.setdefault(number, []).extend(map(printable_line, lines[:granted]))
 
     def flush(self, now: float) -> float | None:
         """Send what is due; returns the seconds until the next is, None if nothing waits."""
         waits = []
         for name, pending in tuple(self._pending.items()):
-            if (wait := self._wait(pending, now)) > 0:
+            counted = self._counted.get(name, now - COUNTED_EVERY)
+            wait = (self._sent + GAP if pending.lines else counted + COUNTED_EVERY) - now
+            if wait > 0:
                 waits.append(wait)
                 continue
             self.send(pending.message())
@@ -97,11 +97,6 @@ class Outbox:
             del self._pending[name]
             self.moved.pop(name, None)
         return min(waits, default=None)
-
-    def _wait(self, pending: PendingLines, now: float) -> float:
-        if pending.lines:
-            return self._sent + GAP - now
-        return self._counted.get(pending.source.name, now - COUNTED_EVERY) + COUNTED_EVERY - now
 
     def places(self) -> dict[str, Any]:
         """The positions of sources that advanced and have nothing pending: no position may run ahead of its lines."""

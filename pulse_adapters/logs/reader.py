@@ -72,7 +72,7 @@ class FollowedLogs:
         self, logs: Sequence[LogSettings], places: Mapping[str, Place], known: Collection[str]
     ) -> None:
         """Follow exactly these from now on, each source from its position."""
-        self._end()
+        self.close()
         self._heard.clear()
         self._logs, self._places = tuple(logs), dict(places)
         self._known = {os.path.expanduser(one) for one in known}
@@ -95,10 +95,6 @@ class FollowedLogs:
             self._child.resume()
         return heard
 
-    def close(self) -> None:
-        """End the child."""
-        self._end()
-
     # The child
 
     def _start(self) -> None:
@@ -107,18 +103,8 @@ class FollowedLogs:
         except OSError as error:
             self._restart_later(f"cannot be started: {error.strerror}")
             return
-        logs = [
-            {
-                "path": log.path and os.path.expanduser(log.path),
-                "unit": log.unit,
-                "user": log.user,
-                "keywords": log.keywords,
-                "match": log.match,
-                "ignore": log.ignore,
-                "limit": log.lines_per_minute,
-            }
-            for log in self._logs
-        ]
+        paths = [log.path and os.path.expanduser(log.path) for log in self._logs]
+        logs = [{**log.model_dump(), "path": path} for log, path in zip(self._logs, paths, strict=True)]
         known, journalctl = list(self._known), self._journalctl
         child.send({"logs": logs, "places": self._places, "patterns": known, "journalctl": journalctl})
         self._reset_timeout()
@@ -170,13 +156,13 @@ class FollowedLogs:
 
     def _restart_later(self, words: str) -> None:
         """Report what was wrong, and restart after a growing pause."""
-        self._end()
+        self.close()
         self._failed("log-reader", words)
         self._failures += 1
         self._timer = asyncio.get_running_loop().call_later(BACKOFF.after(self._failures), self._start)
 
-    def _end(self) -> None:
-        """End the child; its complete messages are kept, and it resumes after them."""
+    def close(self) -> None:
+        """End the child; its complete messages are kept, and another one resumes after them."""
         if self._timer:
             self._timer.cancel()
             self._timer = None

@@ -116,23 +116,25 @@ class RotatedFiles:
             try:
                 block = followed.read()
             except FileRewritten:
-                self._rewritten(followed)
+                # After a truncation the rest is read from the copy that was made before it, then the new beginning.
+                if copy := self.copy_of(followed.mark()):
+                    copy.copy = True
+                    self.add(copy, before=followed)
+                followed.begin_anew()
+                self.total += 1
                 return self.take(now, visible)
             if not block and self._is_over(followed, now, visible):
                 block = followed.last_words()
-                self._close(followed)
+                if not followed.is_deleted():  # the number of a deleted one is soon another file's
+                    self.past = [*self.past, followed.mark()][-PAST:]
+                self.files.remove(followed)
+                self.total += 1
+                self.forget(followed)
+                followed.close()
             if block:
                 self.total += len(block)
                 return block
         return b""
-
-    def _rewritten(self, followed: FollowedFile) -> None:
-        """After a truncation read the rest from the copy that was made before it, and then the new beginning."""
-        if copy := self.copy_of(followed.mark()):
-            copy.copy = True
-            self.add(copy, before=followed)
-        followed.begin_anew()
-        self.total += 1
 
     def _is_over(self, followed: FollowedFile, now: float, visible: Callable[[FollowedFile], bool]) -> bool:
         """Whether a file that is read to its end is complete."""
@@ -142,11 +144,3 @@ class RotatedFiles:
             return now - followed.active >= LINGER
         old = [one for one in self.files[:-1] if not visible(one)]
         return len(old) > OLD and followed is old[0]
-
-    def _close(self, followed: FollowedFile) -> None:
-        if not followed.is_deleted():  # the number of a deleted one is soon another file's
-            self.past = [*self.past, followed.mark()][-PAST:]
-        self.files.remove(followed)
-        self.total += 1
-        self.forget(followed)
-        followed.close()

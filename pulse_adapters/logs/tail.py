@@ -11,11 +11,11 @@ import resource
 import select
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pulse_adapters.logs.followed_files import FollowedFiles
-from pulse_adapters.logs.journal import JournalUnit, Tell
+from pulse_adapters.logs.journal import JournalUnit
 from pulse_adapters.logs.line_filter import pattern_from_json
 from pulse_adapters.logs.open_file import CHUNK
 from pulse_adapters.logs.outbox import Outbox
@@ -44,7 +44,16 @@ class TailReader:
         self._said: set[tuple[str, str]] = set()
         patterns = {number: log["path"] for number, log in enumerate(logs) if log["path"]}
         self.files = FollowedFiles(patterns, task["patterns"], places, self.tell)
-        self.units = units_of(logs, places, self.tell, task["journalctl"])
+        rules: dict[
+            tuple[str, bool], list[int]
+        ] = {}  # each unit is followed once, however many rules search it
+        for number, log in enumerate(logs):
+            if log["unit"]:
+                rules.setdefault((log["unit"], log["user"]), []).append(number)
+        program = task["journalctl"]
+        self.units = [JournalUnit(*unit, numbers, self.tell, program) for unit, numbers in rules.items()]
+        for one in self.units:
+            one.restore(places.get(one.name, {}))
         self._poll = select.poll()
         if self.files.watches.fileno is not None:
             self._poll.register(self.files.watches.fileno, select.POLLIN)
@@ -85,35 +94,25 @@ class TailReader:
         if self.files.process_events():
             self._scan_due = min(self._scan_due, self._looked + SETTLE)
         if now >= self._scan_due:
-            self._scan(now)
+            self.files.scan()
+            self._looked = now
+            rest = max(LOOK, 200 * (time.monotonic() - now))
+            self._scan_due = now + (IN_DOUBT if self.files.in_doubt else rest)
         elif now - self._looked >= self._look_every():
-            self._look(now)
-        most = max(self._read_files(now), self._read_units(now))
-        self.outbox.flush(now)
-        if now - self._told >= PROGRESS:
-            self._progress(now)
-        return most
-
-    def _scan(self, now: float) -> None:
-        self.files.scan()
-        self._looked = now
-        rest = max(LOOK, 200 * (time.monotonic() - now))
-        self._scan_due = now + (IN_DOUBT if self.files.in_doubt else rest)
-
-    def _look(self, now: float) -> None:
-        self._looked = now
-        self.files.look()
-        for unit in self.units:
-            unit.report_errors()
-        if self.files.watches.polled:
-            self._scan_due = min(self._scan_due, now + 4 * POLLED)
-
-    def _read_files(self, now: float) -> int:
-        most = 0
+            self._looked = now
+            self.files.look()
+            for unit in self.units:
+                unit.report_errors()
+            if self.files.watches.polled:
+                self._scan_due = min(self._scan_due, now + 4 * POLLED)
+        most = self._read_units(now)
         for trail in tuple(self.files.dirty.values()):
             if block := self.files.take(trail, now):
                 self.outbox.add(trail, block, now)
                 most = max(most, len(block))
+        self.outbox.flush(now)
+        if now - self._told >= PROGRESS:
+            self._progress(now)
         return most
 
     def _read_units(self, now: float) -> int:
@@ -148,21 +147,6 @@ class TailReader:
                 "dropped": {unit.name: unit.dropped for unit in self.units if unit.dropped},
             }
         )
-
-
-def units_of(
-    logs: Sequence[Mapping[str, Any]], places: Mapping[str, Any], tell: Tell, program: Sequence[str]
-) -> list[JournalUnit]:
-    """The units to follow, each once, however many rules search it."""
-    wanted: dict[tuple[str, bool], list[int]] = {}
-    for number, log in enumerate(logs):
-        if log["unit"]:
-            wanted.setdefault((log["unit"], log["user"]), []).append(number)
-    units = [JournalUnit(unit, user, rules, tell, program) for (unit, user), rules in wanted.items()]
-    for unit in units:
-        if unit.name in places:
-            unit.restore(places[unit.name])
-    return units
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import cast
 
+from pulse_adapters.memory.action_host import Actions
 from pulse_core.composition import FOLD
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -25,14 +26,20 @@ from pulse_core.projections import Snapshot, State
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import Answer, Inner, Trace, rule_name, run_synchronously, without_survival_marks
 
+NO_ACTIONS: Actions = ((), ())
+
 
 @dataclass
 class MemoryRevisions:
-    """Implements `Revisions`. engines: the rules of each commit, None for one that can't be loaded."""
+    """Implements `Revisions`. engines: the rules of each commit, None for one that can't be loaded.
+
+    actions: the watchers and executors of those commits that have any.
+    """
 
     engines: dict[str, Sequence[Rule] | None]
     main: str
     branches: dict[str, str] = field(default_factory=dict)
+    actions: dict[str, Actions] = field(default_factory=dict)
 
     async def head(self) -> str:
         return self.main
@@ -52,6 +59,7 @@ class MemoryRevisions:
             raise PulseError(f"no commit {to!r}")
         commit, branch = f"{to}-again-after-{self.main}", f"rejected/{rejected}"
         self.engines[commit] = self.engines[to]
+        self.actions[commit] = self.actions.get(to, NO_ACTIONS)
         self.branches[branch] = rejected
         return await self.ensure(commit), branch
 
@@ -70,6 +78,12 @@ class MemoryHosts:
         if rules is None:
             raise CannotLoad(f"{revision.commit} can't be loaded (rules/broken.py:1)")
         host = MemoryRuleHost(tuple(rules), prev.state)
+        watchers, executors = self.revisions.actions.get(revision.commit, NO_ACTIONS)
+        host.loaded = replace(
+            host.loaded,
+            watchers=tuple(one.name for one in watchers),
+            executors=tuple(one.action for one in executors),
+        )
         self.started.append(host)
         return host
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector, CollectorRegistry
+from prometheus_client.registry import Collector
 
 from pulse_adapters.metrics.families import MetricsInput, families
 
@@ -31,12 +31,6 @@ class Page(Collector):
         self._lock = threading.Lock()
         self._seen: MetricsInput | None = None
         self._at = 0.0
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
-
-    def describe(self) -> list[Metric]:
-        """Nothing: registration must not take a sample."""
-        return []
 
     def collect(self) -> Iterator[Metric]:
         """The families as of now."""
@@ -52,7 +46,7 @@ class Page(Collector):
     def served(self, accept: str = TEXT) -> ServedPage:
         """The page in the format that an Accept header requests."""
         encode, kind = choose_encoder(accept)
-        return ServedPage(encode(self._registry), kind)
+        return ServedPage(encode(self), kind)
 
     def farewell(self) -> None:
         """From now on report that there is no daemon, and no state."""

@@ -8,7 +8,6 @@ ends when its input does.
 import asyncio
 import json
 import logging
-import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,9 +21,6 @@ from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
 
 THREADS = 64
 """Lookups that may hang at the same time before another one has to wait."""
-
-ALONE_S = 60.0
-"""Seconds beyond a question's timeout after which a probe that hangs, and that nobody kills, is ended by the kernel."""
 
 Probe = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -72,46 +68,28 @@ def http_probe() -> Probe:
 PROBES: Mapping[str, Callable[[], Probe]] = {"dns": dns_probe, "http": http_probe}
 
 
-class ProbeServer:
-    """Answers concurrently; a kernel timer kills this process should it hang."""
-
-    def __init__(self) -> None:
-        self.tasks: set[asyncio.Task[None]] = set()
-        self._frames = Frames(LARGEST_REQUEST)
-
-    def read(self) -> None:
-        """Read the requests that have arrived."""
-        if not (raw := child_side.receive_bytes()):
-            child_side.exit_at_once(0)  # a lookup that hangs would hold up a gentler end
-        for body in self._frames.take(raw):
-            self._take(json.loads(body))
-
-    def _take(self, question: Message) -> None:
-        """Begin to answer."""
-        signal.setitimer(signal.ITIMER_REAL, question["timeout"] + ALONE_S)
-        task = asyncio.create_task(self._reply(question), name=f"question {question['id']}")
-        self.tasks.add(task)
-        task.add_done_callback(self._done)
-
-    async def _reply(self, question: Message) -> None:
-        child_side.send(await answer(question))
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self.tasks.discard(task)
-        if not self.tasks:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-
-
 async def main() -> None:
-    """Answer until the input ends."""
+    """Answer concurrently until the input ends."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(THREADS, "lookup"))
-    loop.add_reader(REQUESTS, ProbeServer().read)
+    frames, tasks = Frames(LARGEST_REQUEST), set[asyncio.Task[None]]()
+
+    async def reply(question: Message) -> None:
+        child_side.send(await answer(question))
+
+    def read() -> None:
+        if not (raw := child_side.receive_bytes()):
+            child_side.exit_at_once(0)  # a lookup that hangs would hold up a gentler end
+        for question in map(json.loads, frames.take(raw)):
+            task = asyncio.create_task(reply(question), name=f"question {question['id']}")
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+    loop.add_reader(REQUESTS, read)
     await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
     child_side.begin()
     logging.disable()
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     asyncio.run(main())

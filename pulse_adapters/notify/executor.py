@@ -15,7 +15,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import Clock, GivenUp, OutgoingMessage, Policy, Result, Safety, Transport
+from pulse_core.ports import Clock, Executor, GivenUp, OutgoingMessage, Policy, Result, Safety, Transport
 from pulse_core.projections.effects import decode_plain_effect
 from pulse_core.settings import Settings
 from pulse_core.settings.secrets import mask_secret
@@ -36,7 +36,7 @@ Send = Callable[[Sequence[RecordedNotice]], Awaitable[Mapping[str, str]]]
 """Sends notices, oldest first; returns why each (by its id) did not arrive, or empty."""
 
 
-class Notify:
+class Notify(Executor):
     """Sends notices that begin together as one message; one that reached some addresses is sent to the others only.
 
     `hear` is a listener of the log: it logs each notice as soon as it is recorded, however long that waits to be
@@ -71,9 +71,6 @@ class Notify:
         return Policy(
             Safety.IDEMPOTENT, timeout=LONGEST_S, retries=ATTEMPTS, backoff=AGAIN_S, backoff_max=AGAIN_MAX_S
         )
-
-    def check(self, params: NoticeParams) -> None:
-        """Accept every notice."""
 
     def hear(self, events: Sequence[Event]) -> None:
         """Log new notices, and report what is wrong with new settings; a listener of the log."""
@@ -181,10 +178,6 @@ class Notify:
             if fault not in self._faults:
                 self._failed("notify", fault)
         self._faults = now
-
-    async def verify(self, effect: Effect, params: NoticeParams, event: Event) -> Result | None:
-        """Never called: it is sent again."""
-        return None
 
 
 class PendingMessage:

@@ -20,12 +20,13 @@ from pulse_adapters.rule_host.profiling import Profile
 from pulse_adapters.rule_host.rule_fold import RuleFold
 from pulse_adapters.rule_host.snapshot_replica import SnapshotReplica
 from pulse_adapters.rule_host.time_budget import TimeBudget
-from pulse_adapters.rule_host.user_projections import UserProjection, UserProjections
+from pulse_adapters.rule_host.user_projections import UserProjection
 from pulse_adapters.sandbox.confinement import confine_process
 from pulse_adapters.workers import host_side
 from pulse_adapters.workers.framing import LARGEST_REPLY, Message
 from pulse_adapters.workers.host_messages import encode
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
+from pulse_core.model.event import Event
 from pulse_core.projections.snapshot import Snapshot
 
 PRINTED = 2
@@ -63,11 +64,10 @@ class RuleHostChild:
 
     def _settle(self, contents: RuleContents, dev: bool) -> None:
         first = len(contents.rules)
-        owns = [
-            UserProjection(name, projection, first + place, self.guard, self.places)
+        self.owns = {
+            name: UserProjection(name, projection, first + place, self.guard, self.places)
             for place, (name, projection) in enumerate(contents.projections.items())
-        ]
-        self.owns = UserProjections(owns, self.report)
+        }
         profile = Profile(self.places, lambda words: self.report("determinism", words)) if dev else None
         self.folder = RuleFold(contents.rules, self.guard, self.places, self.report, profile)
 
@@ -76,7 +76,7 @@ class RuleHostChild:
         steps = [self.places.of_code(one.step) for one in contents.projections.values()]
         return {
             "rules": list(contents.rules),
-            "projections": self.owns.versions(),
+            "projections": {name: (own.version, own.projection.kinds) for name, own in self.owns.items()},
             "watchers": contents.watchers,
             "executors": contents.executors,
             "plugins": contents.plugins,
@@ -120,8 +120,16 @@ class RuleHostChild:
         self.picture.take(request["events"])
         upto = request["seq"] + request["provisional"]
         events = self.picture.due(upto)
-        self.owns.take(events, request["seq"])
-        return self.picture.move(request, events, self.owns.values())
+        self._take_owns(events, request["seq"])
+        return self.picture.move(request, events, self._own_values())
+
+    def _take_owns(self, events: Sequence[Event], upto: int) -> None:
+        for own in self.owns.values():
+            own.take(events, upto, self.report)
+
+    def _own_values(self) -> Mapping[str, Any]:
+        """The values of the authors' projections by name, as rules get them."""
+        return {name: own.value for name, own in self.owns.items()}
 
     def _answered(self, prev: Snapshot, curr: Snapshot) -> Message:
         answer = self.folder.fold(prev, curr)
@@ -171,8 +179,8 @@ class RuleHostChild:
         """Fold earlier events into the authors' projections; the last batch ends at the replica's row."""
         self.guard.begin(request["until"])
         self.picture.take(request["events"])
-        self.owns.take(self.picture.due(request["upto"]), request["upto"])
-        self.picture.snapshot = replace(self.picture.snapshot, own=self.owns.values())
+        self._take_owns(self.picture.due(request["upto"]), request["upto"])
+        self.picture.snapshot = replace(self.picture.snapshot, own=self._own_values())
         return {}
 
     def _kept(self, name: str) -> Message:
@@ -227,6 +235,7 @@ def main() -> None:
     del begin
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
+    gc.enable()
     for request in requests:
         if (answer := host.answer(request)) is not None:
             _send({"id": request["id"], **answer})

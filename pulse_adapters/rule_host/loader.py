@@ -5,8 +5,6 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from pkgutil import resolve_name
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic_core import to_json
@@ -58,10 +56,10 @@ class Loader:
         plugins = []
         for name, entry in self._plugins.items():
             try:
-                brought = self._guarded(partial(load_plugin, entry))
+                more_rules, more_projections = self._guarded(partial(load_plugin, entry))
                 more = dict(rules)
-                _add(more, brought.rules, f"plugin {name}", besides=own)
-                _join(projections, brought.projections, f"plugin {name}")
+                _add(more, more_rules, f"plugin {name}", besides=own)
+                _join(projections, more_projections, f"plugin {name}")
             except RulesNotLoadable as error:
                 report(f"plugin:{name}", str(error))
             else:
@@ -95,19 +93,14 @@ class Loader:
             self._guard.back(outer)
 
 
-class PluginContents(NamedTuple):
-    """What a plugin defines for the rule host."""
+def load_plugin(entry: str) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """The rules and projections of what an entry point names: a `Plugin`, anything with RULES, a rule, or several."""
+    from pkgutil import resolve_name  # few engines have plugins, and a host starts for one question
 
-    rules: Sequence[Any]
-    projections: Any = MappingProxyType({})
-
-
-def load_plugin(entry: str) -> PluginContents:
-    """Load what an entry point names: a `Plugin`, anything with a RULES attribute, a rule, or several rules."""
     thing: Any = resolve_name(entry)
     if hasattr(thing, "RULES"):
-        return PluginContents(list(thing.RULES), dict(getattr(thing, "PROJECTIONS", {})))
-    return PluginContents([thing] if callable(thing) else list(thing))
+        return list(thing.RULES), dict(getattr(thing, "PROJECTIONS", {}))
+    return [thing] if callable(thing) else list(thing), {}
 
 
 def _listed(module: Any, name: str) -> Sequence[Any]:

@@ -54,7 +54,7 @@ def contents(request: Message) -> Mapping[str, Any]:
     try:
         thing = resolve_name(request["value"])
         return {
-            "rules": [rule_name(rule) for rule in load_plugin(request["value"]).rules],
+            "rules": [rule_name(rule) for rule in load_plugin(request["value"])[0]],
             "projections": list(getattr(thing, "projections", ())),
             "watchers": _called("name", getattr(thing, "watchers", ())),
             "executors": _called("action", getattr(thing, "executors", ())),

@@ -1,7 +1,7 @@
 """Folds the authors' projections; between batches each value is kept as JSON text, so that rules can't change it."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any
 
@@ -70,33 +70,6 @@ class UserProjection:
     def _tell(self, report: Report, error: BaseException, words: str) -> None:
         place = self._places.of_error(error) or self._places.of_code(self.projection.step)
         report(f"projection:{self.name}", with_place(words, place))
-
-
-class UserProjections:
-    """All projections of the authors."""
-
-    def __init__(self, owns: Iterable[UserProjection], report: Report) -> None:
-        self._owns = {own.name: own for own in owns}
-        self._report = report
-
-    def __getitem__(self, name: str) -> UserProjection:
-        return self._owns[name]
-
-    def take(self, events: Sequence[Event], upto: int) -> None:
-        """Fold these events into each projection."""
-        for own in self._owns.values():
-            own.take(events, upto, self._report)
-
-    def values(self) -> Mapping[str, Any]:
-        """The values by name, as rules get them."""
-        return {name: own.value for name, own in self._owns.items()}
-
-    def versions(self) -> Mapping[str, Any]:
-        """The version and the kinds that it folds (None for all), by name."""
-        return {
-            name: (own.version, None if own.projection.kinds is None else sorted(own.projection.kinds))
-            for name, own in self._owns.items()
-        }
 
 
 def _checked(text: bytes) -> bytes:

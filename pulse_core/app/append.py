@@ -13,15 +13,6 @@ PATIENCE = 10.0
 _STEP = 0.05
 
 
-class AppendRequest(NamedTuple):
-    """An event that somebody would like to be recorded."""
-
-    kind: str
-    subject: str = ""
-    data: Mapping[str, Any] = {}
-    cause: str | None = None
-
-
 class Appended(NamedTuple):
     """The recorded event as JSON values; whether it was there before; whether a daemon took it."""
 
@@ -30,12 +21,14 @@ class Appended(NamedTuple):
     by_daemon: bool
 
 
-def append(home: HomeContext, request: AppendRequest) -> Appended:
-    """Have it recorded; it is on disk when this returns.
+def append(
+    home: HomeContext, kind: str, subject: str = "", data: Mapping[str, Any] = {}, cause: str | None = None
+) -> Appended:
+    """Have an event recorded; it is on disk when this returns.
 
     The id is made here, so that asking again after a lost connection cannot record it twice.
     """
-    draft = {**request._asdict(), "id": home.new_id()}
+    draft = {"kind": kind, "subject": subject, "data": data, "cause": cause, "id": home.new_id()}
     until = time.monotonic() + PATIENCE
     while True:
         try:

@@ -1,7 +1,7 @@
 """What the application needs of one home: made once by whoever knows the adapters, and passed on."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pulse_core.ports.daemon_client import DaemonClient
     from pulse_core.ports.offline_stores import OfflineStores
     from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
-    from pulse_core.ports.user_rules import UserRules
     from pulse_core.settings import Settings
 
 
@@ -39,7 +38,7 @@ class HomeContext:
 
     settings: loads them; raises SettingsRefused. events: opens the log for reading; raises NoHome if there is none.
     checkpoints: of projections, by their names; none if that cache is missing or unreadable. new_id: makes the id of
-    an event, a UUIDv7. user_rules: begins the process that they will be asked in, which takes a while.
+    an event, a UUIDv7.
     """
 
     layout: HomeLayout
@@ -51,6 +50,5 @@ class HomeContext:
     objects: "Callable[[], ObjectReader]"
     daemon: "DaemonClient"
     new_id: Callable[[], str]
-    user_rules: "Callable[[], AbstractAsyncContextManager[UserRules]]"
     offline: "Callable[[], OfflineStores]"
     progress: FoldProgress = no_progress

@@ -4,12 +4,19 @@ A check yields findings. It changes nothing, and neither reads without need nor 
 function of the finding; it never touches `events.db`, which only a restore may put back.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 from pulse_core import __version__
-from pulse_core.model.errors import PulseError
+from pulse_core.app.context import HomeContext, LoadedSettings
+from pulse_core.model.errors import PulseError, SettingsRefused
+from pulse_core.model.event import Event
+from pulse_core.model.home_status import HomeStatus, LockHolder
+from pulse_core.model.moment import Moment
+from pulse_core.ports.readers import EventQuery
 from pulse_core.settings import Settings
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -64,21 +71,54 @@ def repair(findings: Iterable[Finding]) -> list[str]:
 
 @dataclass(frozen=True)
 class DaemonChecks:
-    """What the daemon's own answer tells.
+    """What the daemon's own answer tells, beside the home's settings and log; each is asked once."""
 
-    home_holder: the process that holds the home's lock, None for nobody; status: the daemon's answer, or why there is
-    none; settings: those in the file, or the defaults, with their faults; loaded_digest: of the settings in force.
-    """
+    home: HomeContext
 
-    home_holder: Callable[[], int | None]
-    status: Callable[[], Mapping[str, Any] | PulseError]
-    settings_in_file: Callable[[], tuple[Settings, Sequence[str]]]
-    settings_path: str
-    loaded_digest: Callable[[], str | None]
+    @cached_property
+    def holder(self) -> LockHolder | None:
+        """Who holds the home's lock: the daemon, for a moment a command, or nobody."""
+        return self.home.daemon.lock_holder()
+
+    @cached_property
+    def status(self) -> HomeStatus | PulseError:
+        """The daemon's status, or why there is none."""
+        try:
+            return self.home.daemon.status()
+        except PulseError as error:
+            return error
+
+    @cached_property
+    def settings_in_file(self) -> LoadedSettings:
+        """The settings, or the defaults and why they are refused."""
+        try:
+            return self.home.settings()
+        except SettingsRefused as refused:
+            return LoadedSettings(Settings(), refused.faults)
+        except PulseError as error:
+            return LoadedSettings(Settings(), [str(error)])
+
+    @property
+    def answering_daemon(self) -> int | None:
+        """The process of a daemon that answers."""
+        return self.holder.pid if self.holder and isinstance(self.status, Mapping) else None
+
+    def last_start(self) -> Moment | None:
+        """When the daemon last started."""
+        event = self._newest("daemon-started")
+        return event.moment if event else None
+
+    def _newest(self, kind: str) -> Event | None:
+        """The newest event of this kind; None also if the log can't be read, which is said of the log itself."""
+        try:
+            with self.home.events() as log:
+                return next(log.events(EventQuery(kinds=(kind,)), limit=1, newest_first=True), None)
+        except PulseError:
+            return None
 
     def daemon(self) -> Iterator[Finding]:
         """Whether it answers."""
-        status, holder = self.status(), self.home_holder()
+        status, holder = self.status, self.holder
         if isinstance(status, Mapping):
             told = status["daemon"]
             words = f"it answers: process {told['pid']}, version {told['version']}"
@@ -88,26 +128,27 @@ class DaemonChecks:
         elif holder is None:
             yield Finding("daemon", WARN, "no daemon runs: nothing is guarded", "upulse daemon start")
         else:
-            words = f"process {holder} holds the home and does not answer: {status}"
+            words = f"process {holder.pid} holds the home and does not answer: {status}"
             yield Finding("daemon", FAIL, words, "upulse daemon logs; if it stays so: upulse daemon restart")
 
     def settings(self) -> Iterator[Finding]:
         """Whether they can be used, and are those in force."""
-        found, faults = self.settings_in_file()
+        found, faults = self.settings_in_file
         if faults:
             more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
             yield Finding("settings", FAIL, f"{faults[0]}{more}", "mend it, then: upulse config check")
             return
-        loaded = self.loaded_digest()
-        if isinstance(self.status(), Mapping) and loaded is not None and loaded != found.digest:
+        loaded = self._newest("settings-loaded")
+        in_force = json.loads(loaded.data).get("digest", "") if loaded else found.digest
+        if isinstance(self.status, Mapping) and in_force != found.digest:
             words = "config.toml was changed and is not in force yet"
             yield Finding("settings", WARN, words, "upulse daemon reload")
             return
-        yield Finding("settings", OK, f"{self.settings_path} is good")
+        yield Finding("settings", OK, f"{self.home.layout.config} is good")
 
     def rule_host(self) -> Iterator[Finding]:
         """What the daemon says of the host of the user's rules; nothing without an engine."""
-        status = self.status()
+        status = self.status
         if isinstance(status, PulseError) or not (now := status.get("engine")):
             return
         if not now["runs"]:
@@ -124,7 +165,7 @@ class DaemonChecks:
 
     def lacks_engine_user(self) -> bool:
         """Whether the running engine was loaded without a user of its own."""
-        status = self.status()
+        status = self.status
         if isinstance(status, PulseError) or not (now := status.get("engine")):
             return False
         return bool(now["runs"]) and not now["sandbox"].get("user")

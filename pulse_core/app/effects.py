@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pulse_core.app.append import Appended, AppendRequest, append
+from pulse_core.app.append import Appended, append
 from pulse_core.app.context import HomeContext
 from pulse_core.app.effect_timeline import EffectTimeline, effect_meant, effect_timeline, last_effects
 from pulse_core.app.status import why_unheard
@@ -55,14 +55,14 @@ def add_effect(
     """
     if to_wait and (why := why_unheard(home)):
         raise PulseError(f"{why}; or leave out --wait, since nobody would do it now")
-    return append(home, AppendRequest("effect", str(data["key"]), data, cause))
+    return append(home, "effect", str(data["key"]), data, cause)
 
 
 def cancel_effect(home: HomeContext, one: EffectTimeline, why: str) -> Appended:
     """Ask to cancel an effect that is pending, or to stop one that runs."""
     if not one.is_open:
         raise PulseError(f"effect {one.wish.id} is {one.phase.value} already; there is nothing to cancel")
-    return append(home, AppendRequest("effect-cancel-requested", one.wish.id, {"why": why}))
+    return append(home, "effect-cancel-requested", one.wish.id, {"why": why})
 
 
 def retry_effect(

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pulse_core.app.context import HomeContext
@@ -12,6 +12,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.ports import FoldResult
 
 if TYPE_CHECKING:
+    from pulse_core.app.engine.user_rules import UserRules
     from pulse_core.app.snapshots import CaveatedSnapshot
     from pulse_core.model.kinds import Effect
     from pulse_core.projections import Snapshot
@@ -58,21 +59,32 @@ class RuleTrace(NamedTuple):
         }
 
 
-def explain(home: HomeContext, at: int | None, revision: str) -> RuleTrace:
-    """What the survival rules and the user's inside them say now, or of a moment (UTC microseconds)."""
-    return asyncio.run(_explained(home, at, revision))
+def explain(home: HomeContext, at: int | None, rules: "UserRules | None", revision: str = "") -> RuleTrace:
+    """What the survival rules and the user's inside them say now, or of a moment (UTC microseconds).
+
+    revision: of the user's rules, as `UserRules.ask` takes it.
+    """
+    return asyncio.run(_explained(home, at, rules, revision))
 
 
-async def _explained(home: HomeContext, at: int | None, revision: str) -> RuleTrace:
-    async with home.user_rules() as rules:
+async def _explained(
+    home: HomeContext, at: int | None, rules: "UserRules | None", revision: str
+) -> RuleTrace:
+    if rules:
+        await rules.hosts.warm()
+    try:
         # Imported here, and not above, since that takes as long as the process of the rules needs to begin.
         from pulse_core.app.snapshots import CaveatedSnapshot, snapshot
         from pulse_core.composition import ALL_RULES
 
         seen, caveats = snapshot(home, at)
-        answer = await rules.ask(seen, revision)
-    whole = CaveatedSnapshot(seen, (*caveats, *answer.caveats))
-    return rule_trace(whole, ALL_RULES, answer.result)
+        answer = await rules.ask(seen, revision) if rules else None
+    finally:
+        if rules:
+            await rules.hosts.close()
+    if answer is None:
+        return rule_trace(CaveatedSnapshot(seen, caveats), ALL_RULES)
+    return rule_trace(CaveatedSnapshot(seen, (*caveats, *answer.caveats)), ALL_RULES, answer.result)
 
 
 def rule_trace(
@@ -83,23 +95,15 @@ def rule_trace(
     inside: what those said that are inside these rules, the user's own.
     """
     from pulse_core.rules import compose  # as above
+    from pulse_core.rules.onion import run_synchronously
 
     trace: list[LayerOutcome] = []
     fold_result = inside or FoldResult()
 
-    async def heart(prev: "Snapshot", curr: "Snapshot") -> Verdict:
+    async def innermost(prev: "Snapshot", curr: "Snapshot") -> Verdict:
         return fold_result.verdict
 
-    folding = compose(rules, heart, trace, lambda: time.perf_counter_ns() // 1000)
-    verdict = run_at_once(folding(seen.snapshot, seen.snapshot))
+    folding = compose(rules, innermost, trace, lambda: time.perf_counter_ns() // 1000)
+    verdict = run_synchronously(folding(seen.snapshot, seen.snapshot))
+    assert verdict is not None, "survival rules await nothing but what is inside them"
     return RuleTrace(seen, (*trace[::-1], *fold_result.layers[::-1]), verdict)
-
-
-def run_at_once(folding: Awaitable[Verdict]) -> Verdict:
-    """The verdict of an onion that awaits nothing but itself."""
-    from pulse_core.rules.onion import run_synchronously
-
-    verdict = run_synchronously(folding)
-    if verdict is None:
-        raise RuntimeError("a rule waits for something other than its inner one")
-    return verdict

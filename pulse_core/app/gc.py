@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pulse_core.app.append import AppendRequest, append
+from pulse_core.app.append import append
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
@@ -106,7 +106,7 @@ async def collect_garbage(vitals: Vitals, sweep: Sweep, now: int, watch: WatchSe
 
 def ask_daemon(home: HomeContext) -> Mapping[str, Json]:
     """Have the daemon take it away now; the fields of its `gc-done`. Raises PulseError if it does not say what went."""
-    request = append(home, AppendRequest("gc-requested"))
+    request = append(home, "gc-requested")
     for event in home.daemon.follow(int(request.event["seq"]), ("gc-done",), brief=True, patience=PATIENCE):
         if event["cause"] == request.event["id"]:
             data = event["data"]

@@ -1,7 +1,7 @@
 """Checkpoints of the projections that the engine's authors wrote, among all the others."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pulse_core.model.event import Head
 from pulse_core.ports import Checkpoint, Checkpoints, EventLog, UserProjectionState
@@ -10,14 +10,18 @@ PREFIX = "engine/"
 FORMAT = 1
 
 
+def user_states(checkpoints: Mapping[str, Checkpoint]) -> Iterator[tuple[str, Head, UserProjectionState]]:
+    """The projection's name, the place in the log, and the state of each."""
+    for name, one in checkpoints.items():
+        if name.startswith(PREFIX) and one.version == FORMAT:
+            version, state = json.loads(one.state)
+            yield name.removeprefix(PREFIX), one.head, UserProjectionState(version, one.head.seq, state)
+
+
 async def load(log: EventLog, checkpoints: Checkpoints) -> Mapping[str, UserProjectionState]:
     """Load the checkpoints that belong to this log, by the projection's name."""
-    found = {
-        name.removeprefix(PREFIX): one for name, one in (await checkpoints.load()).items() if _fits(name, one)
-    }
-    return {
-        name: _kept(one) for name, one in found.items() if await log.chain_at(one.head.seq) == one.head.chain
-    }
+    found = user_states(await checkpoints.load())
+    return {name: state for name, head, state in found if await log.chain_at(head.seq) == head.chain}
 
 
 async def save(log: EventLog, checkpoints: Checkpoints, kept: Mapping[str, UserProjectionState]) -> None:
@@ -29,12 +33,3 @@ async def save(log: EventLog, checkpoints: Checkpoints, kept: Mapping[str, UserP
             made[PREFIX + name] = Checkpoint(FORMAT, Head(one.seq, chain), state)
     if made:
         await checkpoints.save(made)
-
-
-def _fits(name: str, checkpoint: Checkpoint) -> bool:
-    return name.startswith(PREFIX) and checkpoint.version == FORMAT
-
-
-def _kept(checkpoint: Checkpoint) -> UserProjectionState:
-    version, state = json.loads(checkpoint.state)
-    return UserProjectionState(version, checkpoint.head.seq, state)

@@ -16,7 +16,7 @@ from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told, topic_text
 from pulse_core.rules.survival.outage import outage_reason
 from pulse_core.rules.survival.process_status import attempts_at_exhaustion, restart_key
-from pulse_core.settings import ProcessSettings, RestartSettings
+from pulse_core.settings import ProcessSettings
 
 KEY, PROCESSES = "llm", "process-alive"
 
@@ -38,21 +38,32 @@ async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         condition = curr.conditions[name_of(llm)]
         if condition is None:
             continue
-        plight = plan_endpoint(llm, condition, curr)
-        verdict = verdict.plus(*endpoint_effects(llm, condition, plight, curr)).noting(
-            f"{llm.url}: {plight.why}"
-        )
-        if plight.wait_us is not None:
-            verdict = verdict.within(plight.wait_us // 1000 + 1)
+        plan, name = plan_endpoint(llm, condition, curr), name_of(llm)
+        verdict = verdict.noting(f"{llm.url}: {plan.why}")
+        if plan.tell:
+            words = describe_endpoint(llm.restart, condition, plan, curr)
+            told = notify_unless_told(name, f"{llm.url} gives no good answer", words, curr, KEY)
+            verdict = verdict.plus(*told)
+        if plan.restart:
+            restart = Effect(
+                action=RESTART_PROCESS,
+                key=restart_key(plan.restart.name),
+                params={"process": plan.restart.name, FOR: name},
+                reason=f"{llm.url} gives no good answer: {condition.evidence}",
+                survival=True,
+                samples=curr.samples(KEY, PROCESSES),
+            )
+            verdict = verdict.plus(restart)
+        if plan.wait_us is not None:
+            verdict = verdict.within(plan.wait_us // 1000 + 1)
     return verdict
 
 
 def plan_endpoint(llm: LlmSettings, condition: Condition, curr: Snapshot) -> EndpointPlan:
     """Plan what to do about a raised condition now."""
     process = process_of(llm, curr.settings)
-    if held := excuse_for(llm, curr.settings, curr.state, curr.now) or outage_reason(
-        llm.url, condition, curr
-    ):
+    excuse = excuse_for(llm, curr.settings, curr.state, curr.now)
+    if held := excuse or outage_reason(llm.url, condition, curr):
         return EndpointPlan(f"held back: {held}")
     if process is None:
         return EndpointPlan("no process is named that could be restarted", tell=True)
@@ -64,38 +75,27 @@ def plan_endpoint(llm: LlmSettings, condition: Condition, curr: Snapshot) -> End
     if not is_proven(llm, curr):
         failed = bool(tried) and not tried[-1].worked
         return EndpointPlan("held back: not yet proven since it was last well or restarted", tell=failed)
-    return _restart_plan(process, charged_restarts(llm, process, condition, curr), bool(tried), curr)
-
-
-def _restart_plan(
-    process: ProcessSettings, charged: list[Moment], in_vain: bool, curr: Snapshot
-) -> EndpointPlan:
-    """A restart if its budget and backoff allow it now; a notice if there was one without success."""
     restart, name = process.restart, process.name
     if restart.max == 0:
         return EndpointPlan(f"the budget of {name} allows no restart (max = 0)", tell=True)
-    left = restart_delay(restart, charged) - since_last_restart(name, charged, curr) if charged else 0
+    charged = charged_restarts(llm, process, condition, curr)
+    spent_at, left = attempts_at_exhaustion(restart, charged), 0
+    if charged:  # the pauses are those of a dead process
+        pause = restart.pauses.after(len(charged))
+        if spent_at is not None:
+            pause = restart.pauses_when_spent.after(len(charged) - spent_at + 1)
+        left = pause - since_last_restart(name, charged, curr)
     if left <= 0:
-        return EndpointPlan(f"restarting {name}", restart=process, tell=in_vain)
-    spent = attempts_at_exhaustion(restart, charged) is not None
-    why = f"held back: {'its budget is spent' if spent else 'it was restarted lately'}"
-    return EndpointPlan(
-        f"{why}; {name} is tried again in {rough_duration(left)}", tell=in_vain or spent, wait_us=left
-    )
+        return EndpointPlan(f"restarting {name}", restart=process, tell=bool(tried))
+    why = "its budget is spent" if spent_at is not None else "it was restarted lately"
+    words = f"held back: {why}; {name} is tried again in {rough_duration(left)}"
+    return EndpointPlan(words, tell=bool(tried) or spent_at is not None, wait_us=left)
 
 
 def since_last_restart(name: str, charged: list[Moment], curr: Snapshot) -> int:
     """Microseconds since it was last restarted: of very many attempts, not each is known."""
     settled = curr.effects.settled_at.get(restart_key(name))
     return min(curr.now.since(moment) for moment in (charged[-1], settled) if moment is not None)
-
-
-def restart_delay(restart: RestartSettings, charged: list[Moment]) -> int:
-    """Microseconds between the last of these restarts (oldest first) and the next one, as for a dead process."""
-    spent_at = attempts_at_exhaustion(restart, charged)
-    if spent_at is None:
-        return restart.pauses.after(len(charged))
-    return restart.pauses_when_spent.after(len(charged) - spent_at + 1)
 
 
 def is_proven(llm: LlmSettings, curr: Snapshot) -> bool:
@@ -131,28 +131,7 @@ def charged_restarts(
     return ordered[next(pauses, 0) :]
 
 
-def endpoint_effects(
-    llm: LlmSettings, condition: Condition, plight: EndpointPlan, curr: Snapshot
-) -> Iterator[Effect]:
-    """The effects of a plan."""
-    if plight.tell:
-        title = f"{llm.url} gives no good answer"
-        yield from notify_unless_told(
-            name_of(llm), title, describe_endpoint(llm.restart, condition, plight, curr), curr, KEY
-        )
-    if plight.restart:
-        name = plight.restart.name
-        yield Effect(
-            action=RESTART_PROCESS,
-            key=restart_key(name),
-            params={"process": name, FOR: name_of(llm)},
-            reason=f"{llm.url} gives no good answer: {condition.evidence}",
-            survival=True,
-            samples=curr.samples(KEY, PROCESSES),
-        )
-
-
-def describe_endpoint(process: str | None, condition: Condition, plight: EndpointPlan, curr: Snapshot) -> str:
+def describe_endpoint(process: str | None, condition: Condition, plan: EndpointPlan, curr: Snapshot) -> str:
     """Describe what is wrong, what was tried, and what comes next."""
     parts = [f"{condition.evidence}, for {rough_duration(curr.now.since(condition.since))}"]
     if tried := restarts_tried(condition):
@@ -161,7 +140,7 @@ def describe_endpoint(process: str | None, condition: Condition, plight: Endpoin
         failed = f", which failed: {last.told}" if last.settled and not last.worked else ""
         times = "once" if len(tried) == 1 else f"{len(tried)} times"
         parts.append(f"{process} was restarted {times}, {how}{failed}")
-    return "; ".join([*parts, plight.why])
+    return "; ".join([*parts, plan.why])
 
 
 def over_notices(curr: Snapshot) -> Iterator[Effect]:

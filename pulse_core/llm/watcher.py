@@ -1,7 +1,7 @@
 """The watcher of LLM endpoints: each is probed at its own interval, none waits for another."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pulse_core.llm.endpoint import (
@@ -93,36 +93,33 @@ class Llm:
 
     async def collect(self) -> Reading:
         """Send due probes, and take the answers that have arrived; raises PulseError if none can be sent."""
-        drafts = [*self._unwatched()]
-        self._match_settings()
+        drafts = self._match_settings()
         self._ask()
         if coming := [endpoint.coming for endpoint in self._endpoints.values() if endpoint.coming]:
             await asyncio.wait(coming, timeout=self._left(), return_when=asyncio.FIRST_COMPLETED)
-        drafts += self._take_answers()
+        there = [one for one in self._endpoints.values() if one.coming is not None and one.coming.done()]
+        for endpoint in there:
+            drafts += self._taken(endpoint)
+        answers = [endpoint.newest for endpoint in there if endpoint.newest]
+        if answers and all(answer.trouble is Trouble.UNASKED for answer in answers):
+            raise PulseError(f"nothing could be asked: {answers[0].detail}")
         data = {url: self._data(endpoint) for url, endpoint in self._endpoints.items() if endpoint.newest}
         return Reading(data, tuple(drafts))
 
-    def _unwatched(self) -> Iterator[Draft]:
-        watched = {name_of(llm) for llm in ENDPOINTS.of(self.settings())}
-        for name in self.current_state().conditions.raised:
-            if name.startswith(PREFIX) and name not in watched:
-                yield Draft(ConditionCleared(evidence="it is not watched any more"), subject=name)
-
-    def _match_settings(self) -> None:
-        """Match the known endpoints to the settings."""
+    def _match_settings(self) -> list[Draft]:
+        """Match the known endpoints to the settings, a new one with the history that an earlier daemon left in its last
+        sample; returns the ends of conditions of those that are not watched any more."""
         known, self._endpoints = self._endpoints, {}
-        for llm in ENDPOINTS.of(self.settings()):
-            endpoint = known.get(llm.url) or EndpointState(llm, trail=self._earlier_history(llm))
-            endpoint.llm = llm
-            self._endpoints[llm.url] = endpoint
-
-    def _earlier_history(self, llm: LlmSettings) -> LlmHistory:
-        """The history that an earlier daemon left in its last sample."""
         last = self.window().last
-        said = last.data.get(llm.url, {}) if last else {}
-        if "since" not in said:
-            return LlmHistory()
-        return LlmHistory(said["failures"], Moment(*said["since"]), tuple(said["states"]))
+        for llm in ENDPOINTS.of(self.settings()):
+            said, trail = last.data.get(llm.url, {}) if last else {}, LlmHistory()
+            if "since" in said:
+                trail = LlmHistory(said["failures"], Moment(*said["since"]), tuple(said["states"]))
+            endpoint = self._endpoints[llm.url] = known.get(llm.url) or EndpointState(llm, trail=trail)
+            endpoint.llm = llm
+        raised, watched = self.current_state().conditions.raised, {PREFIX + url for url in self._endpoints}
+        gone = [name for name in raised if name.startswith(PREFIX) and name not in watched]
+        return [Draft(ConditionCleared(evidence="it is not watched any more"), subject=name) for name in gone]
 
     def _ask(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -130,16 +127,6 @@ class Llm:
             if endpoint.coming is None and endpoint.due(now) <= now:
                 endpoint.put, endpoint.asked = now, self.clock.now()
                 endpoint.coming = self.prober.ask(ProbeRequest("http", url, endpoint.llm.timeout))
-
-    def _take_answers(self) -> list[Draft]:
-        drafts: list[Draft] = []
-        there = [one for one in self._endpoints.values() if one.coming is not None and one.coming.done()]
-        for endpoint in there:
-            drafts += self._taken(endpoint)
-        answers = [endpoint.newest for endpoint in there if endpoint.newest]
-        if answers and all(answer.trouble is Trouble.UNASKED for answer in answers):
-            raise PulseError(f"nothing could be asked: {answers[0].detail}")
-        return drafts
 
     def _taken(self, endpoint: EndpointState) -> tuple[Draft, ...]:
         """Take the answer that has arrived; returns what follows from it."""

@@ -75,10 +75,13 @@ class Executor(Protocol):
 
     def check(self, params: Any) -> None:
         """Refuse, before it is recorded, what may not be done (raises Refused); most refuse nothing."""
-        ...
+        return
 
     async def execute(self, effect: "Effect", params: Any, event: Event) -> Result: ...
 
     async def verify(self, effect: "Effect", params: Any, event: Event) -> Result | None:
-        """The result if the action has happened already, None if it has not. Raises Unsure if that can't be known."""
-        ...
+        """The result if the action has happened already, None if it has not. Raises Unsure if that can't be known.
+
+        Called only if the policy's safety is VERIFY_FIRST.
+        """
+        return None

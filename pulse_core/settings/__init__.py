@@ -8,7 +8,6 @@ from pulse_core.settings.engine import RollbackSettings
 from pulse_core.settings.groups import Bound
 from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.network import NetworkSettings
-from pulse_core.settings.notices import NotifySettings
 from pulse_core.settings.processes import ProcessSettings, RestartSettings
 from pulse_core.settings.resources import DiskBound, ResourcesSettings, SessionsSettings
 from pulse_core.settings.settings import (
@@ -21,7 +20,7 @@ from pulse_core.settings.settings import (
     SocketSettings,
     WatchSettings,
 )
-from pulse_core.settings.telemetry import HeartbeatSettings, MetricsSettings, SelfSettings
+from pulse_core.settings.telemetry import HeartbeatSettings, MetricsSettings, NotifySettings, SelfSettings
 
 __all__ = [
     "Bound",

@@ -19,32 +19,17 @@ class Disagreement(NamedTuple):
 
 def disagreements(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
     """Every such fault between the processes; needs only `name` and `depends_on` of each."""
-    return [*repeated_names(processes), *unknown_dependencies(processes), *dependency_cycles(processes)]
-
-
-def repeated_names(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
-    """A fault for each process that repeats an earlier one's name."""
-    names = [process.name for process in processes]
-    return [
-        Disagreement("process", place, "name", f"process {names[place]!r} is there twice; names must differ")
-        for place in repeated_places(names)
-    ]
-
-
-def unknown_dependencies(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
-    """A fault for each `depends_on` that names no process."""
-    names = {process.name for process in processes}
-    return [
-        Disagreement(
-            "process",
-            place,
-            "depends_on",
-            f"process {process.name!r} depends_on unknown {other!r}{hint(other, names - {process.name})}",
-        )
-        for place, process in enumerate(processes)
-        for other in process.depends_on
-        if other not in names
-    ]
+    names, faults = [process.name for process in processes], list[Disagreement]()
+    for place in repeated_places(names):
+        text = f"process {names[place]!r} is there twice; names must differ"
+        faults.append(Disagreement("process", place, "name", text))
+    for place, process in enumerate(processes):
+        for other in process.depends_on:
+            if other not in names:
+                near = hint(other, {*names} - {process.name})
+                text = f"process {process.name!r} depends_on unknown {other!r}{near}"
+                faults.append(Disagreement("process", place, "depends_on", text))
+    return [*faults, *dependency_cycles(processes)]
 
 
 def dependency_cycles(processes: Sequence[ProcessSettings]) -> list[Disagreement]:

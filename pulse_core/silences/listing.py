@@ -59,18 +59,16 @@ def recurring_json(window: SilenceSettings, at: int) -> Mapping[str, Any]:
 
 def find_silence(silences: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
     """The silence of this id, or the only one whose id begins or ends so; raises UnknownName or Ambiguous."""
-    found = [one for one in silences if one["id"].startswith(name) or _ends(one["id"], name)] if name else []
+    ids = [one["id"] for one in silences]
+    is_end = len(name) >= SHORTEST
+    found = [id_ for id_ in ids if name and (id_.startswith(name) or (is_end and id_.endswith(name)))]
     if len(found) > 1:
-        raise Ambiguous("silence", name, [one["id"] for one in found])
+        raise Ambiguous("silence", name, found)
     if found:
-        return found[0]
+        return silences[ids.index(found[0])]
     if not silences:
         raise PulseError(f"no silence {name!r}: none holds at this time")
-    raise UnknownName("silence", name, [one["id"] for one in silences])
-
-
-def _ends(id_: str, name: str) -> bool:
-    return len(name) >= SHORTEST and id_.endswith(name)
+    raise UnknownName("silence", name, ids)
 
 
 def unknown_pattern(pattern: str, state: State, settings: Settings) -> str:

@@ -51,15 +51,11 @@ def after(state: Silences, events: Iterable[Event]) -> Silences:
         if event.kind == SilenceRemoved.kind:
             of.pop(event.subject, None)
         elif event.kind == SilenceAdded.kind and event.data != REDACTED:
-            of = {**Silences(of).holding(event.moment), event.id: _added(event)}
+            data = decode_plain(event.data)
+            expires_us, why = int(data["expires_us"]), str(data.get("why", ""))
+            added = Silence(event.subject, event.moment, expires_us, event.actor, why)
+            of = {**Silences(of).holding(event.moment), event.id: added}
     return Silences(of)
-
-
-def _added(event: Event) -> Silence:
-    data = decode_plain(event.data)
-    return Silence(
-        event.subject, event.moment, int(data["expires_us"]), event.actor, str(data.get("why", ""))
-    )
 
 
 SILENCES = Projection("silences", 1, Silences, KINDS, after)

@@ -11,7 +11,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import LogMatched
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Sample, Window
-from pulse_core.ports import Clock, LogBatch, LogFollower, MatchedLines, Place, ReadProgress
+from pulse_core.ports import Clock, LogBatch, LogFollower, Place, ReadProgress
 from pulse_core.projections import CurrentState
 from pulse_core.settings import LogSettings, Settings
 from pulse_core.watch.log_storm import PREFIX, LineCounter, conclude
@@ -86,7 +86,11 @@ class ErrorLog:
         if self.settings().log != self._logs:
             await self._follow(now)
         self._settle()
-        return Reading(self._data(now), (*self._due(), *self._storms(now)))
+        drafts: list[Draft] = []
+        for report in self._unsaid:
+            if len(drafts) < MAX_DRAFTS:
+                drafts += report.drafts
+        return Reading(self._data(now), (*drafts, *self._storms(now)))
 
     async def _follow(self, now: int) -> None:
         """Make the reader follow the logs of the settings in force, each source from its latest known position."""
@@ -100,22 +104,20 @@ class ErrorLog:
 
     # Batches from the reader
 
-    def _add_batch(self, heard: LogBatch, now: int) -> None:
-        drafts = [draft for hits in heard.hits for draft in self._drafts(heard, hits)]
-        self._unsaid.append(SourceReport(heard.source, heard.place, tuple(drafts)))
-        self._places.move(heard.source, heard.place)
-        for hits in heard.hits:
+    def _add_batch(self, batch: LogBatch, now: int) -> None:
+        """Hold its lines in events of bounded size; the last one of a rule has the number of lines only counted."""
+        drafts: list[Draft] = []
+        for hits in batch.hits:
+            severity, untold = self._logs[hits.log].severity, hits.number - len(hits.lines)
+            parts = list(split_lines(hits.lines)) or [()]
+            for number, lines in enumerate(parts, 1):
+                count = len(lines) + (untold if number == len(parts) else 0)
+                matched = LogMatched(severity=severity, lines=lines, count=count, place=dict(batch.place))
+                drafts.append(Draft(matched, subject=batch.source))
             self._lines += hits.number
-            self._count(heard.source, hits.number, hits.number - len(hits.lines), now)
-
-    def _drafts(self, heard: LogBatch, hits: MatchedLines) -> Iterator[Draft]:
-        """The events: the lines in batches; the last one has the number of lines that are only counted."""
-        severity, untold = self._logs[hits.log].severity, hits.number - len(hits.lines)
-        parts = list(split_lines(hits.lines)) or [()]
-        for number, lines in enumerate(parts, 1):
-            count = len(lines) + (untold if number == len(parts) else 0)
-            matched = LogMatched(severity=severity, lines=lines, count=count, place=dict(heard.place))
-            yield Draft(matched, subject=heard.source)
+            self._count(batch.source, hits.number, untold, now)
+        self._unsaid.append(SourceReport(batch.source, batch.place, tuple(drafts)))
+        self._places.move(batch.source, batch.place)
 
     def _go_on(self, progress: ReadProgress, now: int) -> None:
         for name, number in progress.dropped.items():
@@ -139,13 +141,6 @@ class ErrorLog:
         self._unsaid = [one for one in self._unsaid if read.get(one.source, -1) < bytes_read(one.place)]
         if not state.provisional:
             self._places.confirm({one.source for one in self._unsaid})
-
-    def _due(self) -> Sequence[Draft]:
-        drafts: list[Draft] = []
-        for report in self._unsaid:
-            if len(drafts) < MAX_DRAFTS:
-                drafts += report.drafts
-        return drafts
 
     def _storms(self, now: int) -> Iterator[Draft]:
         raised = self.current_state().conditions.raised.items()

@@ -74,18 +74,14 @@ def state_of(seen: Sequence[TargetAnswer], slow_us: int) -> str | None:
     no_names = bool(names) and all(answer.trouble for answer in names)
     no_pages = bool(pages) and all(answer.trouble not in {None, *HOST_REACHED} for answer in pages)
     if (no_names or no_pages) and (no_names or not names) and (no_pages or not pages):
-        describe_answer = not pages and any(answer.trouble in DNS_ANSWERED for answer in names)
-        return DNS_ONLY if describe_answer else DOWN
+        dns_answers = not pages and any(answer.trouble in DNS_ANSWERED for answer in names)
+        return DNS_ONLY if dns_answers else DOWN
     if no_names or no_pages:
         return DNS_ONLY if no_names else HTTP_ONLY
-    if any(_is_slow(kind, slow_us) for kind in kinds):
+    took = ([answer.took_ms * 1000 for answer in kind if answer.trouble is None] for kind in kinds)
+    if any(latencies and min(latencies) >= slow_us for latencies in took):
         return SLOW
     return DEGRADED if any(one.answer.trouble for one in asked) else WELL
-
-
-def _is_slow(answers: Sequence[ProbeResult], slow_us: int) -> bool:
-    took = [answer.took_ms * 1000 for answer in answers if answer.trouble is None]
-    return bool(took) and min(took) >= slow_us
 
 
 def conclude(look: NetworkRound) -> tuple[Draft, ...]:
@@ -131,14 +127,12 @@ def _head(state: str, settings: NetworkSettings) -> str:
 def evidence(seen: Sequence[TargetAnswer]) -> str:
     """The targets in trouble, or else all, each with its answer; only the first few by name."""
     troubled = [one for one in seen if one.answer.trouble] or list(seen)
-    words = [f"{one.question.target}: {describe_answer(one.answer)}" for one in troubled[:MAX_NAMED]]
+    named = ((one.question.target, one.answer) for one in troubled[:MAX_NAMED])
+    words = [
+        f"{name}: {it.detail if it.trouble else f'answered in {it.took_ms:.0f} ms'}" for name, it in named
+    ]
     more = len(troubled) - MAX_NAMED
     return "; ".join([*words, f"and {more} more"] if more > 0 else words)
-
-
-def describe_answer(answer: ProbeResult) -> str:
-    """Describe an answer in words."""
-    return answer.detail if answer.trouble else f"answered in {answer.took_ms:.0f} ms"
 
 
 def is_local(address: str) -> bool:
@@ -152,18 +146,14 @@ def implausibility(name: str, addresses: Iterable[str], was_public: bool) -> str
     was_public: it had a public address before. Only then is a private one implausible: many names have private
     addresses for good reasons.
     """
+    _, dot, last = name.rstrip(".").rpartition(".")
+    is_public = bool(dot) and last.lower() not in OWN_NAMES
     for address in addresses:
         it = f"the answer is {address}"
         if ip_address(address).is_unspecified:
             return f"{it}, which is no host's address"
-        if ip_address(address).is_loopback and _is_public(name):
+        if ip_address(address).is_loopback and is_public:
             return f"{it}, which is this machine itself"
         if was_public and is_local(address):
             return f"{it}, a private address, where a public one was before"
     return ""
-
-
-def _is_public(name: str) -> bool:
-    """Whether this is a name that the public DNS answers for."""
-    _, dot, last = name.rstrip(".").rpartition(".")
-    return bool(dot) and last.lower() not in OWN_NAMES

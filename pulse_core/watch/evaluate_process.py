@@ -39,26 +39,17 @@ class ProcessConclusion(NamedTuple):
 def conclude(look: ProcessProbe) -> ProcessConclusion:
     """Conclude what follows from the probe."""
     sight, history = look.sight, look.history
-    if sight.busy:
-        return _busy(look)
+    if sight.busy:  # its manager is restarting it, or the probe failed: only a proven death is recorded
+        is_gone = history.pid is not None and not sight.known and bool(sight.ended or sight.found)
+        if history.up is None or not (look.proven or is_gone):
+            return ProcessConclusion(streak=look.streak)
+        words = f"process {history.pid} {sight.ended or 'died'}; {sight.detail or 'its manager is at work'}"
+        return ProcessConclusion((_died(look, words, recovering=True),))
     if is_up(sight):
         return ProcessConclusion(_seen_up(look))
     if sight.intended:
         return ProcessConclusion(_stopped(look))
-    if history.up is not None:
-        return _missed(look)
-    return ProcessConclusion(_still_down(look))
-
-
-def _busy(look: ProcessProbe) -> ProcessConclusion:
-    """Its manager is restarting it, or the probe failed: only a proven death is recorded, and gets its grace period."""
-    gone = (
-        look.history.pid is not None and not look.sight.known and bool(look.sight.ended or look.sight.found)
-    )
-    if look.history.up is None or not (look.proven or gone):
-        return ProcessConclusion(streak=look.streak)
-    words = f"process {look.history.pid} {look.sight.ended or 'died'}; {look.sight.detail or 'its manager is at work'}"
-    return ProcessConclusion((_died(look, words, recovering=True),))
+    return _missed(look) if history.up is not None else ProcessConclusion(_still_down(look))
 
 
 def is_up(sight: ProcessObservation) -> bool:
@@ -90,37 +81,29 @@ def _seen_up(look: ProcessProbe) -> tuple[Draft, ...]:
 
 def _missed(look: ProcessProbe) -> ProcessConclusion:
     """It was up and seems down now: a proven death counts at once, failed probes only several in a row."""
+    pid, before, streak = look.history.pid, look.before, look.streak + 1
     if look.proven:
-        ended = look.sight.ended or "died"
-        return ProcessConclusion(
-            (_died(look, f"process {look.history.pid} {ended} (seen through its pidfd)"),)
-        )
-    if look.before and look.history.pid not in (None, look.before.pid):  # its restart was acked meanwhile
-        words = f"process {look.before.pid} died, replaced by process {look.history.pid}"
-        return ProcessConclusion((_died(look, words, pid=look.before.pid),))
-    if not look.sight.known and look.history.pid is not None:
-        return ProcessConclusion(
-            (_died(look, f"process {look.history.pid} {look.sight.ended or 'is gone'}"),)
-        )
-    streak = look.streak + 1
-    if streak < look.process.evidence:
+        death = _died(look, f"process {pid} {look.sight.ended or 'died'} (seen through its pidfd)")
+    elif before and pid not in (None, before.pid):  # its restart was acked meanwhile
+        words = f"process {before.pid} died, replaced by process {pid}"
+        death = _died(look, words, pid=before.pid)
+    elif not look.sight.known and pid is not None:
+        death = _died(look, f"process {pid} {look.sight.ended or 'is gone'}")
+    elif streak < look.process.evidence:
         return ProcessConclusion(streak=streak)
-    return ProcessConclusion((_died(look, f"{look.sight.detail or 'no answer'}, {streak} probes in a row"),))
+    else:
+        death = _died(look, f"{look.sight.detail or 'no answer'}, {streak} probes in a row")
+    return ProcessConclusion((death,))
 
 
 def _still_down(look: ProcessProbe) -> tuple[Draft, ...]:
     """It was not up before either: recorded only at the very first probe, or if it died while starting."""
-    history = look.history
-    if history.down is None and history.starting is None:
-        return (_died(look, "not there at the first look"),)
-    if (
-        history.starting is not None
-        and history.pid is not None
-        and not look.sight.known
-        and not look.sight.found
-    ):
-        return (_died(look, f"process {history.pid} {look.sight.ended or 'died'} while it was starting"),)
-    return ()
+    history, sight = look.history, look.sight
+    if history.starting is None:
+        return () if history.down is not None else (_died(look, "not there at the first look"),)
+    if history.pid is None or sight.known or sight.found:
+        return ()
+    return (_died(look, f"process {history.pid} {sight.ended or 'died'} while it was starting"),)
 
 
 def _stopped(look: ProcessProbe) -> tuple[Draft, ...]:

@@ -107,10 +107,9 @@ def _changes(gauge: Gauge, stands: Condition | None, streak: Streak | None, now:
 
 def gauges(data: Mapping[str, Json], settings: ResourcesSettings) -> Iterator[Gauge]:
     """Every measurement in a sample of `system-resource` that has bounds."""
-    available = (
-        f"memory is used to {data['memory']:.1%}, {format_size(data['memory_available'])} are available"
-    )
-    yield Gauge("memory", settings.memory, data["memory"], available)
+    left = format_size(data["memory_available"])
+    memory = f"memory is used to {data['memory']:.1%}, {left} are available"
+    yield Gauge("memory", settings.memory, data["memory"], memory)
     swap = f"swap is used to {data['swap']:.1%} of {format_size(data['swap_total'])}"
     yield Gauge("swap", settings.swap, data["swap"], swap)
     for what, of in (("memory", "memory"), ("io", "the disks")):
@@ -118,29 +117,24 @@ def gauges(data: Mapping[str, Json], settings: ResourcesSettings) -> Iterator[Ga
             words = f"everything stood still for want of {of} in {share:.1%} of the last ten seconds"
             yield Gauge(f"pressure:{what}", settings.pressure, share, words)
     for bound in settings.disk:
-        yield from _of_disk(bound.path, bound, data["disks"].get(bound.path, {}))
-
-
-def _of_disk(path: str, bound: Bound, disk: Mapping[str, Json]) -> Iterator[Gauge]:
-    if "used" not in disk:
-        words = f"how full {path} is cannot be told: {disk.get('error', 'it was not looked at')}"
-        yield Gauge(f"disk:{path}", bound, None, words)
-        yield Gauge(f"inodes:{path}", bound, None, words)
-        yield Gauge(f"unmeasured:{path}", UNMEASURED, 1.0, words)
-        return
-    words = f"{path} is full to {disk['used']:.1%}, {format_size(disk['free'])} are free"
-    yield Gauge(f"disk:{path}", bound, disk["used"], words)
-    if (share := disk.get("inodes")) is not None:
-        yield Gauge(f"inodes:{path}", bound, share, f"{share:.1%} of the inodes of {path} are used")
-    yield Gauge(f"unmeasured:{path}", UNMEASURED, 0.0, f"{path} tells how full it is")
+        path, disk = bound.path, data["disks"].get(bound.path, {})
+        if "used" not in disk:
+            words = f"how full {path} is cannot be told: {disk.get('error', 'it was not looked at')}"
+            yield Gauge(f"disk:{path}", bound, None, words)
+            yield Gauge(f"inodes:{path}", bound, None, words)
+            yield Gauge(f"unmeasured:{path}", UNMEASURED, 1.0, words)
+            continue
+        words = f"{path} is full to {disk['used']:.1%}, {format_size(disk['free'])} are free"
+        yield Gauge(f"disk:{path}", bound, disk["used"], words)
+        if (share := disk.get("inodes")) is not None:
+            yield Gauge(f"inodes:{path}", bound, share, f"{share:.1%} of the inodes of {path} are used")
+        yield Gauge(f"unmeasured:{path}", UNMEASURED, 0.0, f"{path} tells how full it is")
 
 
 def streaks(data: Mapping[str, Json]) -> Mapping[str, Streak]:
     """The streaks that a sample holds."""
-    return {
-        name: Streak(Moment(*since), Moment(*seen))
-        for name, (since, seen) in data.get(STREAKS_FIELD, {}).items()
-    }
+    kept = data.get(STREAKS_FIELD, {})
+    return {name: Streak(Moment(*since), Moment(*seen)) for name, (since, seen) in kept.items()}
 
 
 def streaks_to_json(over: Mapping[str, Streak]) -> dict[str, Json]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError, describe_error
@@ -114,24 +115,18 @@ class WatchLoop:
     async def _run_watcher(self, watcher: Watcher) -> None:
         failures = 0 if await self.collect_once(watcher) else 1
         while True:
-            backoff = Backoff(watcher.interval, max(BACKOFF_MAX, watcher.interval))
-            rest = backoff.after(failures + 1)
+            rest = Backoff(watcher.interval, max(BACKOFF_MAX, watcher.interval)).after(failures + 1)
             stretch, gap = self.pace(watcher)
             if gap:
                 await asyncio.sleep(gap)
-            await self._rest(watcher, max(0.0, rest * stretch - gap), eager=failures == 0)
+            rest = max(0.0, rest * stretch - gap)
+            if failures:
+                await asyncio.sleep(rest)  # one that fails is not hurried by nudges
+            else:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(rest):
+                        await watcher.nudge.wait()
             failures = 0 if await self.collect_once(watcher) else failures + 1
-
-    async def _rest(self, watcher: Watcher, seconds: float, eager: bool) -> None:
-        """Wait for the interval or a nudge; one that fails is not hurried by nudges."""
-        if not eager:
-            await asyncio.sleep(seconds)
-            return
-        try:
-            async with asyncio.timeout(seconds):
-                await watcher.nudge.wait()
-        except TimeoutError:
-            return
 
     async def _keep(self, watcher: Watcher, reading: Reading) -> bool:
         sample = self.vitals.sample(watcher.key, self.clock.now(), reading.data)

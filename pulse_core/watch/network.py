@@ -71,7 +71,9 @@ class Network:
         asked = probe_requests(network)
         self._go_on_with(asked)
         if not asked:
-            return Reading({}, self._unwatched())
+            is_raised = self.current_state().conditions[NETWORK] is not None
+            cleared = Draft(ConditionCleared(evidence="the network is not watched any more"), subject=NETWORK)
+            return Reading({}, (cleared,) if is_raised else ())
         answers = await asyncio.gather(*(self.prober.ask(question) for question in asked))
         if all(answer.trouble is Trouble.UNASKED for answer in answers):
             raise PulseError(f"nothing could be asked: {answers[0].detail}")
@@ -79,7 +81,13 @@ class Network:
             TargetAnswer(question, check_answer(question, answer, question.target in self._public))
             for question, answer in zip(asked, answers, strict=True)
         ]
-        return self._reading(seen, network)
+        self._remember(seen)
+        drafts: tuple[Draft, ...] = ()
+        if (state := state_of(seen, network.slow)) is not None:
+            self._rounds = (*self._rounds[-max(network.evidence, 60) :], state)
+            stands = self.current_state().conditions[NETWORK]
+            drafts = conclude(NetworkRound(seen, self._rounds, stands, network))
+        return Reading(self._data(seen), drafts)
 
     def _go_on_with(self, asked: Sequence[ProbeRequest]) -> None:
         """Forget rounds with other targets; continue those of an earlier daemon with the same ones."""
@@ -92,51 +100,30 @@ class Network:
             self._streaks = {target: one.get("streak", 0) for target, one in before.items()}
         self._asked = asked
 
-    def _reading(self, seen: Sequence[TargetAnswer], network: NetworkSettings) -> Reading:
-        self._remember(seen)
-        state = state_of(seen, network.slow)
-        drafts: tuple[Draft, ...] = ()
-        if state is not None:
-            self._rounds = (*self._rounds[-max(network.evidence, 60) :], state)
-            drafts = conclude(
-                NetworkRound(seen, self._rounds, self.current_state().conditions[NETWORK], network)
-            )
-        return Reading(self._data(seen), drafts)
-
     def _remember(self, seen: Sequence[TargetAnswer]) -> None:
         for question, answer in seen:
             if answer.trouble is not Trouble.UNASKED:
-                self._streaks[question.target] = (
-                    self._streaks.get(question.target, 0) + 1 if answer.trouble else 0
-                )
+                before = self._streaks.get(question.target, 0)
+                self._streaks[question.target] = before + 1 if answer.trouble else 0
             if answer.addresses and not answer.trouble and not any(map(is_local, answer.addresses)):
                 self._public.add(question.target)
 
     def _data(self, seen: Sequence[TargetAnswer]) -> Mapping[str, Json]:
         state = self._rounds[-1] if self._rounds else WELL
         streak = next((n for n, one in enumerate(reversed(self._rounds)) if one != state), len(self._rounds))
-        return {
-            "state": state,
-            "streak": streak,
-            "targets": {one.question.target: self._target(one) for one in seen},
-        }
-
-    def _target(self, one: TargetAnswer) -> Mapping[str, Json]:
-        answer, streak = one.answer, self._streaks.get(one.question.target, 0)
-        return {
-            "about": one.question.about,
-            "ok": answer.trouble is None,
-            "latency_ms": answer.took_ms,
-            **({"trouble": answer.trouble.value, "detail": answer.detail} if answer.trouble else {}),
-            **({"streak": streak} if streak else {}),
-            **({"status": answer.status} if answer.status is not None else {}),
-            **({"addresses": list(answer.addresses)} if answer.addresses else {}),
-        }
-
-    def _unwatched(self) -> tuple[Draft, ...]:
-        if self.current_state().conditions[NETWORK] is None:
-            return ()
-        return (Draft(ConditionCleared(evidence="the network is not watched any more"), subject=NETWORK),)
+        targets: dict[str, Json] = {}
+        for question, answer in seen:
+            failures = self._streaks.get(question.target, 0)
+            targets[question.target] = {
+                "about": question.about,
+                "ok": answer.trouble is None,
+                "latency_ms": answer.took_ms,
+                **({"trouble": answer.trouble.value, "detail": answer.detail} if answer.trouble else {}),
+                **({"streak": failures} if failures else {}),
+                **({"status": answer.status} if answer.status is not None else {}),
+                **({"addresses": list(answer.addresses)} if answer.addresses else {}),
+            }
+        return {"state": state, "streak": streak, "targets": targets}
 
 
 def probe_requests(network: NetworkSettings) -> Sequence[ProbeRequest]:

@@ -25,7 +25,8 @@ from tests import processes
 from tests.acceptance.conftest import Served
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import HEAD, rule
-from upulse_cli.wiring.workflow import workflow_context
+from upulse_cli.wiring.engine import workflow_context
+from upulse_cli.wiring.home import home_context
 
 ADA = "Ada Lovelace <ada@example.org>"
 CONFIG = """
@@ -289,17 +290,18 @@ def test_a_promote_and_a_rollback_through_the_front_door(engine: Engine) -> None
     engine.write(staging, GOOD.replace("good", "better"), "better")
     (staging / "rules" / "broken.py").write_text("def x(:\n")
     with pytest.raises(PulseError, match="says no"):
-        promote(workflow_context(engine.home), Plan("broken", ADA))
+        promote(workflow_context(home_context(engine.home)), Plan("broken", ADA))
     assert engine.in_force() == first
     (staging / "rules" / "broken.py").unlink()
     done = promote(
-        workflow_context(engine.home), Plan("better", ADA, skip={"types": "it is checked elsewhere"})
+        workflow_context(home_context(engine.home)),
+        Plan("better", ADA, skip={"types": "it is checked elsewhere"}),
     )
     assert [gate.name for gate in done.gates] == ["compiles", "types", "loads", "tests", "replay"]
     assert engine.in_force() == done.commit
     recorded = engine.events("promote")[-1]["data"]
     assert "types skipped: it is checked elsewhere" in recorded["gates"]
-    answer = rollback(workflow_context(engine.home), "", "try it")
+    answer = rollback(workflow_context(home_context(engine.home)), "", "try it")
     assert answer is not None
     assert answer["data"]["to"] == first
     assert json.dumps(answer)

@@ -23,7 +23,8 @@ from tests import processes
 from tests.benchmarks.bench_idle import GUARDED, SETTLE, config, cost, memory
 from tests.benchmarks.harness import children_of, compiled, daemon, directory, made_home
 from tests.benchmarks.table import Row
-from upulse_cli.wiring.workflow import workflow_context
+from upulse_cli.wiring.engine import workflow_context
+from upulse_cli.wiring.home import home_context
 
 ADA = "Ada Lovelace <ada@example.org>"
 RULES = 20
@@ -94,7 +95,9 @@ def replay_of_a_day(place: Path) -> Row:
     ticks = asyncio.run(a_day(home))
     root = Repository(home.path).staging().path
     began = time.perf_counter()
-    (replay,), _ = asyncio.run(replay_ticks(workflow_context(home), 0, (Revision("staging", str(root)),)))
+    (replay,), _ = asyncio.run(
+        replay_ticks(workflow_context(home_context(home)), 0, (Revision("staging", str(root)),))
+    )
     took = time.perf_counter() - began
     assert replay.ticks == ticks, replay.ticks
     return Row(
@@ -121,7 +124,7 @@ def turns(home: Home) -> list[Row]:
     await_engine(home)
     time.sleep(10)
     began = time.perf_counter()
-    done = promote(workflow_context(home), Plan("twenty rules", ADA))
+    done = promote(workflow_context(home_context(home)), Plan("twenty rules", ADA))
     took = time.perf_counter() - began
     gates = ", ".join(f"{gate.name} {gate.took:.2f}" for gate in done.gates)
     rows.append(Row(f"promote with gates, {RULES} rules", "<= 10 s", f"{took:.2f} s", gates))
@@ -130,7 +133,7 @@ def turns(home: Home) -> list[Row]:
     live = (told["promote"].at - told["promote-requested"].at) / 1000
     rows.append(Row("- asked for -> new rules live", "<= 500 ms", f"{live:.0f} ms"))
     began = time.perf_counter()
-    rollback(workflow_context(home), "", "measured")
+    rollback(workflow_context(home_context(home)), "", "measured")
     rows.append(Row("rollback", "<= 1 s", f"{time.perf_counter() - began:.2f} s"))
     return rows
 

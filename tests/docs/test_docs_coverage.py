@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from docs.generate import DOCS
+from docs.generate import DOCS, pages
 from pulse_adapters.metrics.families import OF_DISKS, OF_SYSTEM, OF_TARGETS, MetricsInput, families
-from pulse_core.actions import TOPICS
-from pulse_core.composition import KINDS
+from pulse_core.capabilities import CAPABILITIES
+from pulse_core.composition import KINDS, TOPICS
 from pulse_core.llm.endpoint import PREFIX as LLM
 from pulse_core.model.condition_names import NETWORK
 from pulse_core.watch.evaluate_resources import KINDS as RESOURCES
@@ -16,26 +16,33 @@ from tests.simulation.day import Day, lived
 
 CONDITIONS = (*RESOURCES, NETWORK, LLM, LOG)
 OPERATIONS = (DOCS / "operations.md").read_text()
+CAPABILITY_PAGES = {name: DOCS / "capabilities" / f"{name}.md" for name in CAPABILITIES}
+RUNBOOK = OPERATIONS + "".join(page.read_text() for page in CAPABILITY_PAGES.values())
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_every_condition_is_in_the_runbook(name: str) -> None:
     """Of those that have a subject, with it: `disk:PATH`."""
     wanted = rf"`{re.escape(name)}[A-Za-z]+`" if name.endswith(":") else rf"`{re.escape(name)}`"
-    assert re.search(wanted, OPERATIONS)
+    assert re.search(wanted, RUNBOOK)
 
 
 def test_every_alarm_has_its_row_with_what_it_means_what_was_done_and_what_can_be() -> None:
     """An alarm is the topic of a notice, as far as its first colon."""
-    rows = re.findall(
-        r"^\| `([a-z-]+)[^`]*` \| (.+) \| (.+) \| \[.+\]\((#.+)\) \|$", OPERATIONS, re.MULTILINE
-    )
+    rows = re.findall(r"^\| `([a-z-]+)[^`]*` \| (.+) \| (.+) \| \[.+\]\((#.+)\) \|$", RUNBOOK, re.MULTILINE)
     assert {alarm for alarm, *_ in rows} >= TOPICS
     headings = {
         re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-")
-        for heading in re.findall(r"^#+ (.+)$", OPERATIONS, re.MULTILINE)
+        for heading in re.findall(r"^#+ (.+)$", RUNBOOK, re.MULTILINE)
     }
     assert {where.removeprefix("#") for *_, where in rows} <= headings
+
+
+def test_every_capability_has_its_page_to_which_another_one_leads() -> None:
+    others = [page.read_text() for page in pages() if page.parent == DOCS]
+    assert set(CAPABILITY_PAGES.values()) == set((DOCS / "capabilities").iterdir())
+    for name in CAPABILITIES:
+        assert any(f"](capabilities/{name}.md" in text for text in others)
 
 
 def test_every_kind_of_event_is_in_the_table() -> None:

@@ -6,17 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pulse_core.model.text import count
-from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.options import AsJson, HomeDir, open_home
 from upulse_cli.output import progress_line, put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.app.backup import Restored
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add both commands."""
-    app.command()(backup)
-    app.command()(restore)
 
 
 def backup(
@@ -31,13 +25,12 @@ def backup(
     The log, the objects that it names, vitals, settings and the engine, read back from the disk before it counts.
     A running daemon is not disturbed.
     """
-    from pulse_core.app.backup import back_up
     from pulse_core.model.sizes import format_size
     from upulse_cli.wiring.backup import backups_of
-    from upulse_cli.wiring.home import found_home
 
+    where = open_home(home).layout
     with progress_line("looking …") as progress:
-        made = back_up(backups_of(found_home(home)), destination, progress)
+        made = backups_of(where).make(destination, progress)
     if as_json:
         return put_json(made._asdict())
     size = f"{count(made.seq, 'row')} and {count(made.files, 'file')}, {format_size(made.bytes)}"
@@ -64,22 +57,23 @@ def restore(
     While no daemon runs. What was there is moved aside into the home's damaged/, and nothing is overwritten.
     """
     from pulse_core.app.backup import restore as put_back
-    from upulse_cli.wiring.backup import backups_of, end_shadow
+    from upulse_cli.wiring.backup import backups_of
     from upulse_cli.wiring.home import meant_home
+    from upulse_cli.wiring.shadow import end_if_running
 
     where = meant_home(home)
     with progress_line("looking …") as progress:
-        restored, earlier = put_back(backups_of(where), source, tail, lambda: end_shadow(where), progress)
+        restored, earlier = put_back(backups_of(where), source, tail, lambda: end_if_running(where), progress)
     if as_json:
         return put_json(restored._asdict())
     if earlier:
         say(f"First the restore from {earlier.source} was finished, which had been broken off.")
-    for words in said(restored):
+    for words in restored_in_words(restored):
         say(words)
     return None
 
 
-def said(restored: "Restored") -> Iterator[str]:
+def restored_in_words(restored: "Restored") -> Iterator[str]:
     """What came of a restore, in words."""
     from pulse_core.model.moment import iso
     from upulse_cli.time_args import local

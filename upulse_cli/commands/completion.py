@@ -9,11 +9,6 @@ from upulse_cli.output import put
 SHELLS = ("bash", "zsh", "fish")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(completion)
-
-
 def completion(
     shell: Annotated[
         str,

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from pulse_core.model.text import count
-from upulse_cli.options import AsJson, HomeDir, group
+from upulse_cli.options import AsJson, HomeDir, group, open_home
 from upulse_cli.output import put, put_json, say
 
 app = group("Check, show and find the settings.")
@@ -44,10 +44,9 @@ def check(
 @app.command()
 def show(as_json: AsJson = False, home: HomeDir = None) -> None:
     """Print the settings, defaults filled in."""
-    from upulse_cli.wiring.home import found_home
     from upulse_cli.wiring.settings import settings_in, settings_text
 
-    settings = settings_in(found_home(home).config)
+    settings = settings_in(open_home(home).layout.config)
     if as_json:
         put_json(settings.model_dump(mode="json", by_alias=True))
     else:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pulse_core.model.text import count
-from upulse_cli.options import AsJson, HomeDir, group
+from upulse_cli.options import AsJson, HomeDir, group, open_home
 from upulse_cli.output import put, put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
-    from pulse_core.home import HomeLayout
 
 app = group("Start and stop the daemon, or hand it to systemd.")
 
@@ -31,39 +30,40 @@ def start(
     Returns when it is ready. Where its unit is installed, this goes through systemctl, as stop and restart do.
     """
     from upulse_cli.wiring.daemon_control import become_daemon, daemon_control, demand_free
-    from upulse_cli.wiring.home import found_home
 
-    where = found_home(home)
-    demand_settings(where)
-    demand_free(where)
+    where = open_home(home)
+    say_setting_faults(where)
+    demand_free(where.layout)
     more = ("--accept-damage",) if accept_damage else ()
     if foreground:
-        become_daemon(where, *more)
+        become_daemon(where.layout, *more)
     daemon_control(where).start(*more)
 
 
 @app.command()
 def stop(home: HomeDir = None) -> None:
     """Stop the daemon, not what it guards."""
-    from upulse_cli.wiring.daemon_control import daemon_control, processes_up
-    from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.daemon_control import daemon_control
+    from upulse_cli.wiring.shadow import running
 
-    where = found_home(home)
-    guarded = processes_up(where)
+    where = open_home(home)
+    guarded = guarded_processes(where)
     if daemon_control(where).stop():
-        say(left_running(guarded))
-        if waiting := shadow_left(where):
-            say(waiting)
+        say(guarded)
+        if shadow := running(where.layout):
+            say(
+                f"A shadow (process {shadow.pid}) waits for the next daemon, and goes on with it; "
+                "to end it: upulse shadow stop"
+            )
 
 
 @app.command()
 def restart(home: HomeDir = None) -> None:
     """Stop the daemon if it runs, and start it."""
     from upulse_cli.wiring.daemon_control import daemon_control
-    from upulse_cli.wiring.home import found_home
 
-    where = found_home(home)
-    demand_settings(where)
+    where = open_home(home)
+    say_setting_faults(where)
     daemon_control(where).restart()
 
 
@@ -73,18 +73,16 @@ def reload(home: HomeDir = None) -> None:
 
     The daemon reads them again without missing a tick; with a fault they are refused and the old ones stay.
     """
-    from pulse_core.app.append import AppendRequest, append
+    from pulse_core.app.append import append
     from pulse_core.app.status import why_unheard
     from pulse_core.model.errors import PulseError
-    from upulse_cli.wiring.home import found_home, home_context
     from upulse_cli.wiring.settings import settings_in
 
-    where = found_home(home)
-    context = home_context(where)
-    if why := why_unheard(context):
-        settings_in(where.config)
+    where = open_home(home)
+    if why := why_unheard(where):
+        settings_in(where.layout.config)
         raise PulseError(why)
-    answered(context, append(context, AppendRequest("reload-requested")).event)
+    wait_for_settings(where, append(where, "reload-requested").event)
 
 
 @app.command()
@@ -92,10 +90,9 @@ def status(as_json: AsJson = False, home: HomeDir = None) -> None:
     """Show whether it runs, and since when."""
     from pulse_core.app.status import daemon_status
     from upulse_cli.wiring.daemon_control import daemon_control
-    from upulse_cli.wiring.home import found_home, home_context
 
-    where = found_home(home)
-    daemon = {**daemon_status(home_context(where)), "unit": daemon_control(where).unit.path()}
+    where = open_home(home)
+    daemon = {**daemon_status(where), "unit": daemon_control(where).unit.path()}
     if as_json:
         return put_json(daemon)
     from upulse_cli.output import console
@@ -115,11 +112,10 @@ def install(
     Where the home is root's, rules of your own get a user of their own, pulse-engine, which is made if it is missing.
     """
     from upulse_cli.wiring.daemon_control import daemon_control, lingers
-    from upulse_cli.wiring.home import found_home
     from upulse_cli.wiring.settings import settings_in
 
-    where = found_home(home)
-    settings_in(where.config)
+    where = open_home(home)
+    settings_in(where.layout.config)
     say(f"Installed and started: {daemon_control(where).install(user)}")
     if user and not lingers():
         say("It ends with your last login; to keep it running and start it at boot: loginctl enable-linger")
@@ -132,13 +128,12 @@ def uninstall(home: HomeDir = None) -> None:
     The home stays as it is, and the guarded processes go on running. The user pulse-engine stays, too: files may be its
     own, and other homes may need it.
     """
-    from upulse_cli.wiring.daemon_control import processes_up, uninstall_unit
-    from upulse_cli.wiring.home import found_home
+    from upulse_cli.wiring.daemon_control import uninstall_unit
 
-    where = found_home(home)
-    guarded = processes_up(where)
-    say(f"Removed {uninstall_unit(where)}.")
-    say(left_running(guarded))
+    where = open_home(home)
+    guarded = guarded_processes(where)
+    say(f"Removed {uninstall_unit(where.layout)}.")
+    say(guarded)
 
 
 @app.command()
@@ -154,35 +149,34 @@ def logs(
     From the journal where its unit is installed, else from its file.
     """
     from upulse_cli.wiring.daemon_control import daemon_log_lines
-    from upulse_cli.wiring.home import found_home
 
-    for line in daemon_log_lines(found_home(home), last, follow):
+    for line in daemon_log_lines(open_home(home).layout, last, follow):
         put(line)
 
 
-def demand_settings(home: "HomeLayout") -> None:
+def say_setting_faults(home: "HomeContext") -> None:
     """Raise SettingsRefused here, before anything is stopped or started; say what a start only complains of."""
-    from upulse_cli.wiring.home import home_context
-
-    for fault in home_context(home).settings().faults:
+    for fault in home.settings().faults:
         say(fault)
 
 
-def left_running(guarded: list[str]) -> str:
-    """What a stop does not stop."""
-    return f"Left running, unguarded: {', '.join(guarded)}." if guarded else "It left no process running."
+def guarded_processes(home: "HomeContext") -> str:
+    """The guarded processes that are up, which a stop leaves running, in a sentence; none if no daemon can say."""
+    from pulse_core.model.errors import NotAnswering
+
+    try:
+        processes = home.daemon.status()["processes"]
+    except NotAnswering:
+        processes = []
+    up = [
+        f"{process['name']} (process {process['pid']})" if process["pid"] else process["name"]
+        for process in processes
+        if process["state"] == "up"
+    ]
+    return f"Left running, unguarded: {', '.join(up)}." if up else "It left no process running."
 
 
-def shadow_left(home: "HomeLayout") -> str:
-    """That a shadow goes on, if one does."""
-    from upulse_cli.wiring.backup import running_shadow
-
-    if (found := running_shadow(home)) is None:
-        return ""
-    return f"A shadow (process {found.pid}) waits for the next daemon, and goes on with it; to end it: upulse shadow stop"
-
-
-def answered(home: "HomeContext", request: Mapping[str, Any]) -> None:
+def wait_for_settings(home: "HomeContext", request: Mapping[str, Any]) -> None:
     """Wait for the daemon's answer to a reload and say it; raises SettingsRefused with every fault."""
     from pulse_core.model.errors import SettingsRefused
 

@@ -5,13 +5,8 @@ from typing import Annotated
 import typer
 
 from pulse_core.model.text import one_line
-from upulse_cli.instance_option import completed_by
+from upulse_cli.options import completed_by
 from upulse_cli.output import console, put, say
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(demo)
 
 
 def demo(

@@ -6,17 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.options import AsJson, HomeDir, open_home
 from upulse_cli.output import console, put, put_line
 
 if TYPE_CHECKING:
     from pulse_core.app.engine.dev_reports import DevReport
     from pulse_core.app.engine.dev_session import DevTarget
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(dev)
 
 
 def dev(
@@ -38,9 +33,8 @@ def dev(
     """
     from pulse_core.app.engine import dev_session
     from upulse_cli.wiring.dev import dev_target
-    from upulse_cli.wiring.home import found_home
 
-    target = dev_target(found_home(home), does_execute=execute)
+    target = dev_target(open_home(home), does_execute=execute)
     if not just_once and not as_json and sys.stdout.isatty() and sys.stdin.isatty():
         return on_screen(target)
     from upulse_cli.run_loop import run_until_ended

@@ -4,18 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.output import put, put_json, say
+from upulse_cli.options import AsJson, HomeDir, open_home
+from upulse_cli.output import console, put, put_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pulse_core.app.doctor import Finding
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(doctor)
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
 def doctor(
@@ -34,9 +31,8 @@ def doctor(
     from pulse_core.app.doctor import FAIL, examine
     from pulse_core.app.doctor import repair as repair_all
     from upulse_cli.wiring.doctor import checks_of
-    from upulse_cli.wiring.home import found_home
 
-    where = found_home(home)
+    where = open_home(home)
     findings = examine(checks_of(where, deep))
     done: Sequence[str] = ()
     if repair and (done := repair_all(findings)):
@@ -54,16 +50,22 @@ def doctor(
 
 def show(findings: "Sequence[Finding]", done: "Sequence[str]") -> None:
     """For a person: a line each, what to do below it, and the result at the end."""
-    from pulse_core.model.text import count
-    from upulse_cli.output import console
-    from upulse_cli.views.doctor import lines
+    from rich.text import Text
+
+    from pulse_core.app.doctor import OK
+    from pulse_core.model.text import count, one_line
 
     for words in done:
         say(f"repaired: {words}")
-    console().print(lines(findings), soft_wrap=True)
+    drawn = Text()
+    for finding in findings:
+        drawn.append(f"{finding.level:<5}", COLOURS[finding.level])
+        drawn.append(f"{finding.name:<12} ", "" if finding.level == OK else "bold")
+        drawn.append(one_line(finding.words) + "\n")
+        if finding.remedy:
+            drawn.append(f"{'':<18}→ {one_line(finding.remedy)}\n", "dim")
+    drawn.rstrip()
+    console().print(drawn, soft_wrap=True)
     bad = {level: sum(finding.level == level for finding in findings) for level in ("fail", "warn")}
-    if not any(bad.values()):
-        put("all is well")
-    else:
-        fails, warns = count(bad["fail"], "failure"), count(bad["warn"], "warning")
-        put(f"{fails}, {warns}")
+    counts = f"{count(bad['fail'], 'failure')}, {count(bad['warn'], 'warning')}"
+    put(counts if any(bad.values()) else "all is well")

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from upulse_cli.instance_option import completed_by
-from upulse_cli.options import AsJson, HomeDir, Why, group
+from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
 from upulse_cli.output import console, put, put_json, say, say_when
 
 if TYPE_CHECKING:
@@ -39,9 +38,8 @@ def list_(
 ) -> None:
     """List open effects, or the newest of all."""
     from pulse_core.app.effects import newest_effects, open_effects
-    from upulse_cli.wiring.home import found_home, home_context
 
-    where = home_context(found_home(home))
+    where = open_home(home)
     effects = [one.spelled() for one in (newest_effects(where, last) if everything else open_effects(where))]
     if as_json:
         return put_json(effects)
@@ -56,9 +54,8 @@ def list_(
 def show(effect: EffectId, as_json: AsJson = False, home: HomeDir = None) -> None:
     """Show an effect and its events."""
     from pulse_core.app import effects
-    from upulse_cli.wiring.home import found_home, home_context
 
-    where = home_context(found_home(home))
+    where = open_home(home)
     one = effects.effect(where, effect)
     events = [event.spelled() for event in (one.wish, *one.about)]
     told = {**one.spelled(), "held_back": effects.held_back(where, one) or None}
@@ -93,14 +90,13 @@ def add(
     If an effect with this key is open already, its id is printed instead.
     """
     from pulse_core.app.effects import add_effect
-    from upulse_cli.wiring.home import found_home, home_context
 
     wish: dict[str, Any] = {"action": action, "key": key, "params": parameters(param or ()), "reason": reason}
     if idempotent:
         wish["params"]["idempotent"] = True
     if not_after is not None:
         wish["not_after"] = deadline(not_after)
-    where = home_context(found_home(home))
+    where = open_home(home)
     tell(where, add_effect(where, wish, to_wait=wait), wait)
 
 
@@ -108,9 +104,8 @@ def add(
 def cancel(effect: OpenEffectId, why: Why = "", home: HomeDir = None) -> None:
     """Cancel one that is pending, stop one that runs."""
     from pulse_core.app import effects
-    from upulse_cli.wiring.home import found_home, home_context
 
-    where = home_context(found_home(home))
+    where = open_home(home)
     one = effects.effect(where, effect)
     answer = effects.cancel_effect(where, one, why)
     say(f"Asked to cancel {one.wish.subject}.")
@@ -131,9 +126,8 @@ def retry(
     That is: what failed, is unknown or was cancelled. Prints the new effect's id.
     """
     from pulse_core.app import effects
-    from upulse_cli.wiring.home import found_home, home_context
 
-    where = home_context(found_home(home))
+    where = open_home(home)
     again = effects.retry_effect(where, effects.effect(where, effect), force=force, to_wait=wait)
     tell(where, again, wait)
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir, group
+from upulse_cli.options import AsJson, HomeDir, group, open_home
 from upulse_cli.output import console, put, put_json, say
 
 app = group("The user's rules: how they stand, and their history.")
@@ -17,10 +17,9 @@ def status(as_json: AsJson = False, home: HomeDir = None) -> None:
     What is in force, what waits in staging, and what is wrong.
     """
     from pulse_core.app.engine.status import engine_status
-    from upulse_cli.wiring.home import found_home
-    from upulse_cli.wiring.workflow import workflow_context
+    from upulse_cli.wiring.engine import workflow_context
 
-    now = engine_status(workflow_context(found_home(home)))
+    now = engine_status(workflow_context(open_home(home)))
     if as_json:
         return put_json(now)
     from upulse_cli.views.engine import shown
@@ -39,10 +38,9 @@ def log(
     Who, why, and how it went since.
     """
     from pulse_core.app.engine.history import turns
-    from upulse_cli.wiring.home import found_home
-    from upulse_cli.wiring.workflow import workflow_context
+    from upulse_cli.wiring.engine import workflow_context
 
-    found = turns(workflow_context(found_home(home)), limit)
+    found = turns(workflow_context(open_home(home)), limit)
     if as_json:
         return put_json(found)
     if not found:
@@ -62,10 +60,9 @@ def diff(
 
     By default between production and staging; of staging only what is committed.
     """
-    from upulse_cli.wiring.home import found_home
-    from upulse_cli.wiring.workflow import workflow_context
+    from upulse_cli.wiring.engine import workflow_context
 
-    repository = workflow_context(found_home(home)).repository
+    repository = workflow_context(open_home(home)).repository
     put(repository.diff(repository.resolve(old), repository.resolve(new)).rstrip("\n"))
 
 
@@ -80,10 +77,9 @@ def show(
     With its gates, its reason and its files.
     """
     from pulse_core.app.engine.history import turn
-    from upulse_cli.wiring.home import found_home
-    from upulse_cli.wiring.workflow import workflow_context
+    from upulse_cli.wiring.engine import workflow_context
 
-    found = turn(workflow_context(found_home(home)), commit)
+    found = turn(workflow_context(open_home(home)), commit)
     if as_json:
         return put_json(found)
     from upulse_cli.views.engine import details

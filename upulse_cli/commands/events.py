@@ -6,16 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from pulse_core.model.text import one_line
-from upulse_cli.instance_option import completed_by
-from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.options import AsJson, HomeDir, completed_by, open_home
 from upulse_cli.output import put, put_line
 
 LAST = 50
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(events)
 
 
 def events(
@@ -59,9 +53,8 @@ def events(
 
     from pulse_core.app import event_filter
     from upulse_cli.time_args import since_arg as parsed
-    from upulse_cli.wiring.home import found_home, home_context
 
-    where = home_context(found_home(home))
+    where = open_home(home)
     if last is None and since is None and sys.stdout.isatty():
         last = LAST
     wanted = event_filter.EventFilter.made(kind or (), subject, parsed(since) if since else None, last)

@@ -4,13 +4,8 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.options import AsJson, HomeDir, open_home
 from upulse_cli.output import console, put_json
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(explain)
 
 
 def explain(
@@ -36,9 +31,10 @@ def explain(
     """
     from pulse_core.app import explain as app
     from upulse_cli.time_args import moment_arg
-    from upulse_cli.wiring.home import found_home, home_context
+    from upulse_cli.wiring.engine import user_rules
 
-    told = app.explain(home_context(found_home(home)), moment_arg(at, "--at"), engine).spelled()
+    where = open_home(home)
+    told = app.explain(where, moment_arg(at, "--at"), user_rules(where), engine).spelled()
     if as_json:
         return put_json(told)
     from upulse_cli.views.explain import tree

@@ -4,18 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.options import AsJson, HomeDir, open_home
 from upulse_cli.output import put, put_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pulse_core.model.json_types import Json
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(gc)
 
 
 def gc(
@@ -31,16 +26,14 @@ def gc(
     from pulse_core.app.gc import ask_daemon
     from pulse_core.app.status import daemon_status
     from upulse_cli.wiring.gc import collect_offline, forecast
-    from upulse_cli.wiring.home import found_home, home_context
 
-    where = found_home(home)
-    context = home_context(where)
+    where = open_home(home)
     if dry_run:
         told = forecast(where)
-    elif daemon_status(context)["state"] == "stopped":
+    elif daemon_status(where)["state"] == "stopped":
         told = collect_offline(where)
     else:
-        told = ask_daemon(context)
+        told = ask_daemon(where)
     if as_json:
         put_json(told)
     else:

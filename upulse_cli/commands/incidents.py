@@ -4,13 +4,8 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.options import AsJson, HomeDir, open_home
 from upulse_cli.output import console, put_json
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(incidents)
 
 
 def incidents(
@@ -26,9 +21,8 @@ def incidents(
     """
     from pulse_core.app import incidents as app
     from upulse_cli.time_args import moment_arg
-    from upulse_cli.wiring.home import found_home, home_context
 
-    found = app.incidents(home_context(found_home(home)), moment_arg(since, "--since"))
+    found = app.incidents(open_home(home), moment_arg(since, "--since"))
     told = [one.spelled() for one in found]
     if as_json:
         return put_json(told)

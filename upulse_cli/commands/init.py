@@ -12,11 +12,6 @@ from upulse_cli.options import HomeDir
 from upulse_cli.output import say
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(init)
-
-
 def init(
     demo: Annotated[
         bool, typer.Option("--demo", help="Guard one harmless process, to see Pulse work.")

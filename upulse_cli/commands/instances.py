@@ -1,14 +1,7 @@
 """`upulse instances`: the homes on this machine, and their daemons."""
 
-import typer
-
 from upulse_cli.options import AsJson, HomeDir
 from upulse_cli.output import console, put_json, say
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(instances)
 
 
 def instances(as_json: AsJson = False, home: HomeDir = None) -> None:
@@ -23,6 +16,12 @@ def instances(as_json: AsJson = False, home: HomeDir = None) -> None:
         return put_json(found)
     if not found:
         return say("There is no home; make one with: upulse init")
-    from upulse_cli.views.instances import table
+    from upulse_cli.time_args import ago
+    from upulse_cli.views.status import coloured_state
+    from upulse_cli.views.table import PlainTable
 
-    return console().print(table(found))
+    heads = ("instance", "state", "pid", "for", "home", "unit")
+    drawn = PlainTable(*heads, right=("pid", "for"), fold=heads)
+    for one in found:
+        drawn.line(one["name"], coloured_state(one), one["pid"], ago(one["since"]), one["home"], one["unit"])
+    return console().print(drawn)

@@ -4,13 +4,8 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.options import HomeDir
+from upulse_cli.options import HomeDir, open_home
 from upulse_cli.output import put, say
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(new)
 
 
 def new(
@@ -23,8 +18,7 @@ def new(
     A rule, projection, watcher or executor, with its test. It is listed in engine.py, and in force once it is promoted.
     """
     from upulse_cli.wiring.authoring import begin_in_staging
-    from upulse_cli.wiring.home import found_home
 
-    for path in begin_in_staging(found_home(home).path, what, name):
+    for path in begin_in_staging(open_home(home).layout.path, what, name):
         put(str(path))
     say("edit it, see what it would do with: upulse dev, and bring it into force with: upulse promote")

@@ -1,14 +1,9 @@
 """`upulse plugins`: what installed packages add to Pulse."""
 
-import typer
-
 from upulse_cli.options import AsJson, HomeDir
 from upulse_cli.output import console, put_json, say
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(plugins)
+PARTS = ("rules", "projections", "watchers", "executors")
 
 
 def plugins(as_json: AsJson = False, home: HomeDir = None) -> None:
@@ -24,6 +19,15 @@ def plugins(as_json: AsJson = False, home: HomeDir = None) -> None:
         return put_json(found)
     if not found:
         return say("No plugin is installed; one is a package with an entry point in the group pulse.plugins.")
-    from upulse_cli.views.plugins import table
+    from rich.text import Text
 
-    return console().print(table(found))
+    from pulse_core.model.text import one_line
+    from upulse_cli.views.table import PlainTable
+
+    heads = ("plugin", "package", "version", "brings")
+    drawn = PlainTable(*heads, fold=heads)
+    for one in found:
+        brings = "; ".join(f"{part}: {', '.join(one[part])}" for part in PARTS if one[part]) or "nothing"
+        words = Text(one_line(one["error"]), style="red") if one["error"] else brings
+        drawn.line(one["name"], one["package"], one["version"], words)
+    return console().print(drawn)

@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.instance_option import completed_by
-from upulse_cli.options import AsJson, HomeDir, Why, group
-from upulse_cli.output import console, put_json, say
+from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
+from upulse_cli.output import console, put_json, say, say_when
 
 app = group("List guarded processes, stop and start them.")
 
@@ -22,9 +21,8 @@ Name = Annotated[
 def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
     """List what is guarded, and how it stands."""
     from pulse_core.app.status import home_status
-    from upulse_cli.wiring.home import found_home, home_context
 
-    stands = home_status(home_context(found_home(home)))
+    stands = home_status(open_home(home))
     processes = stands["processes"]
     if damage := stands["log"]["damage"]:
         say(f"DAMAGED LOG {damage}")
@@ -51,20 +49,15 @@ def stop(
 
     The watchdog doesn't fight it until the time is over, or `upulse process start`.
     """
-    from pulse_core.app.append import AppendRequest, append
+    from pulse_core.app.append import append
     from pulse_core.model.durations import format_duration
-    from upulse_cli.output import say_when
     from upulse_cli.time_args import duration_arg
-    from upulse_cli.wiring.home import found_home, home_context
 
-    where = found_home(home)
     expires = duration_arg(lasting, "--for") if lasting is not None else None
     if expires is not None and expires <= 0:
         raise typer.BadParameter("give a duration longer than 0", param_hint="--for")
-    answer = append(
-        home_context(where),
-        AppendRequest("process-stop-requested", name, {"expires_us": expires, "why": why}),
-    )
+    data = {"expires_us": expires, "why": why}
+    answer = append(open_home(home), "process-stop-requested", name, data)
     held = format_duration(answer.event["data"]["expires_us"])
     say(f"{name} is to stay down for {held}; end that with: upulse process start {name}")
     say_when(answer)
@@ -76,12 +69,8 @@ def start(name: Name, why: Why = "", home: HomeDir = None) -> None:
 
     Ends `upulse process stop`, and gives it a fresh budget of restarts.
     """
-    from pulse_core.app.append import AppendRequest, append
-    from upulse_cli.output import say_when
-    from upulse_cli.wiring.home import found_home, home_context
+    from pulse_core.app.append import append
 
-    answer = append(
-        home_context(found_home(home)), AppendRequest("process-start-requested", name, {"why": why})
-    )
+    answer = append(open_home(home), "process-start-requested", name, {"why": why})
     say(f"{name} is to be up.")
     say_when(answer)

@@ -4,17 +4,12 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.options import AsJson, HomeDir, open_home
 from upulse_cli.output import console, put_json, say
 
 NO_DAEMON = (
     "No daemon answers, so nobody can tell what its watchers cost; what follows is from recorded ticks."
 )
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(profile)
 
 
 def profile(
@@ -31,9 +26,9 @@ def profile(
     """
     from pulse_core.app.profile import profile as costs
     from upulse_cli.time_args import moment_arg
-    from upulse_cli.wiring.home import child_costs, found_home, home_context
+    from upulse_cli.wiring.home import child_costs
 
-    told = costs(home_context(found_home(home)), moment_arg(since, "--since") or 0, child_costs)
+    told = costs(open_home(home), moment_arg(since, "--since") or 0, child_costs)
     if as_json:
         return put_json(told)
     if told["watchers"] is None:

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir, Why
+from upulse_cli.options import AsJson, HomeDir, Why, open_home
 from upulse_cli.output import put, put_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pulse_core.app.context import HomeContext
     from pulse_core.app.engine.candidate_checks import GateResult
     from pulse_core.app.engine.promote import Promoted
-    from pulse_core.home import HomeLayout
 
 Message = Annotated[
     str, typer.Option("--message", "-m", metavar="WORDS", help="What it is for, kept with the commit.")
@@ -22,13 +22,6 @@ Gates = Annotated[
     list[str], typer.Option("--gate", metavar="NAME", help="Only this gate, and others so named.")
 ]
 Skips = Annotated[list[str], typer.Option("--skip", metavar="NAME", help="Leave this gate out; needs --why.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command()(promote)
-    app.command()(deploy)
-    app.command()(rollback)
 
 
 def promote(
@@ -44,9 +37,8 @@ def promote(
     They are committed, merged into main and must pass the gates: compiles, types, loads, tests, replay. Then the
     daemon loads them without missing a tick. If anything says no, nothing is changed.
     """
-    from upulse_cli.wiring.home import found_home
 
-    told(promoted(found_home(home), message, gate, skip, why, as_json), as_json)
+    told(promoted(open_home(home), message, gate, skip, why, as_json), as_json)
 
 
 def deploy(
@@ -60,10 +52,9 @@ def deploy(
     """Start the daemon if none runs, then promote."""
     from pulse_core.app.status import daemon_status
     from upulse_cli.commands import daemon
-    from upulse_cli.wiring.home import found_home, home_context
 
-    where = found_home(home)
-    if daemon_status(home_context(where))["state"] == "stopped":
+    where = open_home(home)
+    if daemon_status(where)["state"] == "stopped":
         daemon.start(foreground=False, accept_damage=False, home=home)
     told(promoted(where, message, gate, skip, why, as_json), as_json)
 
@@ -81,10 +72,9 @@ def rollback(
     The one that is rejected stays as a branch.
     """
     from pulse_core.app.engine import promote as engine_promote
-    from upulse_cli.wiring.home import found_home
-    from upulse_cli.wiring.workflow import workflow_context
+    from upulse_cli.wiring.engine import workflow_context
 
-    engine = workflow_context(found_home(home))
+    engine = workflow_context(open_home(home))
     answer = engine_promote.rollback(engine, to, why)
     if as_json:
         put_json(answer)
@@ -98,13 +88,13 @@ def rollback(
 
 
 def promoted(
-    home: "HomeLayout", message: str, gates: list[str], skips: list[str], why: str, as_json: bool
+    home: "HomeContext", message: str, gates: list[str], skips: list[str], why: str, as_json: bool
 ) -> "Promoted":
     """Promote, saying each gate's word as it comes; a gate is not left out without a reason."""
     if skips and not why:
         raise typer.BadParameter("say why with --why: it is recorded", param_hint="--skip")
     from pulse_core.app.engine import promote as engine_promote
-    from upulse_cli.wiring.workflow import workflow_context
+    from upulse_cli.wiring.engine import workflow_context
 
     skip = dict.fromkeys(skips, why)
     engine = workflow_context(home)

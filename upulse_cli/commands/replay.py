@@ -5,18 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.options import AsJson, HomeDir, open_home
 from upulse_cli.output import console, put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.app.engine.replay import Progress
 
 DIFFERS = 3
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(replay)
 
 
 def replay(
@@ -50,10 +45,9 @@ def replay(
     """
     from pulse_core.app.engine.replay import compare_revisions
     from upulse_cli.time_args import moment_arg
-    from upulse_cli.wiring.home import found_home
-    from upulse_cli.wiring.workflow import workflow_context
+    from upulse_cli.wiring.engine import workflow_context
 
-    context = workflow_context(found_home(home))
+    context = workflow_context(open_home(home))
     found = compare_revisions(context, moment_arg(since, "--since") or 0, engine, against, bar())
     if as_json:
         put_json(found.told())

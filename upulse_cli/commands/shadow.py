@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir, group
+from upulse_cli.options import AsJson, HomeDir, group, open_home
 from upulse_cli.output import console, put, put_json, say
 
 DIFFERS = 3
@@ -25,9 +25,8 @@ def start(
     else. It goes on when the terminal is closed, until it is stopped. Prints its process id.
     """
     from upulse_cli.wiring import shadow
-    from upulse_cli.wiring.home import found_home
 
-    put(str(shadow.start(found_home(home), revision)))
+    put(str(shadow.start(open_home(home), revision)))
     say("It runs until: upulse shadow stop. What it would have done: upulse shadow report")
 
 
@@ -35,9 +34,8 @@ def start(
 def stop(home: HomeDir = None) -> None:
     """End the shadow."""
     from upulse_cli.wiring import shadow
-    from upulse_cli.wiring.home import found_home
 
-    say(f"Stopped, process {shadow.stop(found_home(home))}.")
+    say(f"Stopped, process {shadow.stop(open_home(home))}.")
 
 
 @app.command()
@@ -48,9 +46,8 @@ def report(as_json: AsJson = False, home: HomeDir = None) -> None:
     wishing where the real one would have been content. Exit code 3 says that they differ.
     """
     from upulse_cli.wiring import shadow
-    from upulse_cli.wiring.home import found_home
 
-    told = shadow.report(found_home(home))
+    told = shadow.report(open_home(home))
     if as_json:
         put_json(told)
     else:

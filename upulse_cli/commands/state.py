@@ -4,14 +4,8 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.instance_option import completed_by
-from upulse_cli.options import HomeDir
+from upulse_cli.options import HomeDir, completed_by, open_home
 from upulse_cli.output import put_json
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(state)
 
 
 def state(
@@ -35,9 +29,8 @@ def state(
     from pulse_core.app.projections import described_projections
     from upulse_cli.output import say
     from upulse_cli.time_args import moment_arg
-    from upulse_cli.wiring.home import found_home, home_context
 
-    found = described_projections(home_context(found_home(home)), moment_arg(at, "--at"), part)
+    found = described_projections(open_home(home), moment_arg(at, "--at"), part)
     for words in found.caveats:
         say(words)
     put_json(found.spelled(part))

@@ -3,13 +3,8 @@
 import typer
 
 from pulse_core.model.text import one_line
-from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.options import AsJson, HomeDir, open_home
 from upulse_cli.output import progress_line, put, put_json
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(verify)
 
 
 def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
@@ -17,12 +12,11 @@ def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
 
     Names the first row that was altered or is missing, and exits 1 if there is one.
     """
-    from upulse_cli.wiring.home import found_home
-    from upulse_cli.wiring.verify import verify_log
+    from upulse_cli.wiring.backup import verify_log
 
-    where = found_home(home)
+    where = open_home(home)
     with progress_line("reading the log …"):  # a million rows take seconds
-        verdict = verify_log(where)
+        verdict = verify_log(where.layout)
     if as_json:
         put_json({"rows": verdict.rows, "took_ms": verdict.took_ms, "fault": verdict.fault})
     elif verdict.fault:

@@ -5,17 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from upulse_cli.instance_option import completed_by
-from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.output import console, put_json
+from upulse_cli.options import AsJson, HomeDir, completed_by, open_home
+from upulse_cli.output import console, put, put_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pulse_core.app.series import Series
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(vitals)
 
 
 def vitals(
@@ -39,32 +35,43 @@ def vitals(
     """
     from pulse_core.app.series import all_series, series
     from upulse_cli.time_args import moment_arg
-    from upulse_cli.wiring.home import found_home, home_context
 
-    where, now = home_context(found_home(home)), time.time_ns() // 1000
+    where, now = open_home(home), time.time_ns() // 1000
     after = moment_arg(since, "--since") or 0
     found = [series(where, key, after, now)] if key else all_series(where, after, now)
     if as_json:
-        put_json([told(one) for one in found])
+        put_json([to_json(one) for one in found])
     elif key:
-        draw(found[0])
+        draw_plot(found[0])
     else:
-        from upulse_cli.views.vitals import table
-
-        console().print(table(found))
+        draw_table(found)
 
 
-def told(one: "Series") -> dict[str, object]:
+def to_json(one: "Series") -> dict[str, object]:
     """A series as JSON values."""
     from pulse_core.model.moment import iso
 
     return {"name": one.name, "points": [{"at": iso(point.at), "value": point.value} for point in one.points]}
 
 
-def draw(one: "Series") -> None:
+def draw_table(found: "Sequence[Series]") -> None:
+    """One row a number: its newest value, its bounds in that time, and its course."""
+    from upulse_cli.views.plot import sparkline
+    from upulse_cli.views.table import PlainTable
+
+    drawn = PlainTable(
+        "vital", "last", "lowest", "highest", "course", right=("last", "lowest", "highest"), ruled=True
+    )
+    for one in found:
+        values = [point.value for point in one.points]
+        low, high = min(point.low for point in one.points), max(point.high for point in one.points)
+        drawn.line(one.name, f"{values[-1]:.4g}", f"{low:.4g}", f"{high:.4g}", sparkline(values))
+    console().print(drawn)
+
+
+def draw_plot(one: "Series") -> None:
     """A series as a plot, with its first and last time below."""
     from pulse_core.model.moment import iso
-    from upulse_cli.output import put
     from upulse_cli.time_args import local
     from upulse_cli.views.plot import plot
 

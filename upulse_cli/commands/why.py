@@ -4,14 +4,8 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.instance_option import completed_by
-from upulse_cli.options import AsJson, HomeDir
+from upulse_cli.options import AsJson, HomeDir, completed_by, open_home
 from upulse_cli.output import console, put_json
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(why)
 
 
 def why(
@@ -31,9 +25,8 @@ def why(
     What was sensed, in which tick, which rule wished it and why, what was done, and what followed.
     """
     from pulse_core.app.why import why as explained
-    from upulse_cli.wiring.home import found_home, home_context
 
-    told = explained(home_context(found_home(home)), effect).spelled()
+    told = explained(open_home(home), effect).spelled()
     if as_json:
         return put_json(told)
     from upulse_cli.views.why import tree

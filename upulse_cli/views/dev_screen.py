@@ -20,6 +20,7 @@ from pulse_core.model.text import one_line
 from upulse_cli.time_args import took
 from upulse_cli.views.dev import began, sensed, summary, wished
 from upulse_cli.views.explain import COLOURS
+from upulse_cli.views.table import PlainTable
 
 KEPT = 6
 STATES = {"new": "green", "open": "dim", "held": "yellow", "refused": "red"}
@@ -89,11 +90,8 @@ class Standing:
 
 def rules(seen: TickSeen) -> Table:
     """Each rule, outermost first: what it did, how long it took, and what it notes."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("rule", "outcome", "took", "notes"):
-        table.add_column(name, justify="right" if name == "took" else "left", no_wrap=name != "notes")
+    table = PlainTable("rule", "outcome", "took", "notes", right=("took",), fold=("notes",))
     for layer in seen.layers:
         outcome = Text(layer.outcome, style=COLOURS.get(layer.outcome, ""))
-        notes = Text(one_line("; ".join(layer.notes)))
-        table.add_row(Text(one_line(layer.rule)), outcome, Text(took(layer.took_us)), notes)
+        table.line(layer.rule, outcome, took(layer.took_us), "; ".join(layer.notes))
     return table

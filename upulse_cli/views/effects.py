@@ -11,6 +11,7 @@ from rich.text import Text
 from pulse_core.model.text import clean, one_line
 from upulse_cli.time_args import local, took
 from upulse_cli.views.events import line, short
+from upulse_cli.views.table import PlainTable
 
 COLOURS = {
     "pending": "yellow",
@@ -25,18 +26,9 @@ COLOURS = {
 
 def table(effects: Sequence[Mapping[str, Any]]) -> Table:
     """One line an effect."""
-    drawn = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("id", "time", "state", "took", "key", "reason"):
-        drawn.add_column(name, no_wrap=name != "reason", overflow="fold" if name == "reason" else "ellipsis")
-    for effect in effects:
-        drawn.add_row(
-            short(effect["id"]),
-            local(effect["at"]),
-            state(effect),
-            duration(effect),
-            one_line(effect["key"]),
-            one_line(reason(effect)),
-        )
+    drawn = PlainTable("id", "time", "state", "took", "key", "reason", fold=("reason",))
+    for one in effects:
+        drawn.line(short(one["id"]), local(one["at"]), state(one), duration(one), one["key"], reason(one))
     return drawn
 
 

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.text import clean, count, one_line
+from upulse_cli.views.table import PlainTable
 
 SHORT = 12
 
@@ -47,18 +48,12 @@ def _runs(running: Mapping[str, Any] | None) -> Text:
 
 def history(turns: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Promotes and rollbacks, newest first."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("commit", "time", "what", "by", "since then", "why"):
-        table.add_column(name, overflow="fold")
+    heads = ("commit", "time", "what", "by", "since then", "why")
+    table = PlainTable(*heads, fold=heads)
     for one in turns:
-        table.add_row(
-            _short(one["commit"]),
-            str(one["at"])[:19].replace("T", " "),
-            one["kind"],
-            Text(one_line(one["by"])),
-            Text(_since(one), style="red" if one["errors"] else ""),
-            Text(one_line(one["why"])),
-        )
+        at = str(one["at"])[:19].replace("T", " ")
+        since = Text(one_line(_since(one)), style="red" if one["errors"] else "")
+        table.line(_short(one["commit"]), at, one["kind"], one["by"], since, one["why"])
     return table
 
 

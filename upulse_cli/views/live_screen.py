@@ -1,6 +1,5 @@
 """`upulse status --watch`: the live screen, drawn twice a second, and the key that ends it."""
 
-import os
 import select
 import sys
 import termios
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from pulse_core.app.context import HomeContext
 from pulse_core.app.overview import overview
 from upulse_cli.output import console
+from upulse_cli.run_loop import q_pressed
 from upulse_cli.views.watch import screen
 
 EVERY = 0.5
@@ -46,4 +46,4 @@ def keys() -> Iterator[None]:
 def quit_pressed(seconds: float) -> bool:
     """Whether q was pressed, or the terminal went away, within this time."""
     ready, _, _ = select.select([sys.stdin], [], [], seconds)
-    return bool(ready) and os.read(sys.stdin.fileno(), 1) in (b"q", b"Q", b"")
+    return bool(ready) and q_pressed()

@@ -7,10 +7,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
+from pulse_core.model.text import clean, one_line
+from upulse_cli.time_args import local
+
+if TYPE_CHECKING:
+    from pulse_core.daemon.request_handler import RequestHandler
 
 LOG = logging.getLogger("pulse.event")
 COLOURS = {"process-died": 31, "effect-failed": 31, "effect-unknown": 31, "error": 31, "process-up": 32,
@@ -52,6 +57,19 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             told["traceback"] = self.formatException(record.exc_info)
         return json.dumps(told)
+
+
+def log_line(line: str) -> str:
+    """A line of the daemon's log as people read it: what `JsonLines` wrote as words, any other as it is."""
+    try:
+        told = json.loads(line)
+        words = f"{local(told['at'])} {told['message']}"
+    except (ValueError, TypeError, KeyError):
+        return one_line(line)
+    loud = told.get("level", "info") not in ("info", "debug")
+    trace = f"\n{told['traceback']}" if told.get("traceback") else ""
+    said = words.replace(" ", f" {told['level'].upper()} ", 1) if loud else words
+    return one_line(said) + clean(trace)
 
 
 def moment(record: logging.LogRecord) -> float:
@@ -136,7 +154,7 @@ def details(kind: str, data: Mapping[str, Json]) -> str:
             return "  ".join(f"{name}={value}" for name, value in data.items() if value not in ("", [], None))
 
 
-async def sense_aloud(request_handler: RequestHandler) -> None:
+async def sense_aloud(request_handler: "RequestHandler") -> None:
     """Log a line of vitals every few seconds, for whoever watches a terminal."""
     while True:
         await asyncio.sleep(ALOUD_EVERY)

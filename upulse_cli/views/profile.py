@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pulse_core.model.text import count, one_line
+from pulse_core.model.text import count
 from upulse_cli.time_args import local, took
+from upulse_cli.views.table import PlainTable
 
 Told = Mapping[str, Any]
 
@@ -33,42 +33,29 @@ def _tables(told: Told) -> Iterator[RenderableType]:
 
 def watcher_table(watchers: Sequence[Told]) -> Table:
     """One line a watcher."""
-    drawn = drawn_with("watcher", "every", "looks", "failed", "p50", "p99", "CPU", "over")
+    drawn = cost_table("watcher", "every", "looks", "failed", "p50", "p99", "CPU", "over")
     for one in watchers:
-        drawn.add_row(
-            one_line(one["name"]),
-            took(one["interval_s"] * 1e6),
-            str(one["looks"]),
-            Text(str(one["failures"]), style="red" if one["failures"] else ""),
-            milliseconds(one["p50_ms"]),
-            milliseconds(one["p99_ms"]),
-            "-" if one["cpu"] is None else f"{one['cpu']:.3%}",
-            took(one["over_s"] * 1e6),
-        )
+        every, over = took(one["interval_s"] * 1e6), took(one["over_s"] * 1e6)
+        p50, p99 = (None if one[name] is None else took(one[name] * 1000) for name in ("p50_ms", "p99_ms"))
+        cpu = None if one["cpu"] is None else f"{one['cpu']:.3%}"
+        drawn.line(one["name"], every, one["looks"], failures(one["failures"]), p50, p99, cpu, over)
     return drawn
 
 
 def helper_table(helpers: Sequence[Told]) -> Table:
     """One line a process."""
-    drawn = drawn_with("module", "pid", "CPU", "memory")
+    drawn = cost_table("module", "pid", "CPU", "memory")
     for one in helpers:
-        size = f"{one['rss'] / 2**20:.1f} MiB"
-        drawn.add_row(one_line(one["module"]), str(one["pid"]), f"{one['cpu']:.3%}", size)
+        drawn.line(one["module"], one["pid"], f"{one['cpu']:.3%}", f"{one['rss'] / 2**20:.1f} MiB")
     return drawn
 
 
 def rule_table(rules: Sequence[Told]) -> Table:
     """One line a rule, the dearest first."""
-    drawn = drawn_with("rule", "calls", "failed", "p50", "p99", "of all")
+    drawn = cost_table("rule", "calls", "failed", "p50", "p99", "of all")
     for one in rules:
-        drawn.add_row(
-            one_line(one["rule"]),
-            str(one["calls"]),
-            Text(str(one["errors"]), style="red" if one["errors"] else ""),
-            took(one["p50_us"]),
-            took(one["p99_us"]),
-            f"{one['share']:.1%}",
-        )
+        p50, p99, share = took(one["p50_us"]), took(one["p99_us"]), f"{one['share']:.1%}"
+        drawn.line(one["rule"], one["calls"], failures(one["errors"]), p50, p99, share)
     return drawn
 
 
@@ -77,14 +64,11 @@ def heading(words: str) -> Text:
     return Text(words, style="bold")
 
 
-def drawn_with(*heads: str) -> Table:
-    """A table without lines yet; only its first column holds words."""
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for place, head in enumerate(heads):
-        drawn.add_column(head, justify="right" if place else "left", no_wrap=True)
-    return drawn
+def failures(number: int) -> Text:
+    """A number that is good only if it is 0."""
+    return Text(str(number), style="red" if number else "")
 
 
-def milliseconds(value: float | None) -> str:
-    """A duration, or a dash where nothing was measured."""
-    return "-" if value is None else took(value * 1000)
+def cost_table(name: str, *numbers: str) -> PlainTable:
+    """A table without lines yet."""
+    return PlainTable(name, *numbers, right=numbers, ruled=True)

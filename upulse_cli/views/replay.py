@@ -6,6 +6,7 @@ from rich.text import Text
 
 from pulse_core.app.engine.replay import Replay, ReplayComparison
 from pulse_core.model.text import count, one_line
+from upulse_cli.views.table import PlainTable
 
 MOST = 50
 OUTCOMES = ("passed", "added", "dropped", "bypassed", "error")
@@ -37,9 +38,7 @@ def shown(found: ReplayComparison) -> RenderableType:
 
 def rules(replay: Replay) -> Table:
     """How often each rule did what."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("rule", *OUTCOMES):
-        table.add_column(name, justify="left" if name == "rule" else "right")
+    table = PlainTable("rule", *OUTCOMES, right=OUTCOMES)
     for rule, counts in replay.rules.items():
-        table.add_row(rule, *(str(counts[name] or "") for name in OUTCOMES))
+        table.line(rule, *(counts[name] or "" for name in OUTCOMES))
     return table

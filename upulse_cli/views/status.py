@@ -9,6 +9,7 @@ from rich.text import Text
 
 from pulse_core.model.text import count, one_line
 from upulse_cli.time_args import ago, local
+from upulse_cli.views.table import PlainTable
 
 COLOURS = {
     "running": "bold green",
@@ -84,21 +85,18 @@ def daemon_line(daemon: Mapping[str, Any]) -> Text:
 
 def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:
     """One line a process, with why it stands so."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name, justify in (("process", "left"), ("state", "left"), ("pid", "right"), ("for", "right")):
-        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]  # both are literals
-    table.add_column("restarts", justify="right")
-    table.add_column("why", overflow="fold")
-    for process in processes:
-        table.add_row(
-            process["name"],
-            Text(process["state"], style=COLOURS.get(process["state"], "")),
-            str(process["pid"] or "-"),
-            ago(process.get("since")),
-            str(process["restarts"]),
-            one_line(process.get("why", "")),
-        )
+    table = PlainTable(
+        "process", "state", "pid", "for", "restarts", "why", right=("pid", "for", "restarts"), fold=("why",)
+    )
+    for one in processes:
+        pid, since, why = one["pid"] or None, ago(one.get("since")), one.get("why", "")
+        table.line(one["name"], coloured_state(one), pid, since, one["restarts"], why)
     return table
+
+
+def coloured_state(one: Mapping[str, Any]) -> Text:
+    """The state of a daemon or a process in its colour."""
+    return Text(one["state"], style=COLOURS.get(one["state"], ""))
 
 
 def engine_line(engine: Mapping[str, Any]) -> Text:

@@ -11,7 +11,7 @@ from pulse_core.model.text import one_line
 from upulse_cli.time_args import local, took
 from upulse_cli.views.effects import duration, reason, state
 from upulse_cli.views.plot import sparkline
-from upulse_cli.views.status import COLOURS, banners, daemon_line, effects_line
+from upulse_cli.views.status import banners, coloured_state, daemon_line, effects_line
 
 FIXED = 11
 """Lines that are always there: headings, vital signs, counts, and those that are empty."""
@@ -96,7 +96,7 @@ def process_lines(processes: Sequence[Value], count: int) -> Table:
     rows = [
         (
             Text(one["name"]),
-            Text(one["state"], style=COLOURS.get(one["state"], "")),
+            coloured_state(one),
             Text(str(one["pid"] or "-")),
             Text(str(one["restarts"])),
             Text(one_line(one.get("why", ""))),

@@ -1,36 +1,70 @@
 """One daemon on this machine, all of its parts joined."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from functools import partial
+from random import Random
 
+from pulse_adapters.config.file import OWNER_ALONE, load, load_to_start
 from pulse_adapters.config.home import Home
+from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.own_files import HomeFiles
+from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.host.system_watcher import SystemHistory, SystemResource
 from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.ipc.socket_service import SocketService
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_adapters.metrics.sidecars import sidecars
 from pulse_adapters.network.prober import ChildProber
+from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
+from pulse_adapters.sqlite.damage import refuse_lost_rows
+from pulse_adapters.sqlite.events import SqliteEventLog, new_id
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
-from pulse_core.daemon import Daemon, Service
+from pulse_adapters.systemd.notify import Notifier
+from pulse_core import __version__
+from pulse_core.capability import WatcherContext
+from pulse_core.daemon import CurrentSettings, Daemon, Parts, Service
 from pulse_core.daemon.disk_quota import keep_quota
+from pulse_core.daemon.services import check_log
 from pulse_core.model.event import Draft
+from pulse_core.model.kinds import ErrorReported, LogVerified
 from pulse_core.model.vitals import Window
-from upulse_cli.wiring.daemon_context import daemon_context
+from pulse_core.ports import Watcher
+from pulse_core.record.view import View
+from pulse_core.watch.error_log import ErrorLog
+from pulse_core.watch.network import Network
+from upulse_cli.views.narrator import Narrator, sense_aloud
+from upulse_cli.wiring.capabilities import watchers_of
 from upulse_cli.wiring.engine import engine_of
 from upulse_cli.wiring.executors import machine_executors
-from upulse_cli.wiring.services import knowing, later, services_of
-from upulse_cli.wiring.stores import narrated_log, parts_of, torn
-from upulse_cli.wiring.watchers import outward_watchers, system_watcher
+from upulse_cli.wiring.gc import sweeper_of
+
+LOCK_CHECK = 3.0
+"""Seconds between two checks whether the lock's file is still there."""
+LONGEST_VERIFY = 6 * 3600.0
+FIRST_READ = 2.0
+"""Seconds for which a start waits until it is known what the followed logs hold: what is written later is news."""
 
 
 @asynccontextmanager
 async def real_daemon(
     home: Home, how: Opening, news: Sequence[Draft] = (), lock: HomeLock | None = None
 ) -> AsyncIterator[Daemon]:
-    """A daemon on this machine, its stores open, with what the start has to say. The caller holds the lock."""
-    shared = daemon_context(home)
+    """A daemon on this machine, its stores open, with what the start has to say. The caller holds the lock.
+
+    Raises SettingsRefused. Settings that are loaded later must be without any fault.
+    """
+    settings, faults = load_to_start(home.config)
+    first = [settings]
+    current_settings = CurrentSettings(lambda: first.pop() if first else load(home.config))
+    clock, objects, view = SystemClock(), FileObjects(home.objects), View()
     daemon: Daemon
 
     def failed(whose: str, words: str) -> None:
@@ -39,35 +73,119 @@ async def real_daemon(
     def windows() -> Mapping[str, Window]:
         return daemon.watch.windows
 
-    acting = machine_executors(home, shared.current_settings, shared.view, failed)
-    system = system_watcher(shared, acting, windows, lambda: daemon.housekeeping.lateness())
+    def window(key: str) -> Window:
+        return windows().get(key, Window())
+
+    acting = machine_executors(home, current_settings, view, failed)
+    system = SystemResource(
+        current_settings,
+        lambda: daemon.housekeeping.lateness() * 1000,
+        acting.spawner,
+        acting.consumers,
+        SystemHistory(view, lambda: window(SystemResource.key)),
+    )
     async with AsyncExitStack() as stack:
         stack.callback(acting.close)
-        log = await stack.enter_async_context(narrated_log(shared, how))
+        log = await stack.enter_async_context(narrated_log(home, clock, objects, how))
         await stack.enter_async_context(system)
         vitals = await stack.enter_async_context(SqliteVitals.open(home.vitals))
-        parts = parts_of(shared, acting, log, vitals)
         stack.callback((logs := FollowedLogs(failed)).close)
         stack.callback((prober := ChildProber()).close)
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
-        services: Mapping[str, Service] = {
-            **services_of(shared, log, acting.spawner, lock, failed),
-            **sidecars(
-                home.path, shared.current_settings, lambda seconds: daemon.is_turning(seconds), failed
+        services: dict[str, Service] = {
+            "socket": SocketService(home, current_settings, faults, OWNER_ALONE, failed),
+            "deep check": lambda _, begun: later(
+                begun, check_log(log, partial(read_log, home, acting.spawner))
             ),
-            **knowing(shared, logs),
-            "room": lambda request_handler, begun: later(
-                begun, keep_quota(own_files, vitals.yield_oldest, shared.current_settings, failed)
+            "room": lambda _, begun: later(
+                begun, keep_quota(own_files, vitals.yield_oldest, current_settings, failed)
             ),
+            **sidecars(home.path, current_settings, lambda seconds: daemon.is_turning(seconds), failed),
         }
+        if lock:
+            services["lock"] = lambda _, begun: later(begun, keep_lock(lock))
+        if settings.log:
+            services["logs"] = lambda _, begun: after(logs.standing(FIRST_READ), begun)
+        if sys.stderr.isatty():
+            services["voice"] = lambda request_handler, begun: later(begun, sense_aloud(request_handler))
+        watchers: Sequence[Watcher] = (
+            system,
+            ErrorLog(logs, clock, current_settings, view, vitals.newest),
+            Network(prober, current_settings, view, lambda: window(Network.key)),
+            *watchers_of(WatcherContext(prober, clock, current_settings, view, window)),
+        )
         daemon = Daemon(
-            replace(
-                parts,
-                watchers=(system, *outward_watchers(shared, logs, prober, vitals, windows)),
+            Parts(
+                log=log,
+                vitals=vitals,
+                objects=objects,
+                checkpoints=SqliteCheckpoints(home.state),
+                clock=clock,
+                table=acting.table,
+                executors=acting.executors,
+                current_settings=current_settings,
+                view=view,
+                service_manager=Notifier.from_environment(),
+                new_id=new_id,
+                dice=Random(),
+                pid=os.getpid(),
+                version=__version__,
+                sweep=sweeper_of(home, objects, current_settings, lambda: view().control.damage),
+                watchers=watchers,
                 services=services,
                 news=(*news, *torn(log)),
-                engine=engine_of(shared, windows),
+                engine=engine_of(home, clock, current_settings, windows),
             )
         )
         daemon.journal.listen_once(acting.notify.hear)
         yield daemon
+
+
+@asynccontextmanager
+async def narrated_log(
+    home: Home, clock: SystemClock, objects: FileObjects, how: Opening
+) -> AsyncIterator[SqliteEventLog]:
+    """The log that the daemon writes, without rows lost unless that is accepted, and told aloud as it grows."""
+    opened = SqliteEventLog.open(home.events, clock=clock, objects=objects, reserve=home.reserve, how=how)
+    async with opened as log:
+        if not how.accept_damage:
+            await refuse_lost_rows(log, SqliteCheckpoints(home.state))
+        log.listen(narrator := Narrator())
+        try:
+            yield log
+        finally:
+            narrator.speak()
+
+
+def torn(log: SqliteEventLog) -> Sequence[Draft]:
+    """The torn end of a log after a power cut, to be said."""
+    return [Draft(ErrorReported(message=log.torn), subject="log")] if log.torn else []
+
+
+async def read_log(home: Home, spawner: Spawner) -> LogVerified:
+    """Read the whole log in a child of low priority; what it found."""
+    verify = (sys.executable, "-m", "upulse_cli", "verify", "--json", "--home", str(home.path))
+    argv = ("nice", "-n", "19", *verify)
+    outcome = await spawner.run(argv, cwd=None, env={}, timeout=LONGEST_VERIFY, marker="deep-check")
+    found = json.loads(outcome.output)
+    return LogVerified(rows=found["rows"], took_ms=found["took_ms"], fault=found["fault"])
+
+
+async def keep_lock(lock: HomeLock) -> None:
+    """Hold on to the home's lock even if its file is removed; ends the daemon if another one has the home."""
+    while True:
+        await asyncio.sleep(LOCK_CHECK)
+        lock.keep()
+
+
+async def after(work: Awaitable[None], begun: Callable[[], None]) -> None:
+    """A service that serves once this work is done, and then has nothing to do."""
+    await work
+    begun()
+    await asyncio.Event().wait()
+
+
+async def later(begun: Callable[[], None], work: Awaitable[None]) -> None:
+    """A service that nobody has to wait for."""
+    begun()
+    await work

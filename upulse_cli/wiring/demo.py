@@ -1,13 +1,16 @@
 """The stage of a scene: a home of its own with a daemon of its own on this machine."""
 
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.host.demo_home import demo_directory, filled_settings, kill_started, remove
+from pulse_adapters.host.demo_home import filled_settings, kill_started
 from pulse_core.app.context import HomeContext
 from pulse_core.app.demo import PATIENCE, Scene, wait_until
 from upulse_cli.wiring.daemon_control import daemon_process
@@ -41,7 +44,7 @@ class RealStage:
 @contextmanager
 def demo_stage(scene: Scene) -> Iterator[RealStage]:
     """A home for this scene with its daemon running; everything of it is gone afterwards."""
-    place = demo_directory()
+    place = Path(tempfile.mkdtemp(prefix="pulse-demo-"))
     home = Home(place / "home")
     home.create()
     home.config.write_text(filled_settings(scene.settings, home.path))
@@ -54,4 +57,4 @@ def demo_stage(scene: Scene) -> Iterator[RealStage]:
             daemon.stop(PATIENCE)
         finally:  # only now nothing more is started
             wait_until(lambda: not kill_started(home.path), "the end of what was started")
-            remove(place)
+            shutil.rmtree(place, ignore_errors=True)

@@ -5,25 +5,25 @@ from contextlib import contextmanager
 from functools import partial
 from os.path import relpath
 
-from pulse_adapters.config.home import Home
 from pulse_adapters.host.system_watcher import SystemHistory, SystemResource
 from pulse_core.app.context import HomeContext
-from pulse_core.app.engine.dev_session import DevTarget, DevTools, daemon_executor, staging_path
+from pulse_core.app.engine.context import STAGING
+from pulse_core.app.engine.dev_session import DevTarget, DevTools, daemon_executor
 from pulse_core.app.state import current_state, settings_for
 from pulse_core.daemon import CurrentSettings
 from pulse_core.model.vitals import Window
 from pulse_core.ports import Watcher
 from pulse_core.record.view import View
+from upulse_cli.wiring.engine import workflow_context
 from upulse_cli.wiring.executors import machine_executors
-from upulse_cli.wiring.workflow import workflow_context
 
 
-def dev_target(home: Home, *, does_execute: bool) -> DevTarget:
+def dev_target(home: HomeContext, *, does_execute: bool) -> DevTarget:
     """Staging of this home, tried. does_execute: by the daemon; raises PulseError if none runs."""
     engine = workflow_context(home, is_live=True)
     execute = daemon_executor(engine) if does_execute else None
     tools = DevTools(saves, partial(system_sense_of, engine.home))
-    return DevTarget(engine, tools, staging_path(engine), lambda report: None, execute)
+    return DevTarget(engine, tools, engine.revision(STAGING).path, lambda report: None, execute)
 
 
 @contextmanager
@@ -44,8 +44,8 @@ async def saves(path: str) -> AsyncIterator[Collection[str]]:
     from watchfiles import DefaultFilter, awatch  # costs 60 ms
 
     async for changes in awatch(path, watch_filter=DefaultFilter(), debounce=50, step=10):
-        yield _beneath(path, (changed for _, changed in changes))
+        yield _relative(path, (changed for _, changed in changes))
 
 
-def _beneath(path: str, files: Iterable[str]) -> Collection[str]:
+def _relative(path: str, files: Iterable[str]) -> Collection[str]:
     return sorted({relpath(file, path) for file in files})

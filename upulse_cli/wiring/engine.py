@@ -1,51 +1,135 @@
-"""The user's rules: where they lie, and the hosts that run them, in the daemon and from the command line."""
+"""The user's rules of a home: for its daemon, and for what people ask of them (promote, replay, shadow, dev, explain).
+
+What is slow to import, or is to stay out of the daemon's memory, is imported where it is used.
+"""
 
 import os
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pulse_adapters.workers.run_as import RunAs
 from pulse_core.app.context import HomeContext
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
-from pulse_core.model.vitals import Window
-from pulse_core.ports import CannotLoad
+from pulse_core.ports import CannotLoad, Clock
 from pulse_core.settings import Settings
 
 if TYPE_CHECKING:
+    from pulse_adapters.action_host.hosts import ChildActionHosts
     from pulse_adapters.engine_user.layout import EngineUserLayout
     from pulse_adapters.rule_host.hosts import ChildHosts
+    from pulse_adapters.sandbox.code_checks import SandboxedChecks
+    from pulse_core.app.engine.context import Windows, WorkflowContext
+    from pulse_core.app.engine.user_rules import UserRules
     from pulse_core.engine.engine_context import EngineParts
-    from upulse_cli.wiring.daemon_context import DaemonContext
 
 
-def engine_of(shared: "DaemonContext", windows: Callable[[], Mapping[str, Window]]) -> "EngineParts | None":
-    """The user's rules, if the home has a repository for them. windows: of every sense, as they are now."""
-    home = shared.home.path
-    if not (home / "engine" / ".git").exists():
+def engine_of(
+    home: HomeLayout, clock: Clock, settings: Callable[[], Settings], windows: "Windows"
+) -> "EngineParts | None":
+    """The user's rules for the daemon, if the home has a repository for them."""
+    if not has_engine(home):
         return None
-    # Imported only where there is an engine: the others need not bear it in memory.
-    from pulse_adapters.action_host.hosts import ChildActionHosts
     from pulse_adapters.git.git_client import GitClient
-    from pulse_adapters.rule_host.hosts import ChildHosts
-    from pulse_adapters.rule_host.plugins import plugin_entries
     from pulse_core.engine.engine_context import EngineParts
 
-    plugins = plugin_entries()
-    user = partial(run_as, shared.home, shared.current_settings)
-    hosts = ChildHosts(run_as=user, plugins=plugins)
-    action_hosts = ChildActionHosts(shared.clock, windows, run_as=user, plugins=plugins)
-    return EngineParts(GitClient(home), hosts, action_hosts)
+    make_rule_hosts, make_action_hosts = hosts_of(home, clock, settings)
+    return EngineParts(GitClient(home.path), make_rule_hosts(), make_action_hosts(windows))
 
 
-def rule_hosts(context: HomeContext) -> "ChildHosts":
-    """Starts rule hosts for this home, by its settings as they are then."""
+def has_engine(home: HomeLayout) -> bool:
+    """Whether the home has a repository for the user's rules."""
+    return (home.path / "engine" / ".git").exists()
+
+
+def hosts_of(
+    home: HomeLayout, clock: Clock, settings: Callable[[], Settings]
+) -> "tuple[Callable[..., ChildHosts], Callable[[Windows], ChildActionHosts]]":
+    """What makes the starters of rule hosts and of action hosts, by the settings as they are at each start."""
+    from pulse_adapters.action_host.hosts import ChildActionHosts
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.rule_host.plugins import plugin_entries
 
-    user = partial(run_as, context.layout, lambda: context.settings().settings)
-    return ChildHosts(run_as=user, plugins=plugin_entries())
+    user, plugins = partial(run_as, home, settings), plugin_entries()
+
+    def action_hosts(windows: "Windows") -> ChildActionHosts:
+        return ChildActionHosts(clock, windows, run_as=user, plugins=plugins)
+
+    return partial(ChildHosts, run_as=user, plugins=plugins), action_hosts
+
+
+def user_rules(home: HomeContext) -> "UserRules | None":
+    """The user's rules for one question; None without an engine."""
+    if not has_engine(home.layout):
+        return None
+    from pulse_adapters.git.git_files import read_main
+    from pulse_adapters.git.revisions import ensure_revision
+    from pulse_adapters.rule_host.hosts import ChildHosts, StandbyHosts
+    from pulse_adapters.rule_host.plugins import plugin_entries
+    from pulse_core.app.engine.user_rules import UserRules
+    from pulse_core.ports.engine_repository import EngineRepository
+
+    path = home.layout.path
+
+    def repository() -> EngineRepository:
+        from pulse_adapters.git.repository import Repository
+
+        return Repository(path)
+
+    user = partial(run_as, home.layout, lambda: home.settings().settings)
+    return UserRules(
+        home,
+        StandbyHosts(ChildHosts(run_as=user, plugins=plugin_entries())),
+        repository,
+        main=lambda: read_main(path) or repository().head(),
+        ensure=partial(ensure_revision, path),
+    )
+
+
+def workflow_context(home: HomeContext, *, is_live: bool = False) -> "WorkflowContext":
+    """The engine of this home, for what people ask of it. Raises NoRepository.
+
+    The settings are read once, unless it is to follow a daemon whose settings may change meanwhile (is_live).
+    """
+    from pulse_adapters.git.git_command import login_author
+    from pulse_adapters.git.repository import Repository
+    from pulse_adapters.rule_host.hosts import StandbyHosts
+    from pulse_core.app.engine.context import WorkflowContext
+
+    context = home if is_live else replace(home, settings=cache(home.settings))
+    make_rule_hosts, make_action_hosts = hosts_of(
+        home.layout, home.clock, lambda: context.settings().settings
+    )
+    return WorkflowContext(
+        home=context,
+        author=login_author(),
+        repository=Repository(home.layout.path),
+        checks=partial(code_checks, context),
+        rule_hosts=make_rule_hosts(),
+        action_hosts=make_action_hosts,
+        standby_hosts=lambda: StandbyHosts(make_rule_hosts(dev=True)),
+    )
+
+
+def code_checks(context: HomeContext) -> "SandboxedChecks":
+    """The gates' tools for this home, run as the engine's user if it has one. Raises PulseError."""
+    from pulse_adapters.git.create_repository import template_folder
+    from pulse_adapters.sandbox.code_checks import SandboxedChecks
+
+    config, home = template_folder() / "pyproject.toml", context.layout
+    user = engine_user(home, context.settings().settings) if os.geteuid() == 0 else None
+    if user:
+        return SandboxedChecks(config, user.work, user.account.ids)
+
+    def cache_folder() -> Path:
+        path = home.path / "cache"
+        path.mkdir(mode=0o700, exist_ok=True)
+        return path
+
+    return SandboxedChecks(config, cache_folder)
 
 
 def run_as(home: HomeLayout, settings: Callable[[], Settings]) -> RunAs:

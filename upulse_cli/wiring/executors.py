@@ -20,7 +20,9 @@ from pulse_core.ports import Executor, ProcessId
 from pulse_core.projections import State
 from pulse_core.settings import Settings
 from upulse_cli.wiring.capabilities import executors_of
-from upulse_cli.wiring.daemon_context import Failed
+
+Failed = Callable[[str, str], None]
+"""Is told whose failure it was, and what failed."""
 
 
 @dataclass(frozen=True)

@@ -4,24 +4,24 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 
-from pulse_adapters.config.home import Home, expand_path
-from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.config.home import expand_path
 from pulse_adapters.host.leftovers import HomeLeftovers
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.objects.files import FileObjects, shards
 from pulse_adapters.sqlite.named_objects import NamedObjects, old_vitals, unnamed_by_ticks
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core import __version__
+from pulse_core.app.context import HomeContext
 from pulse_core.app.gc import MINIMUM_AGE, Sweeper, collect_garbage
 from pulse_core.app.state import current_state, usable_settings
+from pulse_core.home import HomeLayout
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import GcDone
 from pulse_core.settings import Settings
-from upulse_cli.wiring.home import home_context
 
 
 def sweeper_of(
-    home: Home,
+    home: HomeLayout,
     objects: FileObjects,
     settings: Callable[[], Settings],
     damage: Callable[[], str],
@@ -44,34 +44,34 @@ def sweeper_of(
     )
 
 
-def collect_offline(home: Home) -> Mapping[str, Json]:
+def collect_offline(home: HomeContext) -> Mapping[str, Json]:
     """Take it away under the home's lock, as the daemon would; what went. Raises HomeBusy if a daemon runs."""
+    settings = usable_settings(home)
 
     async def collect() -> GcDone:
-        async with SqliteVitals.open(home.vitals) as vitals:
+        async with SqliteVitals.open(home.layout.vitals) as vitals:
             sweeper = offline_sweeper(home, settings)
-            return await collect_garbage(vitals, sweeper, SystemClock().now().at, settings.watch)
+            return await collect_garbage(vitals, sweeper, home.clock.now().at, settings.watch)
 
-    settings = usable_settings(home_context(home))
-    with HomeLock(home.lock, __version__, wait=2.0):
+    with HomeLock(home.layout.lock, __version__, wait=2.0):
         return asyncio.run(collect()).model_dump()
 
 
-def forecast(home: Home) -> Mapping[str, Json]:
+def forecast(home: HomeContext) -> Mapping[str, Json]:
     """What would go; nothing is changed."""
-    settings, now = usable_settings(home_context(home)), SystemClock().now().at
+    settings, now = usable_settings(home), home.clock.now().at
     before, minutes_before = now - settings.watch.keep, now - settings.watch.keep_minutes
-    samples, ticks, minutes = old_vitals(home.vitals, before, minutes_before)
+    samples, ticks, minutes = old_vitals(home.layout.vitals, before, minutes_before)
     swept = asyncio.run(offline_sweeper(home, settings, minutes_before).forecast())
     return {"samples": samples, "ticks": ticks, "minutes": minutes, **swept._asdict()}
 
 
-def offline_sweeper(home: Home, settings: Settings, ticks_since: int = 0) -> Sweeper:
+def offline_sweeper(home: HomeContext, settings: Settings, ticks_since: int = 0) -> Sweeper:
     """A sweeper of a home without a daemon."""
     return sweeper_of(
-        home,
-        FileObjects(home.objects),
+        home.layout,
+        FileObjects(home.layout.objects),
         lambda: settings,
-        lambda: current_state(home_context(home)).control.damage,
+        lambda: current_state(home).control.damage,
         ticks_since,
     )

@@ -4,7 +4,7 @@ Imported by every command, so what only some of them need is imported when it is
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from pulse_adapters.config.home import Home
@@ -14,12 +14,11 @@ from pulse_core.app.context import FoldProgress, HomeContext, LoadedSettings
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import NoHome
 from pulse_core.model.event import Checkpoint
-from upulse_cli.views.fold_progress import fold_progress
+from upulse_cli.output import fold_progress
 
 if TYPE_CHECKING:
     from pulse_core.ports.offline_stores import OfflineStores
     from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
-    from pulse_core.ports.user_rules import UserRules
 
 
 def meant_home(option: str | None) -> Home:
@@ -29,7 +28,7 @@ def meant_home(option: str | None) -> Home:
 
 def instance_home(name: str) -> str:
     """The home of the instance of this name; raises PulseError if that is no name of one."""
-    from pulse_adapters.config.instances import home_called
+    from pulse_adapters.config.home import home_called
 
     return home_called(name)
 
@@ -89,18 +88,12 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
 
         return str(uuid7())
 
-    def user_rules() -> "AbstractAsyncContextManager[UserRules]":
-        from upulse_cli.wiring.engine import rule_hosts
-        from upulse_cli.wiring.user_rules import home_user_rules
-
-        return home_user_rules(home, rule_hosts(home))
-
     def offline() -> "OfflineStores":
         from upulse_cli.wiring.offline_stores import HomeOfflineStores
 
         return HomeOfflineStores(layout)
 
-    home = HomeContext(
+    return HomeContext(
         layout=layout,
         clock=SystemClock(),
         settings=settings,
@@ -110,8 +103,6 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
         objects=objects,
         daemon=SocketDaemonClient(layout),
         new_id=new_id,
-        user_rules=user_rules,
         offline=offline,
         progress=progress,
     )
-    return home

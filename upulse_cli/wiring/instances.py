@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.config.home import Home, NotUsable
-from pulse_adapters.config.instances import BASE, instance_at
+from pulse_adapters.config.home import BASE, Home, NotUsable, instance_at
 from pulse_adapters.systemd.manager import Unit, units
 from pulse_core.app.status import daemon_status
 from upulse_cli.wiring.home import home_context

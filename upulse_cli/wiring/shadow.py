@@ -9,14 +9,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from pulse_adapters.config.home import Home
 from pulse_adapters.files.shadow_log import shadow_lines
 from pulse_adapters.ipc.lock import holder
+from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.shadow import shadow_report
 from pulse_core.app.status import why_unheard
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.model.home_status import LockHolder
-from upulse_cli.wiring.home import home_context
 
 PATIENCE = 60.0
 """Seconds that a shadow may take to load its rules."""
@@ -26,20 +26,20 @@ LOCK = "shadow"
 READY = "ready"
 
 
-def running(home: Home) -> LockHolder | None:
+def running(home: HomeLayout) -> LockHolder | None:
     """The shadow that runs, if one does."""
     return holder(home.run / LOCK)
 
 
-def start(home: Home, word: str) -> int:
+def start(home: HomeContext, word: str) -> int:
     """Begin a shadow of this revision in the background; its process. Raises PulseError with the reason if it can't."""
-    if found := running(home):
+    if found := running(home.layout):
         raise PulseError(f"a shadow runs already (process {found.pid}); end it with: upulse shadow stop")
-    if why := why_unheard(home_context(home)):
+    if why := why_unheard(home):
         raise PulseError(f"{why}; a shadow needs its ticks")
     read, write = os.pipe()
     argv = (sys.executable, "-P", "-m", "upulse_cli.shadow_process")
-    words = ("--home", str(home.path), "--engine", word, "--tell", str(write))
+    words = ("--home", str(home.layout.path), "--engine", word, "--tell", str(write))
     nowhere = subprocess.DEVNULL
     with open(read, "rb", buffering=0) as heard:
         child = subprocess.Popen(
@@ -66,9 +66,9 @@ def _heard(pipe: int) -> str:
     return said.decode("utf-8", "replace")
 
 
-def stop(home: Home) -> int:
+def stop(home: HomeContext) -> int:
     """End the shadow; its process. Raises PulseError if there is none."""
-    if (found := running(home)) is None:
+    if (found := running(home.layout)) is None:
         raise PulseError("no shadow runs; start one with: upulse shadow start")
     end(found)
     return found.pid
@@ -89,6 +89,17 @@ def end(found: LockHolder) -> None:
         os.close(process)
 
 
-def report(home: Home) -> Mapping[str, Any]:
+def end_if_running(home: HomeLayout) -> str:
+    """End the shadow if one runs; what is to be said of that, or nothing."""
+    if (found := running(home)) is None:
+        return ""
+    end(found)
+    return (
+        f"the shadow (process {found.pid}) was ended, since it followed the log that was there; begin another"
+        " one with: upulse shadow start"
+    )
+
+
+def report(home: HomeContext) -> Mapping[str, Any]:
     """What the last shadow wished beside what production did. Raises PulseError if there was none."""
-    return shadow_report(home_context(home), list(shadow_lines(home.path)), running(home) is not None)
+    return shadow_report(home, list(shadow_lines(home.layout.path)), running(home.layout) is not None)

@@ -15,8 +15,12 @@ Windows = Callable[[], Mapping[str, Window]]
 """The windows of every sense, as they are now."""
 
 
-class StandbyHosts(RuleHosts, Protocol):
+class StandbyRuleHosts(RuleHosts, Protocol):
     """Hosts that begin at once: a process that has loaded all but the author's code stands by for the next one."""
+
+    async def warm(self) -> None:
+        """Have a process stand by; without one, the next host begins later."""
+        ...
 
     def warm_soon(self) -> None:
         """Have a process stand by, beside what goes on."""
@@ -41,7 +45,7 @@ class WorkflowContext:
     checks: Callable[[], CodeChecks]
     rule_hosts: RuleHosts
     action_hosts: Callable[[Windows], ActionHosts]
-    standby_hosts: Callable[[], StandbyHosts]
+    standby_hosts: Callable[[], StandbyRuleHosts]
 
     def revision(self, word: str) -> Revision:
         """The revision that a word means, laid out; `staging` as it lies there, with what is not committed."""

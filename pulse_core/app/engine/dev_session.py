@@ -60,11 +60,6 @@ class DevTarget:
     execute: Execute | None = None
 
 
-def staging_path(engine: WorkflowContext) -> str:
-    """The worktree for experiments, mended if that is possible without loss."""
-    return engine.revision(STAGING).path
-
-
 @dataclass
 class _Course:
     """Where the host stands: the last two snapshots, and what came while another host was starting."""
@@ -84,13 +79,12 @@ class DevSession:
     def __init__(
         self,
         hosts: RuleHosts,
-        tools: DevTools,
         path: str,
         tell: Tell,
         execute: Execute | None = None,
         actions: StagingActions | None = None,
     ) -> None:
-        self.hosts, self.tools, self.path = hosts, tools, path
+        self.hosts, self.path = hosts, path
         self.tell, self.execute, self.actions = tell, execute, actions
         self._host: RuleHost | None = None
         self._course: _Course | None = None
@@ -274,7 +268,7 @@ async def open_dev_session(target: DevTarget, senses: bool = True) -> AsyncItera
 
     actions = StagingActions(engine.action_hosts, engine.home.clock, tell) if senses else None
     execute = staging_executor(target.execute, actions) if target.execute and actions else target.execute
-    dev = DevSession(hosts, target.tools, target.path, tell, execute, actions)
+    dev = DevSession(hosts, target.path, tell, execute, actions)
     waking = asyncio.create_task(_wake(dev, woken), name="folding what staging senses")
     try:
         yield dev

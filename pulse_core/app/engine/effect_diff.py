@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.recorded_ticks import RecordedTick
-from pulse_core.app.explain import run_at_once
 from pulse_core.app.status import DAEMON
 from pulse_core.composition import ALL_RULES
 from pulse_core.model.kinds import Effect
@@ -15,6 +14,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections import Snapshot
 from pulse_core.rules import compose
+from pulse_core.rules.onion import run_synchronously
 
 
 class WishedEffect(NamedTuple):
@@ -46,10 +46,11 @@ def wished_effect(effect: Effect, tick: RecordedTick) -> WishedEffect:
 def allowed_by_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequence[Effect]:
     """The engine's effects that the survival rules allow."""
 
-    async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
+    async def inside(prev: Snapshot, curr: Snapshot) -> Verdict:
         return verdict
 
-    whole = run_at_once(compose(ALL_RULES, heart)(prev, curr))
+    whole = run_synchronously(compose(ALL_RULES, inside)(prev, curr))
+    assert whole is not None, "survival rules await nothing but what is inside them"
     return tuple(effect for effect in whole.effects if not effect.survival)
 
 

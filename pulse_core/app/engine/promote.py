@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pulse_core.app.append import AppendRequest, append
+from pulse_core.app.append import append
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.candidate_checks import Candidate, GateResult, chosen_gates, pass_gates
 from pulse_core.app.engine.context import WorkflowContext
@@ -174,7 +174,7 @@ def request(home: HomeContext, kind: str, commit: str, data: Mapping[str, Any]) 
     Raises PulseError if the answer is no.
     """
     demand_engine(home)
-    asked = append(home, AppendRequest(kind, commit, data))
+    asked = append(home, kind, commit, data)
     if not asked.by_daemon:
         return None
     events = follow(home, int(asked.event["seq"]), ANSWERS, brief=True)

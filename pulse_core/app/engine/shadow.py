@@ -17,7 +17,7 @@ from pulse_core.app.engine.effect_diff import (
 )
 from pulse_core.app.engine.live_snapshots import DaemonTicks
 from pulse_core.app.engine.recorded_ticks import RecordedTick
-from pulse_core.app.engine.user_projections import kept_user_projections
+from pulse_core.app.engine.user_rules import kept_user_projections
 from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.engine.engine_context import restarts
 from pulse_core.model.errors import PulseError

@@ -321,7 +321,7 @@ async def test_hands_that_retire_while_a_policy_is_asked_for_still_do_the_deed(t
 
 
 def under_way(scene: Scene) -> bool:
-    return not scene.child.idle.is_set()
+    return bool(scene.supervisor._held)
 
 
 async def test_the_child_has_little_of_the_daemons_surroundings(

@@ -23,12 +23,13 @@ from pulse_adapters.host.checks import HostChecks, file_system_type
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_core.app.doctor import DaemonChecks
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DaemonStarted
 from pulse_core.model.moment import Moment
 from tests.campaign.broken_off import mortal, steps
 from tests.integration.cli.cli_home import ALLOW, CliHome, Inside
-from upulse_cli.wiring.doctor import HomeFacts
+from upulse_cli.wiring.home import home_context
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
@@ -264,7 +265,7 @@ def test_a_package_that_the_settings_need_is_named(quiet: Inside, monkeypatch: p
 
 
 def test_a_daemon_that_hangs_is_said(quiet: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("upulse_cli.wiring.doctor.PATIENCE", 0.5)
+    monkeypatch.setattr("pulse_adapters.ipc.daemon_client.STATUS_WAIT", 0.5)
     outside = CliHome(quiet.path)
     outside.configure("")
     outside.upulse("daemon", "start")
@@ -356,11 +357,14 @@ def test_a_clock_that_was_set_is_known_from_the_log(tmp_path: Path) -> None:
         async with SqliteEventLog.open(home.events, clock=clock, objects=objects) as log:
             await log.append(Draft(DaemonStarted(pid=1, version="0")))
 
-    assert HostChecks(home, HomeFacts(home).last_start).shift_of_clock() == 0
+    assert HostChecks(home, DaemonChecks(home_context(home)).last_start).shift_of_clock() == 0
     asyncio.run(started(Shifted()))
-    assert abs(HostChecks(home, HomeFacts(home).last_start).shift_of_clock() - 3_600_000_000) < 5_000_000
+    assert (
+        abs(HostChecks(home, DaemonChecks(home_context(home)).last_start).shift_of_clock() - 3_600_000_000)
+        < 5_000_000
+    )
     asyncio.run(started(SystemClock()))
-    assert HostChecks(home, HomeFacts(home).last_start).shift_of_clock() == 0
+    assert HostChecks(home, DaemonChecks(home_context(home)).last_start).shift_of_clock() == 0
 
 
 def test_file_systems_are_told_by_the_longest_mount() -> None:

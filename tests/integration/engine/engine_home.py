@@ -89,7 +89,7 @@ class Ear:
 
 def tried(home: Path, ear: Ear) -> DevTarget:
     """What `upulse dev` tries, told to this ear."""
-    return replace(dev_target(Home(home), does_execute=False), tell=ear.hear)
+    return replace(dev_target(home_context(Home(home)), does_execute=False), tell=ear.hear)
 
 
 @asynccontextmanager

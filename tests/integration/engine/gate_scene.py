@@ -11,7 +11,8 @@ from pulse_adapters.git.repository import Repository
 from pulse_core.app.engine.candidate_checks import GATES, Candidate
 from pulse_core.ports import Revision
 from tests.types_cache import warm
-from upulse_cli.wiring.workflow import workflow_context
+from upulse_cli.wiring.engine import workflow_context
+from upulse_cli.wiring.home import home_context
 
 ADA = "Ada Lovelace <ada@example.org>"
 
@@ -48,7 +49,7 @@ def another(home: Home, files: Mapping[str, str]) -> GateScene:
 
 def passed(gate: str, scene: GateScene) -> str:
     """What a gate says of a candidate."""
-    return GATES[gate](workflow_context(scene.home), Candidate(scene.revision))
+    return GATES[gate](workflow_context(home_context(scene.home)), Candidate(scene.revision))
 
 
 compiles, types, loads, tests = (partial(passed, gate) for gate in ("compiles", "types", "loads", "tests"))

@@ -11,7 +11,8 @@ from pulse_core.model.kinds import Effect
 from tests.integration.engine.engine_home import Ear, author, new_home, save, tried
 from tests.integration.rule_host.rule_host_engines import written
 from upulse_cli.views.dev import Lines, spelled
-from upulse_cli.wiring.workflow import workflow_context
+from upulse_cli.wiring.engine import workflow_context
+from upulse_cli.wiring.home import home_context
 
 HANDS = '''
 import asyncio
@@ -123,7 +124,7 @@ async def test_once_says_whom_it_does_not_ask(tmp_path: Path) -> None:
 async def test_what_only_staging_can_do_is_done_here_and_said(tmp_path: Path) -> None:
     home = new_home(tmp_path / "home")
     sensing(home.path)
-    engine = workflow_context(Home(home.path))
+    engine = workflow_context(home_context(Home(home.path)))
     hands = StagingActions(engine.action_hosts, SystemClock(), lambda report: None)
     try:
         await hands.load(str(home.path / "staging"))

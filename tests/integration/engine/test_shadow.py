@@ -16,6 +16,7 @@ from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import CALM, PATIENT, WISHING, new_home, save, spoil
 from tests.integration.rule_host.rule_host_engines import rule
 from upulse_cli.wiring import shadow
+from upulse_cli.wiring.home import home_context
 
 OFTEN = f'[daemon]\ntick_ms = 200\n{PATIENT}repeat = "1s"\n{ALLOW}'
 LEAVING = rule(
@@ -53,7 +54,7 @@ class Homes:
 
 
 def reported(home: CliHome) -> dict[str, Any]:
-    return dict(shadow.report(Home(home.path)))
+    return dict(shadow.report(home_context(Home(home.path))))
 
 
 def wishes_of(home: CliHome, whose: str, least: int) -> bool:

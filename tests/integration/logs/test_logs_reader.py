@@ -332,7 +332,7 @@ async def tail(
         "keywords": ["ERROR"],
         "match": [],
         "ignore": [],
-        "limit": 9,
+        "lines_per_minute": 9,
     }
     env = {**inherited_environment(), "PYTHONPATH": os.pathsep.join(packages_for(python))}
     said = []

@@ -3,10 +3,9 @@
 import asyncio
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import pytest
 
@@ -18,8 +17,9 @@ from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.app import append as append_module
 from pulse_core.app import effects, incidents
-from pulse_core.app.append import AppendRequest, append
+from pulse_core.app.append import append
 from pulse_core.app.context import HomeContext, LoadedSettings, no_progress
+from pulse_core.app.engine.user_rules import UserRules
 from pulse_core.app.event_filter import EventFilter, events
 from pulse_core.app.explain import explain
 from pulse_core.app.follow import settled
@@ -51,9 +51,9 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload, parse
+from pulse_core.ports import CannotLoad, Revision
+from pulse_core.ports.engine_repository import EngineRepository
 from pulse_core.ports.readers import EventQuery
-from pulse_core.ports.user_rules import UserRulesAnswer
-from pulse_core.projections import Snapshot
 from pulse_core.settings import Settings
 from upulse_cli.wiring import offline_stores
 from upulse_cli.wiring.home import home_context
@@ -101,18 +101,33 @@ class Daemon:
         return self.holder
 
 
-class UserRules:
-    """The user's rules, which have one answer."""
+class NoHosts:
+    """Hosts that load nothing, and remember what they were asked for."""
 
-    def __init__(self, answer: UserRulesAnswer) -> None:
-        self.answer = answer
+    def __init__(self) -> None:
+        self.did: list[str] = []
 
-    async def ask(self, snapshot: Snapshot, revision: str = "") -> UserRulesAnswer:
-        return self.answer
+    async def warm(self) -> None:
+        self.did.append("warm")
+
+    def warm_soon(self) -> None:
+        self.did.append("warm soon")
+
+    async def start(self, *_: object) -> Never:
+        self.did.append("start")
+        raise CannotLoad("nothing loads here")
+
+    async def close(self) -> None:
+        self.did.append("close")
+
+
+def no_repository() -> EngineRepository:
+    """Nobody asks for it."""
+    raise AssertionError("git was asked")
 
 
 class Scene:
-    """A home and its application. faults: why its settings are refused; user_rules: what the user's rules say."""
+    """A home and its application. faults: why its settings are refused."""
 
     def __init__(self, directory: Path) -> None:
         self.clock = HandClock()
@@ -120,7 +135,6 @@ class Scene:
         self.files.create()
         self.daemon = Daemon(self)
         self.faults: tuple[str, ...] = ()
-        self.user_rules = UserRulesAnswer()
         asyncio.run(self._append())
 
     @property
@@ -130,7 +144,6 @@ class Scene:
             clock=self.clock,
             settings=self._settings,
             daemon=self.daemon,
-            user_rules=lambda: nullcontext(UserRules(self.user_rules)),
         )
 
     def _settings(self) -> LoadedSettings:
@@ -217,22 +230,22 @@ def test_of_refused_settings_only_the_names_are_known(scene: Scene) -> None:
 
 def test_an_append_goes_through_the_daemon_if_one_answers(scene: Scene) -> None:
     scene.daemon.answers = running(scene)
-    answer = append(scene.home, AppendRequest("paused", data={"why": "now"}))
+    answer = append(scene.home, "paused", data={"why": "now"})
     assert (answer.by_daemon, answer.existing, answer.event["data"]) == (True, False, {"why": "now"})
     assert [event.kind for event in scene.rows()] == ["paused"]
 
 
 def test_without_a_daemon_an_append_is_made_under_the_lock(scene: Scene) -> None:
-    answer = append(scene.home, AppendRequest("paused", data={"why": "now"}))
+    answer = append(scene.home, "paused", data={"why": "now"})
     assert (answer.by_daemon, answer.event["kind"], answer.event["actor"]) == (
         False,
         "paused",
         user_name(os.getuid()),
     )
     with pytest.raises(Refused):
-        append(scene.home, AppendRequest("paused", data={"odd": 1}))
+        append(scene.home, "paused", data={"odd": 1})
     with pytest.raises(UnknownName):
-        append(scene.home, AppendRequest("pausd"))
+        append(scene.home, "pausd")
     assert len(scene.rows()) == 1
 
 
@@ -242,7 +255,7 @@ def test_who_holds_the_home_and_does_not_answer_is_waited_for_and_then_named(
     monkeypatch.setattr(append_module, "PATIENCE", 0.01)
     scene.daemon.holder = HOLDER
     with pytest.raises(PulseError, match="no daemon answers"):
-        append(scene.home, AppendRequest("paused"))
+        append(scene.home, "paused")
     monkeypatch.setattr(offline_stores, "LOCK_WAIT", 0.0)
     with HomeLock(scene.files.lock, "1"), pytest.raises(HomeBusy), scene.home.offline().lock():
         pass
@@ -361,9 +374,13 @@ def test_a_moment_in_the_past_is_seen_as_it_was_and_one_to_come_is_refused(scene
 
 def test_explain_tells_each_rule_and_what_is_not_known(scene: Scene) -> None:
     scene.at(1, Paused(why="tests"))
-    scene.user_rules = UserRulesAnswer(caveats=["nobody could be asked"])
-    told = explain(scene.home, None, "").spelled()
-    assert "nobody could be asked" in told["caveats"]
+    hosts = NoHosts()
+    rules = UserRules(
+        scene.home, hosts, no_repository, lambda: "a", lambda commit: Revision(commit, "/nowhere")
+    )
+    told = explain(scene.home, None, rules).spelled()
+    assert "the user's rules could not be asked: nothing loads here" in told["caveats"]
+    assert hosts.did == ["warm", "start", "close"]
     assert (told["seq"], told["effects"]) == (1, [])
     assert "process_watchdog" in [rule["rule"] for rule in told["rules"]]
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.config.home import Home
+from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import PulseError
 from upulse_cli.__main__ import main
 from upulse_cli.commands.completion import SHELLS
 from upulse_cli.wiring import completion
 
 
-def names(home: Home, begun: str) -> Iterator[str]:
-    yield from ("gateway", "worker", f"of-{home.path.name}")
+def names(home: HomeContext, begun: str) -> Iterator[str]:
+    yield from ("gateway", "worker", f"of-{home.layout.path.name}")
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +93,7 @@ def test_where_no_home_can_be_meant_there_is_no_complaint(words: Words, named: s
 
 
 def test_what_a_home_cannot_tell_is_not_complained_of(words: Words, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refusing(home: Home, begun: str) -> Iterator[str]:
+    def refusing(home: HomeContext, begun: str) -> Iterator[str]:
         raise PulseError("there is no home")
 
     monkeypatch.setattr(completion, "SOURCES", {"processes": refusing})

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from pulse_adapters.ipc.daemon_process import log_lines
-from upulse_cli.views.daemon_log import log_line
+from upulse_cli.views.narrator import log_line
 
 AT = "2020-01-31T08:15:00+00:00"
 

@@ -9,7 +9,7 @@ from io import StringIO
 import pytest
 
 from pulse_core.model.event import Event
-from upulse_cli.views.fold_progress import fold_progress
+from upulse_cli.output import fold_progress
 
 
 def batch(seq: int) -> list[Event]:

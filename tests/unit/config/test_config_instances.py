@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.config.home import Home, NotUsable
-from pulse_adapters.config.instances import BadInstance, home_called, instance_at
+from pulse_adapters.config.home import BadInstance, Home, NotUsable, home_called, instance_at
 from pulse_adapters.systemd.unit import unit_name
 
 

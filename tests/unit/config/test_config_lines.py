@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_adapters.config.error_messages import value_at
+from pulse_adapters.config.errors import value_at
 from pulse_adapters.config.toml_lines import locate, nearest
 from pulse_adapters.config.toml_writer import inline, key
 

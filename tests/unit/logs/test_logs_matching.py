@@ -10,7 +10,7 @@ from pulse_adapters.logs.outbox import RateLimit
 
 
 def rule(**spelled: object) -> LinePattern:
-    return pattern_from_json({"keywords": [], "match": [], "ignore": [], "limit": 600, **spelled})
+    return pattern_from_json({"keywords": [], "match": [], "ignore": [], "lines_per_minute": 600, **spelled})
 
 
 def found(block: str, **spelled: object) -> list[str]:

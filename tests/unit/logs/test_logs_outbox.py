@@ -22,7 +22,7 @@ class Desk:
     def __init__(self, *limits: int) -> None:
         self.sent: list[dict[str, Any]] = []
         rules = [
-            pattern_from_json({"keywords": ["E"], "match": [], "ignore": [], "limit": limit})
+            pattern_from_json({"keywords": ["E"], "match": [], "ignore": [], "lines_per_minute": limit})
             for limit in limits
         ]
         self.outbox = Outbox(rules, lambda message: self.sent.append(dict(message)))

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pulse_core.settings import DaemonSettings, ProcessSettings, RestartSettings, Settings
-from pulse_core.settings.cross_checks import (
-    dependency_cycles,
-    disagreements,
-    repeated_names,
-    unknown_dependencies,
-)
+from pulse_core.settings.cross_checks import dependency_cycles, disagreements
 
 
 def process(name: str, *needs: str) -> ProcessSettings:
@@ -56,12 +51,11 @@ def test_bounds_that_contradict_each_other_are_refused() -> None:
 
 def test_a_doubled_name_is_told_at_the_second() -> None:
     processes = [process("a"), process("b"), process("a")]
-    assert [(fault.place, fault.key) for fault in repeated_names(processes)] == [(2, "name")]
-    assert disagreements(processes) == repeated_names(processes)
+    assert [(fault.place, fault.key) for fault in disagreements(processes)] == [(2, "name")]
 
 
 def test_a_stranger_is_told_with_the_nearest_name_that_is_not_its_own() -> None:
-    (fault,) = unknown_dependencies([process("workers", "worker"), process("work")])
+    (fault,) = disagreements([process("workers", "worker"), process("work")])
     assert (fault.place, fault.text) == (
         0,
         "process 'workers' depends_on unknown 'worker' (did you mean 'work'?)",

@@ -1,14 +1,20 @@
 """`upulse silence`: hold back what Pulse would do, for a while."""
 
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pulse_core.home import HomeLayout
-from upulse_cli.instance_option import completed_by
-from upulse_cli.options import AsJson, HomeDir, Why, group
-from upulse_cli.output import console, put, put_json, say
+from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
+from upulse_cli.output import console, put, put_json, say, say_when
+
+if TYPE_CHECKING:
+    from pulse_core.app.context import HomeContext
+
+LONGEST_DAYS = 30
+LONGEST_MATCH = 500
+
+silences = group("Hold effects back for a while: list, add and remove silences.")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -16,18 +22,18 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(silences, name="silence")
 
 
-silences = group("Hold effects back for a while: list, add and remove silences.")
+def listed(home: "HomeContext") -> Mapping[str, Any]:
+    """The silences that hold, and those that come again, by the home's files."""
+    from pulse_core.app.state import current_state, settings_for
+    from pulse_core.silences.listing import list_silences
+
+    state = current_state(home)
+    return list_silences(state, settings_for(home, state).settings, home.clock.now())
 
 
-def ids(home: HomeLayout, _begun: str) -> Iterator[str]:
+def ids(home: "HomeContext", _begun: str) -> Iterator[str]:
     """The ids of the silences that hold."""
-    from upulse_cli.capabilities.silences.state import listed
-
     return (one["id"] for one in listed(home)["silences"])
-
-
-LONGEST_DAYS = 30
-LONGEST_MATCH = 500
 
 
 @silences.command("list")
@@ -36,10 +42,7 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
 
     Those of the settings, [[silence]], come again at their times, which are in UTC.
     """
-    from upulse_cli.capabilities.silences.state import listed
-    from upulse_cli.wiring.home import found_home
-
-    found = listed(found_home(home))
+    found = listed(open_home(home))
     if as_json:
         return put_json(found)
     if not any(found.values()):
@@ -68,20 +71,18 @@ def add(
     Those of rules whose key fits. It ends by itself, also while no daemon runs; what you add by hand is not held
     back.
     """
-    from pulse_core.app.append import AppendRequest, append
-    from upulse_cli.capabilities.silences.state import strange
-    from upulse_cli.output import say_when
+    from pulse_core.app.append import append
+    from pulse_core.app.state import current_state, settings_for
+    from pulse_core.silences.listing import unknown_pattern
     from upulse_cli.time_args import duration_arg, took
     from upulse_cli.views.events import short
-    from upulse_cli.wiring.home import found_home, home_context
 
-    where = found_home(home)
-    expires = lasts(duration_arg(lasting, "--for"))
-    if words := strange(where, sound(match)):
+    where = open_home(home)
+    expires = checked_duration(duration_arg(lasting, "--for"))
+    state = current_state(where)
+    if words := unknown_pattern(checked_pattern(match), state, settings_for(where, state).settings):
         say(words)
-    answer = append(
-        home_context(where), AppendRequest("silence-added", match, {"expires_us": expires, "why": why})
-    )
+    answer = append(where, "silence-added", match, {"expires_us": expires, "why": why})
     id_ = str(answer.event["id"])
     put(id_)
     say(
@@ -103,20 +104,17 @@ def remove(
     home: HomeDir = None,
 ) -> None:
     """End a silence before its time."""
-    from pulse_core.app.append import AppendRequest, append
+    from pulse_core.app.append import append
     from pulse_core.silences.listing import find_silence
-    from upulse_cli.capabilities.silences.state import listed
-    from upulse_cli.output import say_when
-    from upulse_cli.wiring.home import found_home, home_context
 
-    where = found_home(home)
+    where = open_home(home)
     one = find_silence(listed(where)["silences"], silence)
-    answer = append(home_context(where), AppendRequest("silence-removed", one["id"]))
+    answer = append(where, "silence-removed", one["id"])
     say(f"{one['match']} is no longer held back by this silence.")
     say_when(answer)
 
 
-def lasts(microseconds: int) -> int:
+def checked_duration(microseconds: int) -> int:
     """The duration of a silence; a usage error for one that is over at once, or so long that nobody remembers it."""
     from pulse_core.model.durations import UNITS
 
@@ -130,7 +128,7 @@ def lasts(microseconds: int) -> int:
     return microseconds
 
 
-def sound(pattern: str) -> str:
+def checked_pattern(pattern: str) -> str:
     """The pattern; a usage error for one that no key could fit."""
     if not pattern or len(pattern) > LONGEST_MATCH or not pattern.isprintable():
         raise typer.BadParameter(

@@ -7,11 +7,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pulse_core.model.text import one_line
 from upulse_cli.time_args import local, took
 from upulse_cli.views.events import short
+from upulse_cli.views.table import PlainTable
 
 SECOND = 1_000_000
+FOLD = ("why", "held back")
 
 
 def tables(standing: Mapping[str, Any]) -> RenderableType:
@@ -26,28 +27,18 @@ def tables(standing: Mapping[str, Any]) -> RenderableType:
 
 def added(silences: Sequence[Mapping[str, Any]]) -> Table:
     """One line a silence that holds."""
-    drawn = _table("id", "held back", "ends", "left", "by", "why")
+    drawn = PlainTable("id", "held back", "ends", "left", "by", "why", fold=FOLD)
     for one in silences:
         left = took(one["left_s"] * SECOND)
-        cells = (short(one["id"]), one["match"], local(one["ends"]), left, one["by"], one["why"])
-        drawn.add_row(*map(one_line, cells))
+        drawn.line(short(one["id"]), one["match"], local(one["ends"]), left, one["by"], one["why"])
     return drawn
 
 
 def recurring(windows: Sequence[Mapping[str, Any]]) -> Table:
     """One line a recurring silence."""
-    drawn = _table("held back", "begins (UTC)", "for", "now", "why")
+    drawn = PlainTable("held back", "begins (UTC)", "for", "now", "why", fold=FOLD)
     for one in windows:
         days = ",".join(one["days"]) or "daily"
         now = f"for another {took(one['left_s'] * SECOND)}" if one["active"] else f"from {local(one['next'])}"
-        drawn.add_row(*map(one_line, (one["match"], f"{days} {one['at']}", one["for"], now, one["why"])))
-    return drawn
-
-
-def _table(*columns: str) -> Table:
-    drawn = Table(box=None, pad_edge=False, header_style="dim")
-    for name in columns:
-        drawn.add_column(
-            name, no_wrap=name != "why", overflow="fold" if name in ("why", "held back") else "ellipsis"
-        )
+        drawn.line(one["match"], f"{days} {one['at']}", one["for"], now, one["why"])
     return drawn

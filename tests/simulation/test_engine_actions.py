@@ -1,0 +1,174 @@
+"""The watchers and executors of the engine in force, in virtual time: they come, change and go with its commit."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from pulse_adapters.memory.action_host import Actions, MemoryActionHosts
+from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions
+from pulse_adapters.memory.executors import MemoryExecutor
+from pulse_core.engine.engine_context import EngineParts
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect, RollbackRequested
+from pulse_core.model.verdict import Verdict
+from pulse_core.ports import Policy, Safety
+from pulse_core.projections import Snapshot
+from pulse_core.rules import Inner, Rule
+from tests.simulation.test_engine import QUICK, promoted, spares, started
+from tests.simulation.test_senses import Probe, broken
+from tests.simulation.world import World, simulate
+
+
+async def beeps(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    return (await inner(prev, curr)).plus(Effect(action="beep", key="beep"))
+
+
+class Bench:
+    """An engine in memory: each commit but the first has one rule and these watchers and executors."""
+
+    def __init__(self, rule: Rule = spares, **actions: Actions) -> None:
+        engines: dict[str, Sequence[Rule] | None] = {"first": (spares,), **dict.fromkeys(actions, (rule,))}
+        self.revisions = MemoryRevisions(engines, "first", actions=actions)
+        self.rule_hosts, self.action_hosts = MemoryHosts(self.revisions), MemoryActionHosts(actions)
+
+    def tell(self, story: Callable[[World], Awaitable[None]]) -> None:
+        simulate(story, QUICK, engine=EngineParts(self.revisions, self.rule_hosts, self.action_hosts))
+
+    @property
+    def closed(self) -> list[bool]:
+        """Of each action host that was begun."""
+        return [host.closed for host in self.action_hosts.started]
+
+
+def windows(world: World) -> dict[str, tuple[object, ...]]:
+    assert world.daemon is not None
+    return {key: window.values("value") for key, window in world.daemon.watch.windows.items()}
+
+
+def beep(deed: Callable[[Event], Awaitable[None]]) -> MemoryExecutor:
+    return MemoryExecutor("beep", Policy(Safety.AT_MOST_ONCE, timeout=60), deed)
+
+
+def test_a_commits_watchers_and_executors_serve_as_soon_as_it_is_in_force_and_go_with_it() -> None:
+    executor = MemoryExecutor("beep")
+    bench = Bench(beeps, second=((Probe("queue", lambda: 7),), (executor,)), third=((), ()))
+
+    async def story(world: World) -> None:
+        await started(world)
+        assert not bench.action_hosts.started
+        await promoted(world, "second")
+        await asyncio.sleep(2)
+        assert windows(world)["queue"] == (7,)
+        (wish,) = world.events("effect", subject="beep")
+        assert world.events("effect-acked", subject=wish.id)
+        assert executor.done == [wish.id]
+        await promoted(world, "third", "second")
+        await asyncio.sleep(2)
+        assert "queue" not in windows(world)
+        assert bench.closed == [True]
+
+    bench.tell(story)
+
+
+def test_what_is_under_way_ends_with_the_old_host_while_the_new_one_serves() -> None:
+    go_on = asyncio.Event()
+
+    async def waits(event: Event) -> None:
+        await go_on.wait()
+
+    old, new = beep(waits), MemoryExecutor("beep")
+    bench = Bench(beeps, second=((), (old,)), third=((Probe("queue", lambda: 7),), (new,)))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(2)
+        await promoted(world, "third", "second")
+        await asyncio.sleep(2)
+        assert (bench.closed, "queue" in windows(world)) == ([False, False], True)
+        go_on.set()
+        await asyncio.sleep(0.01)
+        assert (len(old.done), bench.closed) == (1, [True, False])
+        assert world.events("effect-acked", subject=old.done[0])
+
+    bench.tell(story)
+
+
+def test_a_daemon_that_ends_leaves_no_host_open() -> None:
+    async def waits(event: Event) -> None:
+        await asyncio.Event().wait()
+
+    old = beep(waits)
+    bench = Bench(beeps, second=((), (old,)), third=((), (MemoryExecutor("beep"),)))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(2)
+        await promoted(world, "third", "second")
+        assert bench.closed == [False, False]
+        await world.end()
+        assert bench.closed == [True, True]
+        assert (len(old.began), old.done) == (1, [])
+
+    bench.tell(story)
+
+
+def test_a_commit_whose_actions_cannot_be_loaded_is_refused_and_leaves_no_host_behind() -> None:
+    bench = Bench(second=((), (MemoryExecutor("beep"),)))
+    bench.action_hosts.engines = {"second": None}
+
+    async def story(world: World) -> None:
+        await started(world)
+        answer = await promoted(world, "second")
+        assert answer.kind == "promote-refused"
+        assert "engine.py:1" in answer.data
+        assert [host.closed for host in bench.rule_hosts.started] == [False, True]
+
+    bench.tell(story)
+
+
+def test_a_watcher_that_breaks_after_a_promote_has_it_taken_back_with_its_actions() -> None:
+    bench = Bench(second=((Probe("queue", broken, interval=1),), ()))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(300)
+        assert {event.subject for event in world.events("error")} == {"watcher:queue"}
+        assert [event.subject for event in world.events("rollback")] == [bench.revisions.main]
+        assert (bench.closed, "queue" in windows(world)) == ([True], False)
+
+    bench.tell(story)
+
+
+def test_what_pulse_has_itself_is_not_taken_over_and_that_is_said() -> None:
+    other = MemoryExecutor("notify")
+    bench = Bench(second=((Probe("process-alive", lambda: 0),), (other,)))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(6)
+        assert [event.subject for event in world.events("error")] == [
+            "watcher:process-alive",
+            "executor:notify",
+        ]
+        assert world.daemon is not None
+        assert [one.name for one in world.daemon.watch.watchers].count("process-alive") == 1
+
+    bench.tell(story)
+
+
+def test_a_rollback_brings_back_the_actions_of_the_commit_before() -> None:
+    bench = Bench(second=((Probe("queue", lambda: 7),), ()), third=((), ()))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await promoted(world, "third", "second")
+        await world.ask(RollbackRequested(), "")
+        await asyncio.sleep(6)
+        assert windows(world)["queue"]
+        assert bench.closed == [True, False]
+
+    bench.tell(story)
