@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pulse_core.model.vitals import Reading, Sample, Window
     from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety, Unsure
     from pulse_core.ports.watcher import Watcher
-    from pulse_core.projections.snapshot import Snapshot
+    from pulse_core.projections.state import Snapshot
     from pulse_core.rules.onion import Inner, Rule
 
 __version__ = "0.1.0"
@@ -54,7 +54,7 @@ _ROOMS = {
     "model.vitals": ("Reading", "Sample", "Window"),
     "ports.executor": ("Executor", "GivenUp", "Policy", "Result", "Safety", "Unsure"),
     "ports.watcher": ("Watcher",),
-    "projections.snapshot": ("Snapshot",),
+    "projections.state": ("Snapshot",),
     "rules.onion": ("Inner", "Rule"),
 }
 

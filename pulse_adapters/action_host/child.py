@@ -18,7 +18,7 @@ from pulse_adapters.workers.drop_privileges import become_user
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_adapters.workers.syscalls import prctl
-from pulse_core.projections import snapshot  # noqa: F401 - authors import it, as a user who may not read this Python
+from pulse_core.projections import state  # noqa: F401 - authors import it, as a user who may not read this Python
 
 FILES = 256
 PROCESSES = 256

@@ -1,21 +1,24 @@
-"""Processes beside the daemon: one serves metrics, one sends heartbeats.
+"""What is told outside beside the daemon's work: a process serves metrics, and heartbeats are sent.
 
-They follow the settings in force: started, changed and ended with them.
+Both follow the settings in force: started, changed and ended with them.
 """
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from pulse_adapters.workers.conversation import Conversation, conversation
+from pulse_adapters.workers.conversation import conversation
 from pulse_adapters.workers.messages import cut_to
 from pulse_adapters.workers.worker import Program, module_program
 from pulse_core.daemon import CurrentSettings, Service
 from pulse_core.daemon.services import SettingsService
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.ports import Prober, ProbeRequest
 from pulse_core.settings import HeartbeatSettings, MetricsSettings
+from pulse_core.settings.groups import is_http_url
 
 Failed = Callable[[str, str], None]
 FAREWELL_S = 2.0
@@ -23,12 +26,12 @@ FAREWELL_S = 2.0
 BACKOFF, WELL_S = Backoff(1.0, 300.0), 60.0
 """A child that ended is started again after a second, then less and less often; one that lived a minute was well."""
 
-FIRST_S, ANSWER_S, MARGIN_S = 1.0, 10.0, 5.0
-"""A sign of life comes soon after the start; it may take so long, and then its child is given up."""
+FIRST_S, ANSWER_S = 1.0, 10.0
+"""The first heartbeat comes soon after the start; it may take so long."""
 
 
 class SidecarProblem(NamedTuple):
-    """A problem of such a process; empty if all is well."""
+    """A problem of the metrics process."""
 
     why: Annotated[str, cut_to(2_000)]
 
@@ -36,16 +39,17 @@ class SidecarProblem(NamedTuple):
 def sidecars(
     home: Path,
     current_settings: CurrentSettings,
+    prober: Prober,
     is_turning: Callable[[float], Awaitable[bool]],
     failed: Failed,
 ) -> Mapping[str, Service]:
-    """The services that supervise them. is_turning: whether the daemon's loops made progress within so many seconds."""
+    """The services that do it. is_turning: whether the daemon's loops made progress within so many seconds."""
 
     def metrics(wanted: MetricsSettings) -> Awaitable[None]:
         return supervise_metrics(home, wanted, failed)
 
     def heartbeat(wanted: HeartbeatSettings) -> Awaitable[None]:
-        return Heartbeat(wanted, is_turning, failed).run()
+        return Heartbeat(wanted, prober, is_turning, failed).run()
 
     return {
         "metrics": SettingsService(lambda: current_settings().metrics, metrics),
@@ -91,55 +95,40 @@ class Heartbeat:
     """Sends heartbeats, each only if the daemon's loops made progress. A failure is reported once, until it is over."""
 
     def __init__(
-        self, heartbeat: HeartbeatSettings, is_turning: Callable[[float], Awaitable[bool]], failed: Failed
+        self,
+        heartbeat: HeartbeatSettings,
+        prober: Prober,
+        is_turning: Callable[[float], Awaitable[bool]],
+        failed: Failed,
     ) -> None:
-        self._heartbeat, self._is_turning, self._failed = heartbeat, is_turning, failed
-        self._every = heartbeat.every / US_PER_SECOND
-        self._said = ""
+        self._url, self._every = heartbeat.url, heartbeat.every / US_PER_SECOND
+        self._prober, self._is_turning, self._failed = prober, is_turning, failed
 
     async def run(self) -> None:
         """Send heartbeats for ever, if the settings ask for them."""
-        if self._heartbeat.url is None:
+        if self._url is None:
             return
-        wait = min(FIRST_S, self._every)
-        while True:
-            try:
-                async with conversation(
-                    module_program("pulse_adapters.metrics.heartbeat"), SidecarProblem
-                ) as child:
-                    wait = await self._life(child, wait)
-            except OSError as error:
-                self._say(f"the process that sends it cannot be started ({error.strerror})")
-                wait = self._every
-                await asyncio.sleep(wait)
-
-    async def _life(self, child: Conversation[SidecarProblem], wait: float) -> float:
-        """Send heartbeats until the child fails; returns the seconds until the next one is due."""
-        loop = asyncio.get_running_loop()
+        loop, wait, said = asyncio.get_running_loop(), min(FIRST_S, self._every), ""
         while True:
             turning = await self._is_turning(wait)
             began = loop.time()
-            why = await self._sent(child) if turning else "the loops do not turn, so none is sent"
+            why = await self._send(self._url) if turning else "the loops do not turn, so none is sent"
             wait = max(FIRST_S, self._every - (loop.time() - began))
-            if why is None:
-                return wait
-            self._say(why)
+            if why and not said:
+                self._failed("heartbeat", why)
+            said = why
 
-    async def _sent(self, child: Conversation[SidecarProblem]) -> str | None:
-        """Send one; returns why it did not arrive, or empty; None if the child has failed."""
-        limit = min(ANSWER_S, self._every)
-        child.tell({"url": self._heartbeat.url, "seconds": limit})
-        ended = "died"
-        try:
-            async with asyncio.timeout(limit + MARGIN_S):
-                if answer := await child.next():
-                    return f"it could not be sent: {answer.why}" if answer.why else ""
-        except TimeoutError:
-            ended = "hung"
-        self._say(f"the process that sends it {ended}; it is started again")
-        return None
-
-    def _say(self, why: str) -> None:
-        if why and not self._said:
-            self._failed("heartbeat", why)
-        self._said = why
+    async def _send(self, url: str) -> str:
+        """Send one; returns why it did not arrive, without the URL, which may hold a secret, or empty."""
+        name = url.removeprefix("env:")
+        if name != url and not (url := os.environ.get(name, "")):
+            return f"the environment variable {name} of [heartbeat] url is not set"
+        if not is_http_url(url):
+            return f"what {name} holds is no http or https URL"
+        timeout_us = round(min(ANSWER_S, self._every) * US_PER_SECOND)
+        answer = await self._prober.ask(ProbeRequest("http", url, timeout_us, follows=True))
+        if answer.trouble:
+            return f"it could not be sent: {answer.detail}"
+        if answer.status is None or not 200 <= answer.status < 300:
+            return f"it could not be sent: it was answered with {answer.status}"
+        return ""

@@ -107,25 +107,25 @@ def untrusted_context() -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-async def fetch(url: str, timeout: float) -> int:
-    """The status of a page that was received whole within `timeout` seconds; raises ProbeFailed."""
+async def fetch(url: str, timeout: float, follows: bool) -> int:
+    """The status of a page that was received whole within `timeout` seconds; raises ProbeFailed. follows: redirects."""
     progress = FetchProgress()
     try:
         async with asyncio.timeout(timeout):
-            return await _fetch(httpx.URL(url), progress)
+            return await _fetch(httpx.URL(url), follows, progress)
     except TimeoutError as error:
         raise progress.overdue(timeout) from error
     except (httpx.HTTPError, ssl.SSLError, OSError) as error:
         raise probe_failure(error) from error
 
 
-async def _fetch(url: httpx.URL, progress: FetchProgress) -> int:
+async def _fetch(url: httpx.URL, follows: bool, progress: FetchProgress) -> int:
     proxied = is_proxied(url)
     if not (proxied or is_address(url.host)):
         await LOOKUPS.check(url.host)
-    verify = trusted_context() if proxied or url.scheme == "https" else untrusted_context()
+    verify = trusted_context() if proxied or follows or url.scheme == "https" else untrusted_context()
     async with (
-        httpx.AsyncClient(verify=verify, trust_env=proxied, timeout=None) as client,
+        httpx.AsyncClient(verify=verify, trust_env=proxied, timeout=None, follow_redirects=follows) as client,
         client.stream("GET", url, headers=HEADERS, extensions={"trace": progress.trace}) as response,
     ):
         progress.status = response.status_code

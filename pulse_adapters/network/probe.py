@@ -1,6 +1,6 @@
 """The child's program: receives probe requests and answers them.
 
-A question has id, about (`dns` or `http`), target, timeout (seconds) and servers; an answer id, trouble (none
+A question has id, about (`dns` or `http`), target, timeout (seconds), servers and follows; an answer id, trouble (none
 if there was none), detail, took_ms, status and addresses. They are answered in the order in which they end. It
 ends when its input does.
 """
@@ -60,7 +60,7 @@ def http_probe() -> Probe:
     from pulse_adapters.network.http import fetch
 
     async def probe(question: dict[str, Any]) -> dict[str, Any]:
-        return {"status": await fetch(question["target"], question["timeout"])}
+        return {"status": await fetch(question["target"], question["timeout"], question["follows"])}
 
     return probe
 

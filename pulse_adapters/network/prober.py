@@ -160,4 +160,5 @@ def _request(number: int, question: ProbeRequest) -> Message:
         "target": question.target,
         "timeout": question.timeout_us / US_PER_SECOND,
         "servers": question.servers,
+        "follows": question.follows,
     }

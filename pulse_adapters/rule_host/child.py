@@ -27,7 +27,7 @@ from pulse_adapters.workers.framing import LARGEST_REPLY, Message
 from pulse_adapters.workers.host_messages import encode
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.model.event import Event
-from pulse_core.projections.snapshot import Snapshot
+from pulse_core.projections.state import Snapshot
 
 PRINTED = 2
 _MOST_FAULTS = 50

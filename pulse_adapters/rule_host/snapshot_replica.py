@@ -10,7 +10,7 @@ from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.projections.snapshot import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.settings import Settings
 from pulse_core.settings.groups import PATTERN_CHECK
 

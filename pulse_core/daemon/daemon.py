@@ -6,8 +6,7 @@ from functools import partial
 
 from pulse_core.app.compute_status import Beat, compute_status, watcher_status
 from pulse_core.composition import SURVIVAL
-from pulse_core.daemon.gc import GarbageCollection
-from pulse_core.daemon.housekeeping import Housekeeping
+from pulse_core.daemon.housekeeping import GarbageCollection, Housekeeping
 from pulse_core.daemon.load_shedding import SelfMonitor
 from pulse_core.daemon.parts import Parts
 from pulse_core.daemon.reporter import Reporter
@@ -15,8 +14,7 @@ from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.engine.engine_context import EngineContext, EngineParts
 from pulse_core.engine.engine_controller import EngineController
 from pulse_core.engine.rollback_engine import RollbackEngine
-from pulse_core.execute import ExecutorLoop
-from pulse_core.execute.executor_registry import ExecutorRegistry
+from pulse_core.execute import ExecutorLoop, ExecutorRegistry
 from pulse_core.model.condition_names import SYSTEM_RESOURCE
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.home_status import DaemonStatus, HomeStatus

@@ -75,13 +75,6 @@ class Pace(NamedTuple):
     gap: float = 0.0
 
 
-class ResourceShare(NamedTuple):
-    """Pulse's usage of one resource: in words, and as a share of its bound."""
-
-    words: str
-    share: float
-
-
 def usage(sample: Sample, before: Moment | None) -> Usage | None:
     """Pulse's own usage in a sample of `system-resource`; None if the sample lacks it."""
     data: Mapping[str, Json] = sample.data
@@ -96,27 +89,21 @@ def next_state(shed: SheddingState, look: Usage, bounds: SelfSettings) -> Sheddi
     looks = (*shed.looks, look)
     while sum(one.span for one in looks[1:]) >= MINUTE:
         looks = looks[1:]  # the newest that cover a minute, or all there are
-    worst = max(resource_shares(looks, bounds), key=lambda take: take.share)
-    over = (shed.over or look.moment) if worst.share >= 1 else None
-    calm = (shed.calm or look.moment) if worst.share < RECOVERED_SHARE else None
-    if over and shed.level < len(MEASURES) and look.moment.since(over) >= STEP_UP_AFTER:
-        return SheddingState(shed.level + 1, worst.words)  # earlier usage says nothing about the new level
-    if calm and shed.level and look.moment.since(calm) >= STEP_DOWN_AFTER:
-        return SheddingState(shed.level - 1, f"at most {worst.words}", looks)
-    return SheddingState(shed.level, shed.evidence, looks, over, calm)
-
-
-def resource_shares(looks: tuple[Usage, ...], bounds: SelfSettings) -> list[ResourceShare]:
-    """The usage of each resource that has a bound; CPU only counts over a whole minute."""
-    newest, memory = looks[-1], bounds.memory_mb << 20
-    rss = f"{format_size(newest.rss)} of memory, {format_size(memory)} are allowed"
-    late = f"the loop is {newest.late_ms:.0f} ms late, {bounds.late_ms} ms are allowed"
-    made = [ResourceShare(rss, newest.rss / memory), ResourceShare(late, newest.late_ms / bounds.late_ms)]
-    span = sum(one.span for one in looks)
-    if span >= MINUTE:
+    span, memory = sum(one.span for one in looks), bounds.memory_mb << 20
+    rss = f"{format_size(look.rss)} of memory, {format_size(memory)} are allowed"
+    late = f"the loop is {look.late_ms:.0f} ms late, {bounds.late_ms} ms are allowed"
+    shares = {rss: look.rss / memory, late: look.late_ms / bounds.late_ms}
+    if span >= MINUTE:  # CPU only counts over a whole minute
         cpu = sum(one.cpu * one.span for one in looks) / span
-        made.append(ResourceShare(f"{cpu:.1%} of a core, {bounds.cpu:.1%} are allowed", cpu / bounds.cpu))
-    return made
+        shares[f"{cpu:.1%} of a core, {bounds.cpu:.1%} are allowed"] = cpu / bounds.cpu
+    worst = max(shares, key=lambda words: shares[words])
+    over = (shed.over or look.moment) if shares[worst] >= 1 else None
+    calm = (shed.calm or look.moment) if shares[worst] < RECOVERED_SHARE else None
+    if over and shed.level < len(MEASURES) and look.moment.since(over) >= STEP_UP_AFTER:
+        return SheddingState(shed.level + 1, worst)  # earlier usage says nothing about the new level
+    if calm and shed.level and look.moment.since(calm) >= STEP_DOWN_AFTER:
+        return SheddingState(shed.level - 1, f"at most {worst}", looks)
+    return SheddingState(shed.level, shed.evidence, looks, over, calm)
 
 
 def pace(level: int, name: str, interval: float, usual: float) -> Pace:

@@ -4,7 +4,7 @@ It decides nothing about what should be done; it never acts on an effect that is
 that was begun.
 """
 
-from pulse_core.execute.executor_registry import ExecutorRegistry
+from pulse_core.execute.effect_tasks import ExecutorRegistry
 from pulse_core.execute.loop import ExecutorLoop
 
 __all__ = ["ExecutorLoop", "ExecutorRegistry"]

@@ -1,13 +1,12 @@
 """Carries out effects: one asyncio task for each, from its executor's call until its outcome is on disk."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from pulse_core.execute.executor_registry import ExecutorRegistry
-from pulse_core.execute.objection import objection
+from pulse_core.composition import declaration_of
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, describe_error
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import (
@@ -19,10 +18,11 @@ from pulse_core.model.kinds import (
     EffectFailed,
     EffectUnknown,
 )
-from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.payload import Payload
 from pulse_core.ports import Clock, Executor, GivenUp, Policy, Result, Safety, Unsure
-from pulse_core.projections import CurrentState, OpenEffect, Phase
+from pulse_core.projections import CurrentState, OpenEffect, Phase, State
+from pulse_core.projections.conditions import FOR
 from pulse_core.record import Journal
 from pulse_core.record.gate import parse_params
 
@@ -30,6 +30,58 @@ MAX_INTERRUPTIONS = 10
 UNRECORDED_PAUSE = 0.2
 PAUSED_INTERVAL = 0.5
 AWAITED_INTERVAL = 0.1
+
+
+def objection(effect: OpenEffect, state: State, now: Moment) -> str | None:
+    """Why the effect must be cancelled instead of begun, or None if it is still valid. Pure."""
+    if effect.cancel:
+        return f"cancelled by {effect.cancel}"
+    wish, wished = effect.wish, effect.event
+    if wish.not_after is not None and now.since(wished.moment) > wish.not_after - wished.at:
+        return "its time was over before it could be begun"
+    if not wish.survival:
+        return None
+    condition = wish.params.get(FOR)
+    if condition and state.conditions[str(condition)] is None:
+        return f"{condition} is over in the meantime"
+    return declaration_of(wish.action).objection(wish, state, now) or None
+
+
+def begin_wait(effect: OpenEffect, now: Moment, cooldown_us: int, settled: Moment | None) -> int:
+    """Microseconds until the effect may be begun; 0 if it may be now. Pure."""
+    retry = effect.retry_us - now.since(effect.moment) if effect.retry_us else 0
+    cooling = cooldown_us - now.since(settled) if cooldown_us and settled else 0
+    return max(0, retry, cooling)
+
+
+class ExecutorRegistry(Mapping[str, Executor]):
+    """Executors by action; Pulse's own can't be replaced.
+
+    is_complete: whether all executors are registered. Until then an effect without an executor waits instead of
+    failing: effects for the engine's executors may be open when the daemon starts, before its action host runs.
+    """
+
+    def __init__(self, own: Mapping[str, Executor], is_complete: bool = True) -> None:
+        self._own = own
+        self._all: Mapping[str, Executor] = own
+        self.is_complete = is_complete
+
+    def register(self, executors: Mapping[str, Executor]) -> None:
+        """Register these besides Pulse's own, instead of those that were registered before."""
+        self._all, self.is_complete = {**executors, **self._own}, True
+
+    def awaits(self, action: str) -> bool:
+        """Whether an executor for this action may still be registered."""
+        return not self.is_complete and action not in self._all
+
+    def __getitem__(self, action: str) -> Executor:
+        return self._all[action]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
-from pulse_core.execute.effect_tasks import EffectTasks, effect_draft
+from pulse_core.execute.effect_tasks import EffectTasks, begin_wait, effect_draft, objection
 from pulse_core.execute.notice_batching import is_outgoing_notice, next_batch
-from pulse_core.execute.objection import begin_wait, objection
 from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (

@@ -6,7 +6,7 @@ Until a notice is sent it is pending on disk and takes no slot; nothing is tried
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pulse_core.execute.objection import begin_wait
+from pulse_core.execute.effect_tasks import begin_wait
 from pulse_core.model.actions import OUTWARD
 from pulse_core.model.condition_names import DOWN, NETWORK
 from pulse_core.model.durations import rough_duration
@@ -48,18 +48,14 @@ def next_batch(waiting: Sequence[OpenEffect], state: State, settings: Settings, 
     if (first := min(waits)) > 0:
         return NoticeBatch(wait_us=first)
     due_now = [one for one, wait in zip(waiting, waits, strict=True) if not wait]
+    # Others that may join though by themselves they would wait: a failed one once half of its backoff is over, so that
+    # those that fail for the same reason are batched.
     others = [
-        one for one, wait in zip(waiting, waits, strict=True) if wait and may_join_batch(one, full, now)
+        one
+        for one, wait in zip(waiting, waits, strict=True)
+        if wait and (now.since(one.moment) * 2 >= one.retry_us if is_failed(one) else not full)
     ]
     return NoticeBatch((*due_now, *others)[:MAX_NOTICES])  # those that are due first, so that none starves
-
-
-def may_join_batch(effect: OpenEffect, full_us: int, now: Moment) -> bool:
-    """Whether it is added to a message that is sent now, though by itself it would wait.
-
-    A failed one joins once half of its backoff is over: so those that fail for the same reason are batched.
-    """
-    return now.since(effect.moment) * 2 >= effect.retry_us if is_failed(effect) else not full_us
 
 
 def hold_reason(state: State, settings: Settings, now: Moment) -> str:

@@ -13,8 +13,8 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import FOR
 from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.network_watchdog import outage_reason
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told, topic_text
-from pulse_core.rules.survival.outage import outage_reason
 from pulse_core.rules.survival.process_status import attempts_at_exhaustion, restart_key
 from pulse_core.settings import ProcessSettings
 

@@ -90,19 +90,16 @@ def _compiled(text: str) -> Any:
     try:
         compiled = re2.compile(text.encode(), options)
     except (re2.error, UnicodeEncodeError) as error:
-        raise PatternRefused(_refusal(text, _words(error))) from error
+        message = error.args[0]
+        words = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(error)
+        raise PatternRefused(_refusal(text, words)) from error
     if compiled.programsize > LARGEST:
         raise PatternRefused(_refusal(text, "pattern too large"))
     return compiled
 
 
-def _words(error: Exception) -> str:
-    (said, *_) = error.args
-    return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(error)
-
-
-def _refusal(text: str, said: str) -> str:
+def _refusal(text: str, message: str) -> str:
     for beginning, (what, instead) in _INSTEAD.items():
-        if said.startswith(beginning):
+        if message.startswith(beginning):
             return f"{text!r} {what}, which RE2 does not support; {instead}"
-    return f"{text!r} is no regular expression: {said}"
+    return f"{text!r} is no regular expression: {message}"

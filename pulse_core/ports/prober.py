@@ -37,13 +37,14 @@ class Trouble(StrEnum):
 class ProbeRequest(NamedTuple):
     """A name to resolve, or a URL to fetch, within a timeout in microseconds.
 
-    servers: the DNS servers for a name, as `127.0.0.1` or `127.0.0.1#5353`; none: the system's.
+    servers: the DNS servers for a name, as `127.0.0.1` or `127.0.0.1#5353`; none: the system's; follows: redirects.
     """
 
     about: Literal["dns", "http"]
     target: str
     timeout_us: int
     servers: tuple[str, ...] = ()
+    follows: bool = False
 
 
 class ProbeResult(NamedTuple):

@@ -11,8 +11,7 @@ from pulse_core.projections.fold import CatchUp, Fold, Gap
 from pulse_core.projections.logs import Logs
 from pulse_core.projections.notices import Notice, Notices
 from pulse_core.projections.processes import Intent, Processes, ProcessHistory, Stage
-from pulse_core.projections.snapshot import Snapshot
-from pulse_core.projections.state import CurrentState, Projection, State
+from pulse_core.projections.state import CurrentState, Projection, Snapshot, State
 
 __all__ = [
     "CatchUp",

@@ -9,8 +9,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     Effect,
     EffectAcked,
-    EffectFailed,
-    EffectUnknown,
+    EffectCancelled,
     EnginePromoted,
     EngineRolledBack,
     ErrorReported,
@@ -21,7 +20,6 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.payload import decode_plain
-from pulse_core.model.stored_data import REDACTED
 from pulse_core.projections.effects import decode_plain_effect
 
 FAILURES = EARLIER = 100
@@ -97,11 +95,17 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
                 state = _note_request(state, trying, event)
         elif kind in SETTLING:
             if trying.pop(event.subject, None):
-                failures = _count_failure(failures, event)
+                if kind == EffectAcked.kind:
+                    failures = ()
+                elif kind != EffectCancelled.kind:
+                    failures = (*failures[1 - FAILURES :], event.moment)
         elif kind == ErrorReported.kind:
             state = _count_error(state, event)
         elif kind == RuleQuarantined.kind:
-            state = _quarantine(state, event)
+            data = decode_plain(event.data)
+            if data.get("commit") == state.commit:
+                quarantined = {**state.quarantined, event.subject: str(data.get("why", ""))}
+                state = replace(state, quarantined=quarantined)
         elif kind in REQUESTS:
             state = replace(state, requests={**state.requests, event.id: event})
         elif kind == EnginePromoted.kind:
@@ -123,14 +127,6 @@ def _note_request(state: Engine, trying: dict[str, str], event: Event) -> Engine
     return state
 
 
-def _count_failure(failures: tuple[Moment, ...], event: Event) -> tuple[Moment, ...]:
-    if event.kind == EffectAcked.kind:
-        return ()
-    if event.kind in (EffectFailed.kind, EffectUnknown.kind):
-        return (*failures[1 - FAILURES :], event.moment)
-    return failures
-
-
 def _count_error(state: Engine, event: Event) -> Engine:
     data = decode_plain(event.data)
     if "commit" not in data and not event.subject.startswith(RULE):
@@ -139,7 +135,9 @@ def _count_error(state: Engine, event: Event) -> Engine:
         return state  # an error of another commit
     ended = bool(data.get("ended", False))
     if event.subject.startswith(PARTS) and not ended:
-        state = _with_ailing(state, event)
+        others = {subject: at for subject, at in state.ailing.items() if subject != event.subject}
+        newest = tuple({**others, event.subject: event.moment}.items())[-MOST_AILING:]
+        state = replace(state, ailing=dict(newest))
     if state.promoted is None or event.subject in state.excused:
         return state
     more = (event.moment,) * min(1 + int(data.get("repeats", 0)), FAILURES)
@@ -148,53 +146,39 @@ def _count_error(state: Engine, event: Event) -> Engine:
     return replace(state, breakdowns=(*state.breakdowns, *more)[-FAILURES:])
 
 
-def _with_ailing(state: Engine, event: Event) -> Engine:
-    others = {subject: at for subject, at in state.ailing.items() if subject != event.subject}
-    newest = tuple({**others, event.subject: event.moment}.items())[-MOST_AILING:]
-    return replace(state, ailing=dict(newest))
-
-
-def _quarantine(state: Engine, event: Event) -> Engine:
-    data = decode_plain(event.data)
-    if event.data == REDACTED or data.get("commit") != state.commit:
-        return state
-    return replace(state, quarantined={**state.quarantined, event.subject: str(data.get("why", ""))})
-
-
 def _promote(state: Engine, event: Event) -> Engine:
     data = decode_plain(event.data)
-    previous, watch = str(data.get("previous", "")), int(data.get("watch_us", 0))
+    previous, now, excused = str(data.get("previous", "")), event.moment, state.excused
+    # What failed before is not this promote's fault; if the previous commit is on probation, a second promote would
+    # excuse that commit's own failures.
+    if not state.is_on_probation(now):
+        excused = tuple(one for one, at in state.ailing.items() if now.since(at) <= AILING)
     return replace(
         state,
         commit=event.subject,
         earlier=(*state.earlier, previous)[-EARLIER:] if previous else (),
-        promoted=event.moment,
-        watch_us=watch,
+        promoted=now,
+        watch_us=int(data.get("watch_us", 0)),
         errors=(),
         breakdowns=(),
-        excused=_failing_before(state, event.moment),
+        excused=excused,
         asked=None,
-        good=state.commit if state.commit and state.has_stayed(event.moment) else state.good,
+        good=state.commit if state.commit and state.has_stayed(now) else state.good,
         quarantined={},
         replaced=previous,
     )
 
 
-def _failing_before(state: Engine, now: Moment) -> tuple[str, ...]:
-    """What failed before a promote; empty if the previous commit is on probation: else a second promote would excuse it."""
-    if state.is_on_probation(now):
-        return state.excused
-    return tuple(one for one, at in state.ailing.items() if now.since(at) <= AILING)
-
-
 def _roll_back(state: Engine, event: Event) -> Engine:
     """A commit that was good is so again at once; one that never passed its probation is watched like a promote."""
-    data = decode_plain(event.data) if event.data != REDACTED else {}
+    data, earlier = decode_plain(event.data), state.earlier
     to = str(data.get("to", ""))
+    if to in earlier:
+        earlier = earlier[: len(earlier) - 1 - earlier[::-1].index(to)]  # before its newest occurrence
     return replace(
         state,
         commit=event.subject,
-        earlier=_commits_before(to, state.earlier),
+        earlier=earlier,
         promoted=None if to and to == state.good else event.moment,
         errors=(),
         breakdowns=(),
@@ -205,8 +189,3 @@ def _roll_back(state: Engine, event: Event) -> Engine:
         quarantined={},
         replaced=str(data.get("rejected", "")),
     )
-
-
-def _commits_before(commit: str, earlier: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that stand before the newest occurrence of a commit; all, if it is none of them."""
-    return earlier[: len(earlier) - 1 - earlier[::-1].index(commit)] if commit in earlier else earlier

@@ -201,7 +201,10 @@ def _settle_stop(history: _History, event: Event) -> None:
 
 
 def _up(history: _History, event: Event, data: Mapping[str, Json]) -> None:
-    history.stop = _stop_after_up(history, event)
+    stop: Intent | None = history.stop
+    if stop is not None:  # the intent of a manager has ended, a person's has not
+        stayed = bool(stop.tries and history.down and event.moment.since(history.down) >= STAYED_US)
+        history.stop = None if stop.by == SYSTEMD else stop._replace(worked=stop.worked or stayed)
     history.pid, history.started, history.boot = data.get("pid"), data.get("started"), event.boot
     history.evidence, history.stage = data.get("evidence", ""), Stage.UP
     history.up, history.down, history.starting = history.up or event.moment, None, None
@@ -239,13 +242,3 @@ CHANGES: Mapping[str, Callable[[_History, Event, Mapping[str, Json]], None]] = {
     ProcessStartRequested.kind: _start_requested,
 }
 KINDS = frozenset({*CHANGES, Effect.kind, *SETTLING})
-
-
-def _stop_after_up(history: _History, event: Event) -> Intent | None:
-    """The intent that remains when the process is up: a manager's has ended, a person's has not."""
-    stop: Intent | None = history.stop
-    down: Moment | None = history.down
-    if stop is None or stop.by == SYSTEMD:
-        return None
-    stayed = bool(stop.tries and down and event.moment.since(down) >= STAYED_US)
-    return stop._replace(worked=stop.worked or stayed)

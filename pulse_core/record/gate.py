@@ -76,13 +76,19 @@ class Gate:
         """Record what a caller from outside asks for; raises Refused with the reason, recording nothing."""
         for draft in drafts:
             self._check(role, draft)
-        await self._others(drafts)
+        wanted = all_claims(drafts)
+        while under_way := [self._under_way[claim] for claim in wanted if claim in self._under_way]:
+            await under_way[0].wait()  # so that the open effects are known
         open_ = [self._open(draft) for draft in drafts]
         if len(drafts) == 1 and open_[0] is not None:
             return [RecordedDraft(open_[0], existing=True)]
         if taken := [event.subject for event in open_ if event]:
             raise Refused(f"the key {taken[0]!r} is open already; add its effect by itself to be told its id")
-        self._check_alone(drafts)
+        for claim in wanted:
+            if wanted.count(claim) > 1:
+                raise Refused(f"{claim} is wished twice at once; one effect may have it at a time")
+            if holder := self._holder(claim):
+                raise Refused(f"{claim} is under way already: effect {holder.id}")
         signed = [self._signed(draft, actor) for draft in drafts]
         return [RecordedDraft(event) for event in await self.record(signed)]
 
@@ -104,15 +110,6 @@ class Gate:
         others = (one for one in effects.open.values() if one.action == claim.action)
         return next((one for one in others if claim in claims_of(one.wish)), None)
 
-    def _check_alone(self, drafts: Sequence[Draft]) -> None:
-        """Refuse claims that occur twice or that an open effect has."""
-        wanted = all_claims(drafts)
-        for claim in wanted:
-            if wanted.count(claim) > 1:
-                raise Refused(f"{claim} is wished twice at once; one effect may have it at a time")
-            if holder := self._holder(claim):
-                raise Refused(f"{claim} is under way already: effect {holder.id}")
-
     async def record(self, drafts: Sequence[Draft]) -> Sequence[Event]:
         """Record the daemon's own drafts together, reserving their claims meanwhile."""
         done = asyncio.Event()
@@ -132,12 +129,6 @@ class Gate:
 
         commit.add_done_callback(ended)
         return await asyncio.shield(commit)
-
-    async def _others(self, drafts: Sequence[Draft]) -> None:
-        """Wait until no other commit under way has these claims, so that the open effects are known."""
-        wanted = all_claims(drafts)
-        while under_way := [self._under_way[claim] for claim in wanted if claim in self._under_way]:
-            await under_way[0].wait()
 
     def _signed(self, draft: Draft, actor: str) -> Draft:
         """The draft with what only the writer can fill in: the actor, and defaults from the settings."""

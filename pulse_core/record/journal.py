@@ -98,27 +98,23 @@ class Journal:
         try:
             events = await self.log.append(*held, *drafts)
         except LogUnavailable as error:
-            self._refused = self._refused or self.clock.now()
-            self._raise(str(error), self._refused)
+            since = self._refused = self._refused or self.clock.now()
+            if not self.is_standing and self.clock.now().since(since) >= UNWRITTEN_AFTER:
+                self.is_standing = True
+                evidence = f"nothing can be recorded since {iso(since.at)}: {error}"
+                self.hold(Draft(ConditionRaised(evidence=evidence), UNWRITTEN))
             raise
         finally:
             self._under_way -= 1
         for draft in held:
             self._held.pop(draft.id, None)
         if self._refused and events:
-            since, self._refused = iso(self._refused.at), None
-            until = iso(self.clock.now().at)
-            self.recovered(f"could not be written from {since} to {until}; {len(held)} events were held")
+            refused, until, self._refused = iso(self._refused.at), iso(self.clock.now().at), None
+            self.recovered(f"could not be written from {refused} to {until}; {len(held)} events were held")
         if self.is_standing and events:
             self.is_standing = False
             self.hold(Draft(ConditionCleared(evidence="the log can be written again"), UNWRITTEN))
         return events[len(held) :]
-
-    def _raise(self, why: str, since: Moment) -> None:
-        if not self.is_standing and self.clock.now().since(since) >= UNWRITTEN_AFTER:
-            self.is_standing = True
-            evidence = f"nothing can be recorded since {iso(since.at)}: {why}"
-            self.hold(Draft(ConditionRaised(evidence=evidence), UNWRITTEN))
 
     async def append_or_hold(self, *drafts: Draft) -> None:
         """Record the drafts, or hold them if that cannot be done now; raises LogUnavailable if too many are."""

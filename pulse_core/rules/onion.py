@@ -130,20 +130,14 @@ def as_verdict(answer: Answer) -> Verdict:
     """Convert a rule's answer to a Verdict; a plain pair is allowed. Raises TypeError for anything else."""
     if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Sequence):
         answer = Verdict(tuple(answer[0]), answer[1])
-    if isinstance(answer, Verdict) and is_valid(answer):
+    if (
+        isinstance(answer, Verdict)
+        and isinstance(answer.tick_ms, int)
+        and (answer.effects == () or all(isinstance(effect, Effect) for effect in answer.effects))
+        and (answer.notes == () or all(isinstance(note, str) for note in answer.notes))
+    ):
         return answer
     raise TypeError(f"a rule answers a Verdict or (effects, tick_ms), not {type(answer).__name__}")
-
-
-def is_valid(verdict: Verdict) -> bool:
-    """Whether its values have the declared types; a rule may have put anything into it."""
-    if verdict.effects == () and verdict.notes == ():
-        return isinstance(verdict.tick_ms, int)
-    return (
-        isinstance(verdict.tick_ms, int)
-        and all(isinstance(effect, Effect) for effect in verdict.effects)
-        and all(isinstance(note, str) for note in verdict.notes)
-    )
 
 
 def layer_outcome(asked: InnerCall, answer: Verdict) -> str:

@@ -13,7 +13,7 @@ fold is busy, reflexes go on, and the newest snapshot waits; those in between ar
 of a whole fold is the last snapshot that *it* saw, and not the one of the tick before: a change is never skipped.
 
 An effect of the whole fold may be recorded and settled while a later snapshot, taken before that, is still to be folded.
-To its rules the key looks free, and they request it again. `is_unseen` tells the two apart: the key counts as free only when
+To its rules the key looks free, and they request it again. `_emitted` tells the two apart: the key counts as free only when
 the snapshot knows of a settlement later than the one known when the effect was emitted.
 """
 
@@ -107,9 +107,16 @@ class RuleFolds:
 
         verdict = await compose(self.survival, all_but_survival, trace, self.stopwatch)(prev, curr)
         passed = [effect for effect in verdict.effects if not effect.survival or effect.key in ABOUT_RULES]
-        self._emitted = {key: at for key, at in self._emitted.items() if is_unseen(key, at, curr)}
+        # An emitted effect that is missing in the snapshot, taken before it was recorded, may be settled by now: it
+        # would be done twice.
+        settled = curr.effects.settled_at
+        self._emitted = {
+            key: at
+            for key, at in self._emitted.items()
+            if key not in curr.effects.keys and settled.get(key) == at
+        }
         emitted = await self._submitted([one for one in passed if one.key not in self._emitted], curr)
-        self._emitted.update((one.key, curr.effects.settled_at.get(one.key)) for one in emitted)
+        self._emitted.update((one.key, settled.get(one.key)) for one in emitted)
         return FoldOutcome(verdict, emitted, (*inner, *trace), faults_in(trace), whose)
 
     async def _submitted(self, effects: Sequence[Effect], curr: Snapshot) -> tuple[Effect, ...]:
@@ -118,14 +125,6 @@ class RuleFolds:
         news = tuple(effect for effect in effects if effect.key not in keys)
         recorded = await self.submit(news) if news else ()
         return tuple(effect for effect in news if effect.key in recorded)
-
-
-def is_unseen(key: str, settled: Moment | None, curr: Snapshot) -> bool:
-    """Whether an emitted effect is missing in the snapshot, which was taken before it was recorded.
-
-    It may be settled by now, so that it would be done twice. settled: when its key had last been settled.
-    """
-    return key not in curr.effects.keys and curr.effects.settled_at.get(key) == settled
 
 
 def faults_in(trace: Sequence[LayerOutcome]) -> tuple[EngineFault, ...]:

@@ -160,7 +160,7 @@ def test_it_follows_the_settings(served: Served) -> None:
 def test_nothing_of_it_outlives_the_daemon(served: Served) -> None:
     port = free_port()
     served.configure(f'[heartbeat]\nurl = "http://127.0.0.1:1/"\nevery = "1s"\n{metrics(port)}')
-    modules = ("upulse_cli.metrics_process", "pulse_adapters.metrics.heartbeat")
+    modules = ("upulse_cli.metrics_process", "pulse_adapters.network.probe")
     for end in (served.stop, served.kill):
         served.start()
         served.eventually(lambda: page(port) and all(children(served, one) for one in modules), "both")

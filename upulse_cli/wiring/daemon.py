@@ -100,7 +100,9 @@ async def real_daemon(
             "room": lambda _, begun: later(
                 begun, keep_quota(own_files, vitals.yield_oldest, current_settings, failed)
             ),
-            **sidecars(home.path, current_settings, lambda seconds: daemon.is_turning(seconds), failed),
+            **sidecars(
+                home.path, current_settings, prober, lambda seconds: daemon.is_turning(seconds), failed
+            ),
         }
         if lock:
             services["lock"] = lambda _, begun: later(begun, keep_lock(lock))

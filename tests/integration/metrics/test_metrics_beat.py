@@ -1,23 +1,19 @@
 """Signs of life outwards: sent while there is life, and a failure is said once."""
 
 import asyncio
-import signal
-import socket
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from pulse_adapters.metrics.heartbeat import send_heartbeat
-from pulse_adapters.metrics.sidecars import Heartbeat, SidecarProblem
-from pulse_adapters.workers.conversation import conversation
-from pulse_adapters.workers.worker import module_program
+from pulse_adapters.memory.prober import MemoryProber
+from pulse_adapters.metrics.sidecars import Heartbeat
+from pulse_adapters.network.prober import ChildProber
+from pulse_core.ports import Prober, ProbeRequest
 from pulse_core.settings import HeartbeatSettings
 from tests.integration.metrics.metrics_scene import free_port, receiving
+from tests.integration.network.network_servers import OK, page_server, says, stalls
 
 
 @asynccontextmanager
@@ -33,7 +29,8 @@ async def beating(heart: Heartbeat) -> AsyncIterator[None]:
 class Body:
     """What a heart beats in: loops that turn or not, without taking time, and an ear for complaints."""
 
-    def __init__(self) -> None:
+    def __init__(self, prober: Prober) -> None:
+        self._prober = prober
         self.turns, self.asked = True, 0
         self.said: list[str] = []
 
@@ -45,7 +42,10 @@ class Body:
     def heart(self, url: str) -> Heartbeat:
         settings = HeartbeatSettings.model_validate({"url": url, "every": "1s"})
         return Heartbeat(
-            settings, self.is_turning, lambda whose, words: self.said.append(f"{whose}: {words}")
+            settings,
+            self._prober,
+            self.is_turning,
+            lambda whose, words: self.said.append(f"{whose}: {words}"),
         )
 
 
@@ -53,6 +53,13 @@ async def until(holds: Any, seconds: float = 20) -> None:
     async with asyncio.timeout(seconds):
         while not holds():
             await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def prober() -> AsyncIterator[ChildProber]:
+    one = ChildProber()
+    yield one
+    one.close()
 
 
 @pytest.fixture
@@ -68,9 +75,11 @@ def beats() -> Iterator[tuple[int, list[int]]]:
         yield port, answers
 
 
-async def test_it_beats_while_the_loops_turn_and_not_otherwise(beats: tuple[int, list[int]]) -> None:
+async def test_it_beats_while_the_loops_turn_and_not_otherwise(
+    prober: ChildProber, beats: tuple[int, list[int]]
+) -> None:
     port, got = beats
-    body = Body()
+    body = Body(prober)
     async with beating(body.heart(f"http://127.0.0.1:{port}/")):
         await until(lambda: len(got) > 5)
         body.turns = False
@@ -83,10 +92,12 @@ async def test_it_beats_while_the_loops_turn_and_not_otherwise(beats: tuple[int,
     assert body.said == ["heartbeat: the loops do not turn, so none is sent"]
 
 
-async def test_a_failure_is_said_once_and_again_after_it_was_over(beats: tuple[int, list[int]]) -> None:
+async def test_a_failure_is_said_once_and_again_after_it_was_over(
+    prober: ChildProber, beats: tuple[int, list[int]]
+) -> None:
     port, got = beats
     got[0] = 500
-    body = Body()
+    body = Body(prober)
     async with beating(body.heart(f"http://127.0.0.1:{port}/")):
         await until(lambda: len(got) > 10)
         assert body.said == ["heartbeat: it could not be sent: it was answered with 500"]
@@ -97,97 +108,50 @@ async def test_a_failure_is_said_once_and_again_after_it_was_over(beats: tuple[i
     assert body.said[1:] == ["heartbeat: it could not be sent: it was answered with 404"]
 
 
-def last_word(one: psutil.Process) -> str:
-    """The last word of its command line; nothing if it has died and nobody has reaped it yet."""
-    try:
-        return one.cmdline()[-1]
-    except (psutil.NoSuchProcess, IndexError):
-        return ""
-
-
-async def test_a_child_that_is_killed_or_stopped_is_replaced(
-    beats: tuple[int, list[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pulse_adapters.metrics.sidecars.MARGIN_S", 0.2)
-    monkeypatch.setattr("pulse_adapters.metrics.sidecars.ANSWER_S", 0.2)
-    port, got = beats
-    body = Body()
-    async with beating(body.heart(f"http://127.0.0.1:{port}/")):
-        for sign, words in ((signal.SIGKILL, "died"), (signal.SIGSTOP, "hung")):
-            await until(lambda: got[-1] == 200 and len(got) > 3)
-            (child,) = [one for one in psutil.Process().children() if "metrics.heartbeat" in last_word(one)]
-            child.send_signal(sign)
-            await until(lambda words=words: any(words in one for one in body.said))
-            count = len(got)
-            await until(lambda count=count: len(got) > count + 2)
-
-
 async def test_without_a_url_nobody_beats() -> None:
-    heart = Heartbeat(HeartbeatSettings(), Body().is_turning, lambda whose, words: None)
+    prober = MemoryProber()
+    heart = Heartbeat(HeartbeatSettings(), prober, Body(prober).is_turning, lambda whose, words: None)
     await asyncio.wait_for(heart.run(), 5)
 
 
-async def test_the_child_answers_each_time_and_ends_with_its_requests(beats: tuple[int, list[int]]) -> None:
-    port, _ = beats
-    async with conversation(
-        module_program("pulse_adapters.metrics.heartbeat"), SidecarProblem, farewell=20.0
-    ) as child:
-        for _ in range(2):
-            child.tell({"url": f"http://127.0.0.1:{port}/", "seconds": 5})
-            assert await child.next() == SidecarProblem("")
-    assert await child.end() == "ended with status 0"
+async def failure(prober: Prober, url: str) -> str:
+    """What is said of the first heartbeat."""
+    body = Body(prober)
+    async with beating(body.heart(url)):
+        await until(lambda: body.said)
+    return body.said[0].removeprefix("heartbeat: ")
 
 
-def test_every_failure_is_one_line_without_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_failure_is_told_without_the_url(
+    prober: ChildProber, monkeypatch: pytest.MonkeyPatch
+) -> None:
     secret = f"http://127.0.0.1:{free_port()}/secret-token"
-    assert send_heartbeat(secret, 1) == "Connection refused"
-    assert "secret" not in send_heartbeat("http://127.0.0.1:1/secret token\n", 1)
-    assert "secret" not in send_heartbeat("http://[secret/", 1)
+    refused = "it could not be sent: the connection is refused"
+    assert await failure(prober, secret) == refused
     monkeypatch.setenv("BEAT_URL", secret)
-    assert send_heartbeat("env:BEAT_URL", 1) == "Connection refused"
-    monkeypatch.setenv("BEAT_URL", "file:///etc/passwd")
-    assert send_heartbeat("env:BEAT_URL", 1) == "what BEAT_URL holds is no http or https URL"
+    assert await failure(prober, "env:BEAT_URL") == refused
+    for odd in ("file:///etc/secret", "http://[secret/", "http://[::1]/secret token\n", "http://x:secret/"):
+        monkeypatch.setenv("BEAT_URL", odd)
+        assert await failure(prober, "env:BEAT_URL") == "what BEAT_URL holds is no http or https URL"
     monkeypatch.delenv("BEAT_URL")
-    assert (
-        send_heartbeat("env:BEAT_URL", 1) == "the environment variable BEAT_URL of [heartbeat] url is not set"
-    )
+    unset = "the environment variable BEAT_URL of [heartbeat] url is not set"
+    assert await failure(prober, "env:BEAT_URL") == unset
 
 
-def test_a_server_that_never_answers_costs_no_more_than_its_time() -> None:
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        assert "timed out" in send_heartbeat(f"http://127.0.0.1:{silent.getsockname()[1]}/", 0.2)
+async def test_a_server_that_never_answers_costs_no_more_than_its_time(prober: ChildProber) -> None:
+    async with page_server(stalls) as port:
+        assert "did not answer within 1 s" in await failure(prober, f"http://127.0.0.1:{port}/")
 
 
-def test_an_expired_certificate_is_no_sign_of_life(tmp_path: Path) -> None:
-    assert "CERTIFICATE_VERIFY_FAILED" in refused_certificate(tmp_path)
+async def test_a_certificate_that_is_not_to_be_trusted_is_no_sign_of_life(prober: ChildProber) -> None:
+    async with page_server(says(OK), "stranger") as port:
+        assert "not to be trusted" in await failure(prober, f"https://127.0.0.1:{port}/")
 
 
-def refused_certificate(place: Path) -> str:
-    """What is said of a server whose certificate nobody has signed."""
-    import ssl
-    import threading
-
-    pem = place / "self.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
-         "-keyout", pem, "-out", f"{pem}.crt"],
-        check=True, capture_output=True, timeout=60,
-    )  # fmt: skip
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(f"{pem}.crt", pem)
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-
-        def shake() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                try:
-                    context.wrap_socket(connection, server_side=True).close()
-                except OSError:
-                    return
-
-        threading.Thread(target=shake, daemon=True).start()
-        return send_heartbeat(f"https://127.0.0.1:{listening.getsockname()[1]}/", 5)
+async def test_a_redirect_is_followed(prober: ChildProber) -> None:
+    async with page_server(says(OK)) as port:
+        moved = f"HTTP/1.1 301 Moved\r\nLocation: http://127.0.0.1:{port}/\r\nContent-Length: 0\r\n\r\n"
+        async with page_server(says(moved.encode())) as old:
+            request = ProbeRequest("http", f"http://127.0.0.1:{old}/", 10_000_000)
+            assert (await prober.ask(request)).status == 301
+            assert (await prober.ask(request._replace(follows=True))).status == 200

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulse_core.projections import Condition
-from pulse_core.rules.survival.outage import explains_url, outage_reason
+from pulse_core.rules.survival.network_watchdog import explains_url, outage_reason
 from pulse_core.testing import Story, given
 
 FAR, BY_ADDRESS, HERE = "http://one.example/", "http://192.0.2.1/", "http://127.0.0.1:4000/"

@@ -10,8 +10,13 @@ from pulse_core.model.condition_names import SYSTEM_RESOURCE
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections import Condition, Conditions, Effects, Measure, Snapshot, State
-from pulse_core.rules.survival.resource_guard import title_of
-from pulse_core.rules.survival.shortage import ShortageStep, allowed_actions, consumers, next_step
+from pulse_core.rules.survival.resource_guard import (
+    ShortageStep,
+    allowed_actions,
+    consumers,
+    next_step,
+    title_of,
+)
 from pulse_core.settings import Settings
 
 SECOND, MINUTE, HOUR = 1_000_000, 60, 3_600
