@@ -117,12 +117,6 @@ def marked(mark: str) -> Chosen:
     return lambda now: [pid for pid in now if has_marker(pid, value, name)]
 
 
-def session_or_marked(session: int, mark: str) -> Chosen:
-    """Choose the processes of a session, and those with a mark, which may have left the session."""
-    staying, bearing = in_session(session), marked(mark)
-    return lambda now: [*staying(now), *bearing(now)]
-
-
 def orphans_of_user(uid: int) -> Chosen:
     """Choose a user's orphans: processes whose parents are gone and that have removed their mark.
 
@@ -137,9 +131,9 @@ def orphans_of_user(uid: int) -> Chosen:
     return chosen
 
 
-def either_of(one: Chosen, other: Chosen) -> Chosen:
-    """Choose what either of two choices chooses."""
-    return lambda now: [*one(now), *other(now)]
+def any_of(*choices: Chosen) -> Chosen:
+    """Choose what any of these choices chooses."""
+    return lambda now: [pid for choice in choices for pid in choice(now)]
 
 
 def _answers(pid: int, theirs: Collection[int], now: Table) -> int:

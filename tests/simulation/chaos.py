@@ -23,7 +23,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.payload import Role
 from pulse_core.ports import Policy, Safety
-from pulse_core.rules.survival.process_status import STOP_TRIES
+from pulse_core.rules.survival.process_watchdog import STOP_TRIES
 from tests.simulation.world import World, simulate
 
 NAMES = ("gateway", "worker", "agent")
