@@ -159,9 +159,9 @@ class ActionChild(HostProcess):
             return False
         chosen = process_tree.in_session(self.pid)
         if not is_orderly:
-            chosen = process_tree.session_or_marked(self.pid, f"{HANDS_MARK}={self._mark}")
+            chosen = process_tree.any_of(chosen, process_tree.marked(f"{HANDS_MARK}={self._mark}"))
             if self._user:
-                chosen = process_tree.either_of(chosen, process_tree.orphans_of_user(self._user[0]))
+                chosen = process_tree.any_of(chosen, process_tree.orphans_of_user(self._user[0]))
         try:
             return await asyncio.to_thread(process_tree.kill_processes, chosen)
         finally:

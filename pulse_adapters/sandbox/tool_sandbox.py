@@ -140,7 +140,7 @@ def _end(child: "subprocess.Popen[bytes]", user: tuple[int, int] | None) -> None
         child.wait()
     if user:
         process_tree.kill_processes(
-            process_tree.either_of(process_tree.in_session(child.pid), process_tree.orphans_of_user(user[0]))
+            process_tree.any_of(process_tree.in_session(child.pid), process_tree.orphans_of_user(user[0]))
         )
 
 

@@ -9,7 +9,15 @@ from contextlib import suppress
 from itertools import count
 
 from pulse_adapters.workers.environment import HANDS_MARK
-from pulse_adapters.workers.proc import ProcStat, descendants, environment, has_marker, live_processes, send
+from pulse_adapters.workers.proc import (
+    ProcStat,
+    descendants,
+    environment,
+    has_marker,
+    live_processes,
+    read_proc_file,
+    send,
+)
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports import ProcessId
 
@@ -117,12 +125,6 @@ def marked(mark: str) -> Chosen:
     return lambda now: [pid for pid in now if has_marker(pid, value, name)]
 
 
-def session_or_marked(session: int, mark: str) -> Chosen:
-    """Choose the processes of a session, and those with a mark, which may have left the session."""
-    staying, bearing = in_session(session), marked(mark)
-    return lambda now: [*staying(now), *bearing(now)]
-
-
 def orphans_of_user(uid: int) -> Chosen:
     """Choose a user's orphans: processes whose parents are gone and that have removed their mark.
 
@@ -137,9 +139,9 @@ def orphans_of_user(uid: int) -> Chosen:
     return chosen
 
 
-def either_of(one: Chosen, other: Chosen) -> Chosen:
-    """Choose what either of two choices chooses."""
-    return lambda now: [*one(now), *other(now)]
+def any_of(*choices: Chosen) -> Chosen:
+    """Choose what any of these choices chooses."""
+    return lambda now: [pid for one in choices for pid in one(now)]
 
 
 def _answers(pid: int, theirs: Collection[int], now: Table) -> int:
@@ -150,11 +152,8 @@ def _answers(pid: int, theirs: Collection[int], now: Table) -> int:
 
 
 def _uid(pid: int) -> int | None:
-    try:
-        with open(f"/proc/{pid}/status", "rb") as told:
-            return next((int(line.split()[1]) for line in told if line.startswith(b"Uid:")), None)
-    except OSError:
-        return None
+    told = (read_proc_file(f"/proc/{pid}/status") or b"").splitlines()
+    return next((int(line.split()[1]) for line in told if line.startswith(b"Uid:")), None)
 
 
 def _is_ours(pid: int) -> bool:
