@@ -8,8 +8,7 @@ import inspect
 import mmap
 import os
 import subprocess
-import types
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.descriptors import MARK
 from pulse_adapters.workers.environment import HANDS_MARK
+from pulse_core.model.steps import run_in_steps
 
 CALL: "ContextVar[int]" = ContextVar("call", default=0)
 """For which call the code runs that is running."""
@@ -43,23 +43,14 @@ class CallTracker:
         return asyncio.Task(self._marked(work, call) if call else work, loop=loop, **how)
 
     async def _marked(self, work: Coroutine[Any, Any, Any], call: int) -> Any:
-        return await self._steps(work, call.to_bytes(MARK, "little"))
+        def begin() -> bytes:
+            before, self._shared[:MARK] = self._shared[:MARK], call.to_bytes(MARK, "little")
+            return before
 
-    @types.coroutine
-    def _steps(self, work: Coroutine[Any, Any, Any], mark: bytes) -> Generator[Any, Any, Any]:
-        step, value = work.send, None
-        while True:
-            before, self._shared[:MARK] = self._shared[:MARK], mark
-            try:
-                waiting = step(value)
-            except StopIteration as done:
-                return done.value
-            finally:
-                self._shared[:MARK] = before
-            try:
-                step, value = work.send, (yield waiting)
-            except BaseException as error:  # noqa: BLE001 - it is the coroutine's, whatever it is
-                step, value = work.throw, error
+        def end(before: bytes) -> None:
+            self._shared[:MARK] = before
+
+        return await run_in_steps(work, begin, end)
 
     def count(self, job: "Future[Any]") -> None:
         """Attribute a job to the call that starts it."""

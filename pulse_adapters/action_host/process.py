@@ -157,13 +157,12 @@ class ActionChild(HostProcess):
         if not await self.ended(process_tree.PATIENCE):  # it sleeps uninterruptibly
             self.close()
             return False
-        chosen = process_tree.in_session(self.pid)
-        if not is_orderly:
-            chosen = process_tree.any_of(chosen, process_tree.marked(f"{HANDS_MARK}={self._mark}"))
-            if self._user:
-                chosen = process_tree.any_of(chosen, process_tree.orphans_of_user(self._user[0]))
+        chosen = [process_tree.in_session(self.pid)]
+        if not is_orderly:  # some may have left the session
+            chosen.append(process_tree.marked(f"{HANDS_MARK}={self._mark}"))
+            chosen += [process_tree.orphans_of_user(self._user[0])] if self._user else []
         try:
-            return await asyncio.to_thread(process_tree.kill_processes, chosen)
+            return await asyncio.to_thread(process_tree.kill_processes, process_tree.any_of(*chosen))
         finally:
             self.reap()
             self.close()

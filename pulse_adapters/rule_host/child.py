@@ -50,33 +50,35 @@ class RuleHostChild:
 
     def __init__(self, begin: Message) -> None:
         self.faults: list[tuple[str, str]] = []
-        self.guard = TimeBudget(host_side.shared())
+        self.budget = TimeBudget(host_side.shared())
         plugins = begin["plugins"]
         self.roots = {begin["root"]: "", **roots_of_plugins(plugins)}
         self.places = Places(self.roots)
-        self.picture = SnapshotReplica(begin["prev"])
+        self.replica = SnapshotReplica(begin["prev"])
         os.chdir(begin["root"])
         held = confine_process(self.roots, begin["scratch"], begin["memory"], begin["user"])
-        self.guard.begin(begin["until"])
-        contents = Loader(begin["root"], plugins, self.guard, self.places).load(self.report)
+        self.budget.begin(begin["until"])
+        contents = Loader(begin["root"], plugins, self.budget, self.places).load(self.report)
         self._settle(contents, begin["dev"])
         self.loaded = self._loaded(contents, held)
 
     def _settle(self, contents: RuleContents, dev: bool) -> None:
         first = len(contents.rules)
-        self.owns = {
-            name: UserProjection(name, projection, first + place, self.guard, self.places)
+        self.projections = {
+            name: UserProjection(name, projection, first + place, self.budget, self.places)
             for place, (name, projection) in enumerate(contents.projections.items())
         }
         profile = Profile(self.places, lambda words: self.report("determinism", words)) if dev else None
-        self.folder = RuleFold(contents.rules, self.guard, self.places, self.report, profile)
+        self.rules = RuleFold(contents.rules, self.budget, self.places, self.report, profile)
 
     def _loaded(self, contents: RuleContents, held: Mapping[str, Any]) -> Message:
         definitions = [self.places.of_code(rule) for rule in contents.rules.values()]
         steps = [self.places.of_code(one.step) for one in contents.projections.values()]
         return {
             "rules": list(contents.rules),
-            "projections": {name: (own.version, own.projection.kinds) for name, own in self.owns.items()},
+            "projections": {
+                name: (own.version, own.projection.kinds) for name, own in self.projections.items()
+            },
             "watchers": contents.watchers,
             "executors": contents.executors,
             "plugins": contents.plugins,
@@ -98,13 +100,13 @@ class RuleHostChild:
             case "replay":
                 return self._replay(request["ticks"], request["seconds"])
             case "feed":
-                self.picture.take(request["events"])
+                self.replica.take(request["events"])
             case "stand":
                 self._moved(request)
             case "skip":
-                self.folder.skip(request["rules"])
+                self.rules.skip(request["rules"])
             case "resume":
-                self.owns[request["name"]].resume(request["seq"], request["state"])
+                self.projections[request["name"]].resume(request["seq"], request["state"])
             case "history":
                 return self._history(request)
             case "keep":
@@ -112,27 +114,27 @@ class RuleHostChild:
         return None
 
     def _fold(self, request: Message) -> Message:
-        self.guard.begin(request["until"])
+        self.budget.begin(request["until"])
         return self._answered(*self._moved(request))
 
     def _moved(self, request: Message) -> tuple[Snapshot, Snapshot]:
         """The last snapshot and the new one."""
-        self.picture.take(request["events"])
+        self.replica.take(request["events"])
         upto = request["seq"] + request["provisional"]
-        events = self.picture.due(upto)
-        self._take_owns(events, request["seq"])
-        return self.picture.move(request, events, self._own_values())
+        events = self.replica.due(upto)
+        self._fold_projections(events, request["seq"])
+        return self.replica.move(request, events, self._projection_values())
 
-    def _take_owns(self, events: Sequence[Event], upto: int) -> None:
-        for own in self.owns.values():
+    def _fold_projections(self, events: Sequence[Event], upto: int) -> None:
+        for own in self.projections.values():
             own.take(events, upto, self.report)
 
-    def _own_values(self) -> Mapping[str, Any]:
+    def _projection_values(self) -> Mapping[str, Any]:
         """The values of the authors' projections by name, as rules get them."""
-        return {name: own.value for name, own in self.owns.items()}
+        return {name: own.value for name, own in self.projections.items()}
 
     def _answered(self, prev: Snapshot, curr: Snapshot) -> Message:
-        answer = self.folder.fold(prev, curr)
+        answer = self.rules.fold(prev, curr)
         answer["faults"], self.faults[:] = list(self.faults), []
         return answer
 
@@ -146,13 +148,13 @@ class RuleHostChild:
         for tick in ticks:
             done += 1
             if (answer := self._refolded(tick, seconds)) is None:
-                passed[self.folder.quick.names] += 1
+                passed[self.rules.fast_path.names] += 1
                 continue
             outcomes.update((rule, outcome) for rule, outcome, *_ in answer["layers"])
             if answer["effects"] or answer["faults"]:
                 answer["layers"] = ()
                 took = len(encode(answer))
-                told.append((tick["tick"], answer if took < _ONE else _less(answer)))
+                told.append((tick["tick"], answer if took < _ONE else _shortened(answer)))
                 if (size := size + took) > _ENOUGH:
                     break
         for names, times in passed.items():
@@ -166,27 +168,27 @@ class RuleHostChild:
     def _refolded(self, tick: Message, seconds: float) -> Message | None:
         """The result of a recorded tick; None if no rule did anything."""
         if "skip" in tick:
-            self.folder.skip(tick["skip"])
+            self.rules.skip(tick["skip"])
         until = time.monotonic() + seconds
-        self.guard.begin(until)
+        self.budget.begin(until)
         prev, curr = self._moved(tick)
-        if not self.faults and self.folder.quick.passes(prev, curr, seconds):
+        if not self.faults and self.rules.fast_path.passes(prev, curr, seconds):
             return None
-        self.guard.begin(until)
+        self.budget.begin(until)
         return self._answered(prev, curr)
 
     def _history(self, request: Message) -> Message:
         """Fold earlier events into the authors' projections; the last batch ends at the replica's row."""
-        self.guard.begin(request["until"])
-        self.picture.take(request["events"])
-        self._take_owns(self.picture.due(request["upto"]), request["upto"])
-        self.picture.snapshot = replace(self.picture.snapshot, own=self._own_values())
+        self.budget.begin(request["until"])
+        self.replica.take(request["events"])
+        self._fold_projections(self.replica.due(request["upto"]), request["upto"])
+        self.replica.snapshot = replace(self.replica.snapshot, own=self._projection_values())
         return {}
 
     def _kept(self, name: str) -> Message:
         """The state of an author's projection; None if it was stopped, or contains provisional events."""
-        own = self.owns[name]
-        if own.broken or own.seq > self.picture.snapshot.state.seq:
+        own = self.projections[name]
+        if own.broken or own.seq > self.replica.snapshot.state.seq:
             return {"kept": None}
         return {"kept": [own.version, own.seq, own.text.decode()]}
 
@@ -194,11 +196,11 @@ class RuleHostChild:
 def _send(message: Message) -> None:
     frame = encode(message)
     if len(frame) > LARGEST_REPLY:
-        frame = encode(_less(message))
+        frame = encode(_shortened(message))
     child_side.write(frame)
 
 
-def _less(message: Message) -> Message:
+def _shortened(message: Message) -> Message:
     """A short reply instead of one that is too long: it names who caused that, and has no effects."""
     sizes: dict[str, int] = {}
     for effect in message.get("effects", ()):

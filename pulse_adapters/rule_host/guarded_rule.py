@@ -54,31 +54,31 @@ class GuardedRule:
     """Runs a rule within its time; whatever it raises leaves as an Exception, and is reported with its source place."""
 
     def __init__(
-        self, rule: Rule, name: str, unit: int, guard: TimeBudget, places: Places, report: Report
+        self, rule: Rule, name: str, unit: int, budget: TimeBudget, places: Places, report: Report
     ) -> None:
         self.__name__ = name
-        self._rule, self._unit, self._guard = rule, unit, guard
+        self._rule, self._unit, self._budget = rule, unit, budget
         self._places, self._report = places, report
         self._defined = places.of_code(rule)
 
     async def __call__(self, prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-        heard = _InnerResult(inner)
-        outer = self._guard.enter(self._unit)
+        inner_result = _InnerResult(inner)
+        outer = self._budget.enter(self._unit)
         try:
-            answer = _driven(self._rule, prev, curr, heard)
-            return self._checked(as_verdict(answer), heard, curr.tick)
+            answer = _run(self._rule, prev, curr, inner_result)
+            return self._checked(as_verdict(answer), inner_result, curr.tick)
         except Exception as error:  # noqa: BLE001 - it is raised again, as something tame
-            words, alike = describe_error(error), _alike(error)
+            words, alike = describe_error(error), _plain_copy(error)
             self._tell(error, words)
             raise alike from None
         except TimeBudgetExceeded as error:
-            if not self._guard.is_fair:
+            if not self._budget.is_fair:
                 raise RuleEscaped("no time was left for it") from None
             raise self._tell(error, "took too long, and was stopped") from None
         except BaseException as error:  # noqa: BLE001 - likewise: a rule ends nothing but itself
             raise self._tell(error, f"raised {describe_error(error)}") from None
         finally:
-            self._guard.back(outer)
+            self._budget.back(outer)
 
     def _checked(self, verdict: Verdict, inner: _InnerResult, tick: int) -> Verdict:
         """The verdict rebuilt from plain values. Raises VerdictTooLarge, or what is wrong with an effect."""
@@ -108,19 +108,19 @@ class GuardedRule:
         return Verdict(tuple(effects), max(0, min(int(verdict.tick_ms), NEVER_MS)), notes)
 
     def _tell(self, error: BaseException, words: str) -> Exception:
-        self._guard.hold()
+        self._budget.hold()
         self._report(
             f"rule:{self.__name__}", with_place(words, self._places.of_error(error) or self._defined)
         )
         return RuleEscaped(words)
 
 
-def _alike(error: Exception) -> Exception:
+def _plain_copy(error: Exception) -> Exception:
     """An Exception of the same name and message, without code of its author's that could fail later."""
     return type(type(error).__name__, (Exception,), {})(error_message(error)[:MOST_NOTE])  # type: ignore[no-any-return]
 
 
-def _driven(rule: Rule, prev: Snapshot, curr: Snapshot, inner: Inner) -> Any:
+def _run(rule: Rule, prev: Snapshot, curr: Snapshot, inner: Inner) -> Any:
     """Run the rule's coroutine without an event loop: there is nothing that it could wait for."""
 
     asked: Any = rule(prev, curr, inner)

@@ -23,7 +23,7 @@ class ChildRuleHost:
 
     def __init__(self, child: RuleChild, loaded: LoadedRevision, sent: Snapshot) -> None:
         self._child, self.loaded = child, loaded
-        self._news = SnapshotDelta(sent)
+        self._delta = SnapshotDelta(sent)
         self._seconds = sent.settings.engine.deadline / US
         self._skipped: frozenset[str] = frozenset()
         self._closing: asyncio.Task[None] | None = None
@@ -44,22 +44,22 @@ class ChildRuleHost:
         return {name: places.get(f"rule:{name}", "") for name in self.loaded.rules}
 
     def feed(self, events: Sequence[Event]) -> None:
-        if self.alive and self._news.hear(events) >= _HELD:
-            self._child.send(self._news.events())
+        if self.alive and self._delta.add_events(events) >= _HELD:
+            self._child.send(self._delta.events())
 
     async def fold(self, prev: Snapshot, curr: Snapshot) -> FoldResult:
         """Fold `curr`. The child's `prev` is what it was sent last, so if `prev` is later, that is sent first."""
         self._seconds = curr.settings.engine.deadline / US
         try:
-            if self._news.is_behind(prev):
-                self._child.send({**self._news.of(prev), "do": "stand"})
+            if self._delta.is_behind(prev):
+                self._child.send({**self._delta.of(prev), "do": "stand"})
             return await self._folded(curr)
         except Exception as error:  # noqa: BLE001 - whatever comes of a host costs the tick its insight, no more
             self._child.spoil(f"what nobody understands ({type(error).__name__}: {error})"[:_WORDS])
             return FoldResult(faults=(await self._child.reason_of_end(),))
 
     async def _folded(self, curr: Snapshot) -> FoldResult:
-        reply = await self._child.ask({**self._news.of(curr), "do": "fold"}, FoldReply, self._seconds)
+        reply = await self._child.ask({**self._delta.of(curr), "do": "fold"}, FoldReply, self._seconds)
         if reply is None:
             return FoldResult(faults=(await self._child.reason_of_end(),))
         result = reply.result(curr.tick, self.defined)
@@ -78,8 +78,8 @@ class ChildRuleHost:
         return found
 
     def _told(self, tick: RecordedInput) -> Message:
-        self._news.hear(tick.news)
-        message = self._news.of(tick.snapshot)
+        self._delta.add_events(tick.news)
+        message = self._delta.of(tick.snapshot)
         if tick.skip != self._skipped:
             self._skipped = tick.skip
             message["skip"] = sorted(tick.skip)

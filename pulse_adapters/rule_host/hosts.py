@@ -41,7 +41,7 @@ class ChildHosts:
         self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, UserProjectionState]
     ) -> ChildRuleHost:
         """Start a host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
-        return await self.entrusted(await self.child(), revision, prev, history, kept)
+        return await self.start_in(await self.child(), revision, prev, history, kept)
 
     async def child(self) -> RuleChild:
         """Start a child, which imports everything but the authors' code. Raises CannotLoad."""
@@ -56,7 +56,7 @@ class ChildHosts:
         except OSError as error:
             raise CannotLoad(f"no rule host can be started: {error}") from error
 
-    async def entrusted(
+    async def start_in(
         self,
         child: RuleChild,
         revision: Revision,
@@ -167,4 +167,4 @@ class StandbyHosts:
         if spare and not spare.alive:
             await spare.shut_down()
             spare = None
-        return await self._hosts.entrusted(spare or await self._hosts.child(), revision, prev, history, kept)
+        return await self._hosts.start_in(spare or await self._hosts.child(), revision, prev, history, kept)

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
 from pulse_adapters.workers.source_locations import Places, describe_error, with_place
-from pulse_core.engine.plugin import Projection
+from pulse_core.engine.plugin import Plugin, Projection
 from pulse_core.rules.onion import Rule, rule_name
 
 LOADING = 65_000
@@ -39,9 +39,9 @@ class RuleContents(NamedTuple):
 class Loader:
     """Imports an engine within the time budget. root: the revision's folder; plugins: `module:attribute` by name."""
 
-    def __init__(self, root: str, plugins: Mapping[str, str], guard: TimeBudget, places: Places) -> None:
+    def __init__(self, root: str, plugins: Mapping[str, str], budget: TimeBudget, places: Places) -> None:
         self._root, self._plugins = root, plugins
-        self._guard, self._places = guard, places
+        self._budget, self._places = budget, places
 
     def load(self, report: Report) -> RuleContents:
         """Load everything. Raises RulesNotLoadable for the engine; a plugin that fails is reported and left out.
@@ -80,17 +80,17 @@ class Loader:
         return self._guarded(partial(import_module, "engine"))
 
     def _guarded(self, work: Callable[[], Any]) -> Any:
-        outer = self._guard.enter(LOADING)
+        outer = self._budget.enter(LOADING)
         try:
             return work()
         except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
             words = (
                 "took too long to load" if isinstance(error, TimeBudgetExceeded) else describe_error(error)
             )
-            self._guard.hold()
+            self._budget.hold()
             raise RulesNotLoadable(with_place(words, self._places.of_error(error))) from None
         finally:
-            self._guard.back(outer)
+            self._budget.back(outer)
 
 
 def load_plugin(entry: str) -> tuple[Sequence[Any], Mapping[str, Any]]:
@@ -98,6 +98,8 @@ def load_plugin(entry: str) -> tuple[Sequence[Any], Mapping[str, Any]]:
     from pkgutil import resolve_name  # few engines have plugins, and a host starts for one question
 
     thing: Any = resolve_name(entry)
+    if isinstance(thing, Plugin):
+        return list(thing.rules), dict(thing.projections)
     if hasattr(thing, "RULES"):
         return list(thing.RULES), dict(getattr(thing, "PROJECTIONS", {}))
     return [thing] if callable(thing) else list(thing), {}

@@ -25,63 +25,63 @@ class FastPath:
     long repeatedly, the fast path is not tried any more.
     """
 
-    def __init__(self, rules: Mapping[str, Rule], skipped: Collection[str], guard: TimeBudget) -> None:
+    def __init__(self, rules: Mapping[str, Rule], skipped: Collection[str], budget: TimeBudget) -> None:
         self.names = tuple(name for name in rules if name not in skipped)
-        self._guard, self._late = guard, 0
-        self._tally = _Tally(guard)
-        inner: Inner = self._tally.heart
+        self._budget, self._late = budget, 0
+        self._counts = _Counts(budget)
+        inner: Inner = self._counts.innermost
         for unit, (name, rule) in reversed(tuple(enumerate(rules.items()))):
             if name not in skipped:
-                inner = _Layer(rule, unit, inner, self._tally)
+                inner = _Layer(rule, unit, inner, self._counts)
         self._onion = inner
 
     def passes(self, prev: Snapshot, curr: Snapshot, seconds: float) -> bool:
         """Whether no rule requested an effect, dropped one or failed; seconds: the time of a tick."""
         if self._late >= _LATE or not self.names:
             return False
-        tally = self._tally
-        tally.layers = tally.hearts = 0
-        tally.is_doubtful = False
-        outer, imported = self._guard.enter_together(SHARE * seconds), len(sys.modules)
+        counts = self._counts
+        counts.layers = counts.innermost_calls = 0
+        counts.is_doubtful = False
+        outer, imported = self._budget.enter_together(SHARE * seconds), len(sys.modules)
         ended = _ended(self._onion, prev, curr)
-        self._guard.hold()
-        is_late = self._guard.is_late
-        self._guard.back(outer)
+        self._budget.hold()
+        is_late = self._budget.is_late
+        self._budget.back(outer)
         self._late = self._late + 1 if is_late else 0
         if is_late:
             _forget_after(imported)
-        all_passed = tally.layers == len(self.names) and tally.hearts == 1
-        return ended and all_passed and not is_late and not tally.is_doubtful
+        all_passed = counts.layers == len(self.names) and counts.innermost_calls == 1
+        return ended and all_passed and not is_late and not counts.is_doubtful
 
 
-class _Tally:
+class _Counts:
     """Counts what happens in a tick."""
 
-    def __init__(self, guard: TimeBudget) -> None:
-        self.shared, self.exit_if_pipe_is_closed = guard.shared, guard.exit_if_pipe_is_closed
-        self.layers = self.hearts = 0
+    def __init__(self, budget: TimeBudget) -> None:
+        self.shared, self.exit_if_pipe_is_closed = budget.shared, budget.exit_if_pipe_is_closed
+        self.layers = self.innermost_calls = 0
         self.is_doubtful = False
 
-    async def heart(self, prev: Snapshot, curr: Snapshot) -> Verdict:
+    async def innermost(self, prev: Snapshot, curr: Snapshot) -> Verdict:
         """The innermost rule: requests nothing."""
-        self.hearts += 1
+        self.innermost_calls += 1
         return _NOTHING
 
 
 class _Layer:
     """One rule as a layer. An exception ends here, and makes the tick doubtful."""
 
-    __slots__ = ("_inner", "_mark", "_rule", "_tally")
+    __slots__ = ("_counts", "_inner", "_mark", "_rule")
 
-    def __init__(self, rule: Rule, unit: int, inner: Inner, tally: _Tally) -> None:
-        self._rule, self._inner, self._tally = rule, inner, tally
+    def __init__(self, rule: Rule, unit: int, inner: Inner, counts: _Counts) -> None:
+        self._rule, self._inner, self._counts = rule, inner, counts
         self._mark = (unit + 1).to_bytes(MARK, "little")
 
     async def __call__(self, prev: Snapshot, curr: Snapshot) -> Verdict:
-        tally = self._tally
-        tally.layers += 1
-        outer = tally.shared[:MARK]
-        tally.shared[:MARK] = self._mark
+        counts = self._counts
+        counts.layers += 1
+        outer = counts.shared[:MARK]
+        counts.shared[:MARK] = self._mark
         try:
             answer = await self._rule(prev, curr, self._inner)
             if (
@@ -92,14 +92,14 @@ class _Layer:
                 or not 0 <= answer.tick_ms <= NEVER_MS
             ):
                 answer = as_verdict(answer)
-                tally.is_doubtful = tally.is_doubtful or not _is_nothing(answer)
+                counts.is_doubtful = counts.is_doubtful or not _is_nothing(answer)
             return answer
         except BaseException:  # noqa: BLE001 - somebody else's code, which may raise what it likes
-            tally.is_doubtful = True
+            counts.is_doubtful = True
             return _NOTHING
         finally:
-            tally.exit_if_pipe_is_closed()
-            tally.shared[:MARK] = outer
+            counts.exit_if_pipe_is_closed()
+            counts.shared[:MARK] = outer
 
 
 def _is_nothing(verdict: Verdict) -> bool:

@@ -23,16 +23,16 @@ class RuleFold:
     def __init__(
         self,
         rules: Mapping[str, Rule],
-        guard: TimeBudget,
+        budget: TimeBudget,
         places: Places,
         report: Report,
         profile: Profile | None,
     ) -> None:
         self._rules = [
-            GuardedRule(rule, name, unit, guard, places, report)
+            GuardedRule(rule, name, unit, budget, places, report)
             for unit, (name, rule) in enumerate(rules.items())
         ]
-        self._all, self._guard = rules, guard
+        self._all, self._budget = rules, budget
         self._places, self._report, self._profile = places, report, profile
         self._trace: Trace = []
         self.skip(())
@@ -41,7 +41,7 @@ class RuleFold:
         """Skip these rules from now on, and no others."""
         kept = [rule for rule in self._rules if rule.__name__ not in names]
         self._onion = compose(kept, trace=self._trace, clock=_microseconds)
-        self.quick = FastPath(self._all, names, self._guard)
+        self.fast_path = FastPath(self._all, names, self._budget)
 
     def fold(self, prev: Snapshot, curr: Snapshot) -> dict[str, Any]:
         """The rules' verdict, as the parts of a reply. Exceptions of rules end here."""

@@ -31,7 +31,7 @@ class SnapshotDelta:
         self._sent = _place(sent)
         self._events: list[Event] = []
 
-    def hear(self, events: Sequence[Event]) -> int:
+    def add_events(self, events: Sequence[Event]) -> int:
         """Hold these events; returns how many are held now."""
         self._events += events
         return len(self._events)

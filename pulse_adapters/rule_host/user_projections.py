@@ -22,14 +22,14 @@ class UserProjection:
     """The state of one projection. It is stopped for good when it takes too long or returns a value that is no JSON."""
 
     def __init__(
-        self, name: str, projection: Projection, unit: int, guard: TimeBudget, places: Places
+        self, name: str, projection: Projection, unit: int, budget: TimeBudget, places: Places
     ) -> None:
         self.name, self.projection = name, projection
         self.version = version(projection)
         self.seq, self.text = 0, to_json(projection.start)
         self.value = from_json(self.text)
         self.broken = False
-        self._unit, self._guard, self._places = unit, guard, places
+        self._unit, self._budget, self._places = unit, budget, places
 
     def resume(self, seq: int, text: str) -> None:
         """Resume from a kept value."""
@@ -43,17 +43,17 @@ class UserProjection:
         wanted = [event for event in events if event.seq > seq and (kinds is None or event.kind in kinds)]
         if not wanted or self.broken:
             return
-        outer = self._guard.enter(self._unit)
+        outer = self._budget.enter(self._unit)
         try:
             text = _checked(to_json(self._stepped(wanted, report)))
             self.text, self.value = text, from_json(text)
         except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
             self.broken = True
             words = "took too long" if isinstance(error, TimeBudgetExceeded) else describe_error(error)
-            self._guard.hold()
+            self._budget.hold()
             self._tell(report, error, f"{words}; it stands still from here on")
         finally:
-            self._guard.back(outer)
+            self._budget.back(outer)
 
     def _stepped(self, events: Iterable[Event], report: Report) -> Any:
         """The value after each event; an event at which the step fails is skipped, at every replay alike."""

@@ -8,6 +8,8 @@ import hashlib
 import os
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,18 +44,22 @@ def copy_tree(source: Path, target: Path) -> str:
 
     Raises TreeRefused, OSError.
     """
-    there = os.open(source, _LOOK)
-    try:
+    with _opened(source) as there:
         target.mkdir(mode=0o700)
-        here = os.open(target, _LOOK)
-        try:
+        with _opened(target) as here:
             copy = _Copy(os.fstat(there).st_uid)
             _folder(copy, there, here, "")
-        finally:
-            os.close(here)
-    finally:
-        os.close(there)
     return str(copy.digest.hexdigest())
+
+
+@contextmanager
+def _opened(folder: str | Path, within: int | None = None) -> Iterator[int]:
+    """A folder's descriptor, also by its name within another folder."""
+    opened = os.open(folder, _LOOK, dir_fd=within)
+    try:
+        yield opened
+    finally:
+        os.close(opened)
 
 
 def _folder(copy: _Copy, there: int, here: int, path: str) -> None:
@@ -78,22 +84,12 @@ def _entry(copy: _Copy, there: int, here: int, name: str, path: str) -> None:
         os.symlink(leads, name, dir_fd=here)
         copy.count(os.fsencode(leads))
     elif stat.S_ISDIR(mode):
-        _inside(copy, there, here, name, path)
+        with _opened(name, there) as below:
+            os.mkdir(name, 0o700, dir_fd=here)
+            with _opened(name, here) as new:
+                _folder(copy, below, new, path)
     elif stat.S_ISREG(mode):
         _file(copy, there, here, name, path)
-
-
-def _inside(copy: _Copy, there: int, here: int, name: str, path: str) -> None:
-    below = os.open(name, _LOOK, dir_fd=there)
-    try:
-        os.mkdir(name, 0o700, dir_fd=here)
-        new = os.open(name, _LOOK, dir_fd=here)
-        try:
-            _folder(copy, below, new, path)
-        finally:
-            os.close(new)
-    finally:
-        os.close(below)
 
 
 def _file(copy: _Copy, there: int, here: int, name: str, path: str) -> None:

@@ -141,7 +141,7 @@ def orphans_of_user(uid: int) -> Chosen:
 
 def any_of(*choices: Chosen) -> Chosen:
     """Choose what any of these choices chooses."""
-    return lambda now: [pid for one in choices for pid in one(now)]
+    return lambda now: [pid for choice in choices for pid in choice(now)]
 
 
 def _answers(pid: int, theirs: Collection[int], now: Table) -> int:

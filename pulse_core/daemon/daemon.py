@@ -97,7 +97,6 @@ class Daemon:
             p.current_settings,
             self._last_whole_snapshot,
             self.reporter,
-            self.reporter,
             self._register,
             taken,
         )

@@ -40,9 +40,9 @@ class EngineParts:
 class EngineContext:
     """What of the daemon the engine's side may use.
 
-    last_snapshot: the last snapshot that the whole onion has folded, without provisional events; register: runs
-    these watchers and executors besides the daemon's own; taken: the names of those; blamed: reports a fault of a
-    commit's code, as `failed` does, with the commit and whether its host ended by it.
+    last_snapshot: the last snapshot that the whole onion has folded, without provisional events; failed: reports a
+    fault (whose, message), of a commit's code with the commit and whether its host ended by it; register: runs these
+    watchers and executors besides the daemon's own; taken: the names of those.
     """
 
     log: EventLog
@@ -50,8 +50,7 @@ class EngineContext:
     current_state: Callable[[], State]
     settings: Callable[[], Settings]
     last_snapshot: Callable[[], Snapshot]
-    failed: Callable[[str, str], None]
-    blamed: Callable[[str, str, str, bool], None]
+    failed: Callable[..., None]
     register: Callable[[Sequence[Watcher], Mapping[str, Executor]], None]
     taken: ReservedNames
 

@@ -29,9 +29,9 @@ class EngineController:
     The log is the truth: what it calls promoted is in force, and `main` follows it.
     """
 
-    def __init__(self, parts: EngineParts, around: EngineContext) -> None:
-        self.parts, self.around = parts, around
-        self.host_supervisor = HostSupervisor(parts, around)
+    def __init__(self, parts: EngineParts, context: EngineContext) -> None:
+        self.parts, self.context = parts, context
+        self.host_supervisor = HostSupervisor(parts, context)
         self.instead_of = ""
         self._woken = self.host_supervisor.ended
         self._changing = asyncio.Lock()
@@ -41,7 +41,7 @@ class EngineController:
     @property
     def engine(self) -> Engine:
         """The engine's projection."""
-        return self.around.current_state().engine
+        return self.context.current_state().engine
 
     def on_events(self, events: Sequence[Event]) -> None:
         """Take recorded events; a listener of the log."""
@@ -73,11 +73,11 @@ class EngineController:
                 await self._align()
                 await self.host_supervisor.record_reports()
             except PulseError as error:
-                self.around.failed("engine", str(error))
+                self.context.failed("engine", str(error))
                 self.host_supervisor.restarts.failed(loop_seconds())
 
     async def _pause(self) -> None:
-        is_waiting = self.host_supervisor.is_down and self.around.settings().engine.enabled
+        is_waiting = self.host_supervisor.is_down and self.context.settings().engine.enabled
         try:
             async with asyncio.timeout(LOOK if is_waiting else KEEP_EVERY):
                 await self._woken.wait()
@@ -89,7 +89,7 @@ class EngineController:
     async def _ensure_host(self) -> None:
         """Start a host if none runs and its backoff is over."""
         host_supervisor = self.host_supervisor
-        if not self.around.settings().engine.enabled:
+        if not self.context.settings().engine.enabled:
             await host_supervisor.retire()
         elif host_supervisor.is_down:
             if host_supervisor.running:
@@ -114,7 +114,7 @@ class EngineController:
                 why = why or str(error)
                 continue
             await self._say_loaded(wanted, running, why, round((loop_seconds() - began) * 1000))
-            if self.instead_of and engine.is_on_probation(self.around.last_snapshot().now):
+            if self.instead_of and engine.is_on_probation(self.context.last_snapshot().now):
                 await self._go_back(running.commit, f"it can't be loaded: {why}", "pulse")
             return
         await self.host_supervisor.retire()  # so that effects for its executors do not wait for ever
@@ -124,7 +124,7 @@ class EngineController:
         """The commit's export; reports if its files had been changed and were made anew."""
         revision = await self.parts.revisions.ensure(commit)
         if revision.altered:
-            self.around.failed("engine", f"the files of {commit[:12]} had been changed after they were laid out; they "
+            self.context.failed("engine", f"the files of {commit[:12]} had been changed after they were laid out; they "
                                f"are made anew, and what was found lies in {revision.altered}")  # fmt: skip
         return revision
 
@@ -132,7 +132,7 @@ class EngineController:
         """Record which commit runs, if that has changed; the very first commit counts as promoted."""
         self.instead_of = wanted if running.commit != wanted else ""
         if self.instead_of:
-            self.around.failed("engine", f"{wanted[:12]} can't be loaded, {running.commit[:12]} runs: {why}")
+            self.context.failed("engine", f"{wanted[:12]} can't be loaded, {running.commit[:12]} runs: {why}")
         elif not self.engine.commit:
             first = PromoteRequested(previous="", why="the first one")
             await self._record(self._promoted(first, running), running.commit)
@@ -184,7 +184,7 @@ class EngineController:
     ) -> None:
         """Record it, then do it: if it can't be recorded, nothing changes."""
         try:
-            await self.around.log.append(Draft(what, subject=running.commit, cause=cause))
+            await self.context.log.append(Draft(what, subject=running.commit, cause=cause))
         except BaseException:
             await running.close()
             if running.action_host:
@@ -198,7 +198,7 @@ class EngineController:
     def _promoted(self, asked: PromoteRequested, running: Running, by: str = "") -> EnginePromoted:
         return EnginePromoted(
             previous=asked.previous,
-            watch_us=self.around.settings().engine.watch,
+            watch_us=self.context.settings().engine.watch,
             asked_by=by,
             why=asked.why,
             gates=asked.gates,

@@ -31,12 +31,12 @@ from pulse_core.projections import Engine, Snapshot
 class HostSupervisor:
     """Runs one host, or none. ended: set when it can fold no more, or there is something to report."""
 
-    def __init__(self, parts: EngineParts, around: EngineContext) -> None:
-        self.parts, self.around = parts, around
+    def __init__(self, parts: EngineParts, context: EngineContext) -> None:
+        self.parts, self.context = parts, context
         self.running: Running | None = None
         self.restarts = restarts()
         self.ended = asyncio.Event()
-        self._tally = ErrorThrottle()
+        self._errors = ErrorThrottle()
         self._former: list[ActionHost] = []
         self._late: list[Event] | None = None
 
@@ -71,8 +71,8 @@ class HostSupervisor:
     async def _judge(self, running: Running, fold_result: FoldResult, curr: Snapshot) -> None:
         engine, settings = curr.engine, curr.settings.engine
         running.quarantine.observe(fold_result.layers, fold_result.faults, settings.deadline)
-        self._tally.take(fold_result.faults, running.commit, loop_seconds(), running.is_end_reported)
-        drafts = self._tally.due(loop_seconds())
+        self._errors.take(fold_result.faults, running.commit, loop_seconds(), running.is_end_reported)
+        drafts = self._errors.due(loop_seconds())
         # During probation survival handles the errors that the promote has brought.
         old = engine.excused if engine.is_on_probation(curr.now) else None
         bad = running.quarantine.verdicts(settings.quarantine, old)
@@ -96,37 +96,37 @@ class HostSupervisor:
     def report_fault(self, fault: EngineFault, commit: str, ended: bool = False) -> None:
         """Take a fault of a commit's code: during probation each is counted, later it is reported once."""
         engine = self._engine
-        if commit == engine.commit and engine.is_on_probation(self.around.last_snapshot().now):
-            self._tally.take((fault,), commit, loop_seconds(), ended)
+        if commit == engine.commit and engine.is_on_probation(self.context.last_snapshot().now):
+            self._errors.take((fault,), commit, loop_seconds(), ended)
             self.ended.set()
         else:
-            self.around.blamed(fault.whose, fault.message, commit, ended)
+            self.context.failed(fault.whose, fault.message, commit, ended)
 
     async def record_reports(self) -> None:
         """Record the faults that were taken between ticks."""
-        if drafts := self._tally.due(loop_seconds()):
+        if drafts := self._errors.due(loop_seconds()):
             await self.record(*drafts)
 
     async def record(self, *drafts: Draft) -> bool:
         """Record drafts about the engine; returns whether that was possible."""
         try:
-            await self.around.log.append(*drafts)
+            await self.context.log.append(*drafts)
         except PulseError as error:
-            self.around.failed("engine", f"{drafts[0].payload.kind} could not be recorded: {error}")
+            self.context.failed("engine", f"{drafts[0].payload.kind} could not be recorded: {error}")
             return False
         return True
 
     @property
     def _engine(self) -> Engine:
-        return self.around.current_state().engine
+        return self.context.current_state().engine
 
     # One after the other
 
     async def start_host(self, revision: Revision) -> Running:
         """Start a host with this revision; the present one goes on meanwhile. Raises PulseError."""
-        kept = await user_checkpoints.load(self.around.log, self.around.checkpoints)
-        prev = self.around.last_snapshot()
-        host = await self.parts.hosts.start(revision, prev, self.around.log.since, kept)
+        kept = await user_checkpoints.load(self.context.log, self.context.checkpoints)
+        prev = self.context.last_snapshot()
+        host = await self.parts.hosts.start(revision, prev, self.context.log.since, kept)
         engine = self._engine
         host.quarantine(tuple(engine.quarantined) if revision.commit == engine.commit else ())
         try:
@@ -140,19 +140,19 @@ class HostSupervisor:
         """Start the action host for the revision's watchers and executors; None if it has none."""
         if self.parts.action_hosts is None or not (loaded.watchers or loaded.executors):
             return None
-        memory = self.around.settings().engine.memory
+        memory = self.context.settings().engine.memory
         action_host = await self.parts.action_hosts.start(
-            revision, memory, self.around.taken, lambda fault: self.report_fault(fault, revision.commit)
+            revision, memory, self.context.taken, lambda fault: self.report_fault(fault, revision.commit)
         )
         for fault in action_host.faults:
-            self.around.failed(*fault)
+            self.context.failed(*fault)
         return action_host
 
     async def switch_to(self, running: Running) -> None:
         """Feed a new host the events since its start, make it the running one, and end the old one: no tick is missed."""
         self._late, seq = [], running.seq
         try:
-            async for events in self.around.log.since(seq):
+            async for events in self.context.log.since(seq):
                 running.host.feed(events)
                 seq = events[-1].seq
             running.host.feed([event for event in self._late if event.seq > seq])
@@ -185,7 +185,7 @@ class HostSupervisor:
             await action_host.close()
 
     def _register(self, action_host: ActionHost | None) -> None:
-        self.around.register(
+        self.context.register(
             action_host.watchers if action_host else (), action_host.executors if action_host else {}
         )
 
@@ -196,9 +196,9 @@ class HostSupervisor:
         try:
             async with self.running.lock:
                 kept = await self.running.host.keep()
-            await user_checkpoints.save(self.around.log, self.around.checkpoints, kept)
+            await user_checkpoints.save(self.context.log, self.context.checkpoints, kept)
         except (PulseError, OSError) as error:
-            self.around.failed("engine", f"its projections could not be kept: {error}")
+            self.context.failed("engine", f"its projections could not be kept: {error}")
 
 
 def loop_seconds() -> float:

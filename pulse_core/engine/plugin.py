@@ -38,13 +38,3 @@ class Plugin:
     projections: Mapping[str, Projection] = field(default_factory=dict)
     watchers: "Sequence[Watcher]" = ()
     executors: "Sequence[Executor]" = ()
-
-    @property
-    def RULES(self) -> "Sequence[Rule]":
-        """The rules under the name that they have in an engine's own module: what loads the one loads the other."""
-        return self.rules
-
-    @property
-    def PROJECTIONS(self) -> Mapping[str, Projection]:
-        """The projections, likewise."""
-        return self.projections

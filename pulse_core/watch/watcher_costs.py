@@ -2,15 +2,14 @@
 
 import asyncio
 import time
-import types
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from pulse_core.model.steps import run_in_steps
 from pulse_core.model.vitals import Reading
 from pulse_core.ports import Watcher
 
@@ -43,21 +42,16 @@ class Cost:
 class Costs:
     """Calls watchers' `collect` and records what that costs, tasks that they start included.
 
-    Child processes and threads are not included. cpu: seconds of processor time of this thread.
+    Child processes and threads are not included. cpu: seconds of processor time of this thread; of: by the watcher's name.
     """
 
     def __init__(self, cpu: Callable[[], float] = time.thread_time) -> None:
         self._cpu = cpu
-        self._of: dict[str, Cost] = {}
-
-    @property
-    def of(self) -> Mapping[str, Cost]:
-        """By the watcher's name."""
-        return self._of
+        self.of: dict[str, Cost] = {}
 
     async def collect(self, watcher: Watcher) -> Reading:
         """Call its `collect`; raises what that raises."""
-        cost = self._of.setdefault(watcher.name, Cost())
+        cost = self.of.setdefault(watcher.name, Cost())
         now = asyncio.get_running_loop().time
         began, spent, failed = now(), cost.spent, 1
         mine = _CURRENT_COST.set(cost)
@@ -91,23 +85,8 @@ class Costs:
 
 async def metered(work: Coroutine[Any, Any, T], cost: Cost, cpu: Callable[[], float]) -> T:
     """Run a coroutine and charge its steps to a cost record."""
-    result: T = await _steps(work, cost, cpu)
-    return result
 
+    def charge(began: float) -> None:
+        cost.spent += cpu() - began
 
-@types.coroutine
-def _steps(work: Coroutine[Any, Any, T], cost: Cost, cpu: Callable[[], float]) -> Generator[Any, Any, T]:
-    step: Callable[[], Any] = partial(work.send, None)
-    while True:
-        began = cpu()
-        try:
-            awaited = step()
-        except StopIteration as done:
-            returned: T = done.value
-            return returned
-        finally:
-            cost.spent += cpu() - began
-        try:
-            step = partial(work.send, (yield awaited))
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is meant for `work`
-            step = partial(work.throw, error)
+    return await run_in_steps(work, cpu, charge)

@@ -189,7 +189,7 @@ def test_only_what_is_new_crosses() -> None:
     window = Window(tuple(Sample(n, "a", at(n).now, {"value": n}) for n in range(1, 11)))
     prev = at(1, grown(events), windows={"a": window, "b": window})
     news = SnapshotDelta(prev)
-    news.hear([error(1001)])
+    news.add_events([error(1001)])
     fresh = Sample(11, "a", at(11).now, {"value": 11})
     curr = at(2, FOLD(prev.state, [error(1001)]), windows={"a": window.plus(fresh)})
     message = news.of(curr)

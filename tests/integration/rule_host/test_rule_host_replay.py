@@ -63,7 +63,7 @@ ODD = {
     "answers nonsense": "return 7",
     "swallows": "try:\n    return await inner(prev, curr)\nexcept BaseException:\n    return Verdict()",
     "leaves": "raise SystemExit(3)",
-    "waits": "import asyncio\nawait asyncio.sleep(0)",
+    "waits": "class Pause:\n    def __await__(self):\n        yield\nawait Pause()",
     "wishes seldom": "verdict = await inner(prev, curr)\nif curr.tick % 3: return verdict\n"
     f"return verdict.plus({WISH.replace('{KEY}', 'odd').replace('LONG', '1')})",
     "drops": "return Verdict()._replace() if hasattr(Verdict, '_replace') else Verdict((), 40)",
