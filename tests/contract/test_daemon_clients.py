@@ -14,8 +14,7 @@ import pytest
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.daemon_client import SocketDaemonClient
 from pulse_adapters.ipc.lock import HomeLock
-from pulse_adapters.ipc.server import serve
-from pulse_adapters.ipc.socket_path import bind_socket
+from pulse_adapters.ipc.server import bind_socket, serve
 from pulse_adapters.memory.executors import MemoryExecutor
 from pulse_adapters.memory.log import MemoryLog
 from pulse_core.daemon import Caller, RequestHandler
