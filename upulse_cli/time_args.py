@@ -16,35 +16,22 @@ def since_arg(text: str) -> EventQuery:
     """`10m` ago, a time in ISO 8601 (local if it names no zone), or a row's number; else a usage error."""
     if text.isascii() and text.isdigit():
         return EventQuery(since_seq=int(text))
-    if span := _span(text):
-        return EventQuery(since_at=time.time_ns() // 1000 - duration_arg(span, "--since"))
-    try:
-        return EventQuery(since_at=round(datetime.fromisoformat(text).timestamp() * US))
-    except (ValueError, OverflowError, OSError) as error:
-        raise typer.BadParameter(
-            f"{text!r} is neither a duration ('10m'), nor a time ('2026-01-31T08:15'), nor a row's number",
-            param_hint="--since",
-        ) from error
+    return EventQuery(since_at=_moment(text, "--since", ", nor a row's number"))
 
 
 def moment_arg(text: str | None, option: str) -> int | None:
     """UTC microseconds of `10m` ago or of a time in ISO 8601; None for None; else a usage error."""
-    if text is None:
-        return None
-    if span := _span(text):
-        return time.time_ns() // 1000 - duration_arg(span, option)
+    return None if text is None else _moment(text, option)
+
+
+def _moment(text: str, option: str, nor: str = "") -> int:
+    if span := re.fullmatch(r"([0-9.]+[a-z]+)( ago)?", text):
+        return time.time_ns() // 1000 - duration_arg(span[1], option)
     try:
         return round(datetime.fromisoformat(text).timestamp() * US)
     except (ValueError, OverflowError, OSError) as error:
-        raise typer.BadParameter(
-            f"{text!r} is neither a duration ('10m') nor a time ('2026-01-31T08:15')", param_hint=option
-        ) from error
-
-
-def _span(text: str) -> str:
-    """The duration in `10m` or `10m ago`, or nothing."""
-    found = re.fullmatch(r"([0-9.]+[a-z]+)( ago)?", text)
-    return found[1] if found else ""
+        words = f"{text!r} is neither a duration ('10m'), nor a time ('2026-01-31T08:15'){nor}"
+        raise typer.BadParameter(words, param_hint=option) from error
 
 
 def duration_arg(text: str, option: str) -> int:

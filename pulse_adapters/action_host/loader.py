@@ -47,24 +47,25 @@ class ActionContents:
         """Add what a plugin or the engine lists by these names, as far as it can be used."""
         listed = _listed(source, watchers), _listed(source, executors)
         for thing in listed[0]:
-            if one := self._described(thing, "watcher", _watcher, "collect"):
-                self.watchers[one["name"]] = thing
+            self._add(thing, "watcher", "name", self.watchers, _watcher, "collect")
         for thing in listed[1]:
-            if one := self._described(thing, "executor", _executor, "execute"):
-                self.executors[one["action"]] = thing
+            self._add(thing, "executor", "action", self.executors, _executor, "execute")
 
-    def _described(
-        self, thing: Any, what: str, look: Callable[[Any, Places], Message], method: str
-    ) -> Message | None:
+    def _add(
+        self, thing: Any, what: str, name: str, known: dict[str, Any],
+        look: Callable[[Any, Places], Message], method: str,
+    ) -> None:  # fmt: skip
         try:
             described = look(thing, self._places)
+            if described[name] in known:
+                raise UnusableItem(f"another {what} has the {name} {described[name]!r}")
         except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
             words = str(error) if isinstance(error, UnusableItem) else describe_error(error)
             place = self._places.of_error(error) or self._places.of_code(getattr(thing, method, None))
             self.add_fault(f"{what}:{_called(thing)}", with_place(f"left out: {words}", place))
-            return None
-        self.told[f"{what}s"].append(described)
-        return described
+        else:
+            known[described[name]] = thing
+            self.told[f"{what}s"].append(described)
 
 
 def load(root: str, plugins: Mapping[str, str], places: Places) -> ActionContents:

@@ -103,10 +103,10 @@ class SystemResource:
         history = History(
             self._before.current_state().conditions, streaks(last.data) if last else {}, patience
         )
-        outlook = conclude(data, settings.resources, history, self._clock.now())
-        if outlook.over:
-            data[STREAKS_FIELD] = streaks_to_json(outlook.over)
-        return Reading(data, outlook.drafts)
+        drafts, over = conclude(data, settings.resources, history, self._clock.now())
+        if over:
+            data[STREAKS_FIELD] = streaks_to_json(over)
+        return Reading(data, drafts)
 
     def should_wake(self, window: Window) -> bool:
         """Whether the newest sample was taken because a resource came under pressure."""

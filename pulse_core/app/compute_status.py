@@ -3,24 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pulse_core.app.profile import percentile
 from pulse_core.composition import current_holds, status_lines
 from pulse_core.execute.notice_batching import hold_reason
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.home_status import (
-    ConditionStatus,
     DaemonStatus,
     GuardedProcessStatus,
     HomeStatus,
-    NoticesStatus,
-    TickStatus,
 )
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
 from pulse_core.ports import Watcher
-from pulse_core.projections import Condition, Phase, Snapshot, State
+from pulse_core.projections import Phase, Snapshot, State
 from pulse_core.rules.survival.holds import longest_hold
-from pulse_core.rules.survival.process_status import ProcessState, evaluate_status, restart_key
-from pulse_core.rules.survival.process_status import ProcessStatus as ProcessCondition
+from pulse_core.rules.survival.process_watchdog import ProcessState, evaluate_status, restart_key
+from pulse_core.rules.survival.process_watchdog import ProcessStatus as ProcessCondition
 from pulse_core.settings import ProcessSettings, Settings
 from pulse_core.watch.watcher_costs import Cost
 
@@ -43,7 +41,7 @@ def compute_status(
 ) -> HomeStatus:
     """Daemon, processes, effects, conditions, notices, capabilities, ticks and the newest samples. Pure."""
     snapshot = Snapshot(0, now, settings, {}, state)
-    control = state.control
+    control, effects = state.control, state.effects
     return {
         "daemon": daemon,
         "paused": {"since": iso(control.paused.at), "by": control.by, "why": control.why}
@@ -56,11 +54,35 @@ def compute_status(
             "unwritten": state.provisional,
         },
         "processes": [process_status(process, snapshot) for process in settings.process],
-        "effects": effect_counts(state),
-        "conditions": [condition_status(name, one) for name, one in state.conditions.raised.items()],
-        "notices": notices_status(state, settings, now),
+        "effects": {
+            "pending": effects.count(Phase.PENDING, Phase.RETRYING),
+            "executing": effects.count(Phase.EXECUTING),
+            "acked": effects.acked,
+            "failed": effects.failed,
+            "unknown": effects.unknown,
+            "cancelled": effects.cancelled,
+        },
+        "conditions": [
+            {
+                "name": name,
+                "state": one.state,
+                "since": iso(one.since.at),
+                "evidence": one.evidence,
+                "tried": len(one.measures),
+            }
+            for name, one in state.conditions.raised.items()
+        ],
+        "notices": {
+            "standing": sum(not notice.over for notice in state.notices.of.values()),
+            "waiting": len(state.notices.open),
+            "held_back": hold_reason(state, settings, now) or None,
+        },
         "capabilities": status_lines(snapshot),
-        "tick": beat_status(beat),
+        "tick": {
+            "count": beat.count,
+            "last_ms": beat.took_us[-1] / 1000 if beat.took_us else None,
+            "p99_ms": None if (p99 := percentile(sorted(beat.took_us), 99)) is None else p99 / 1000,
+        },
         "vitals": {key: dict(data) for key, data in vitals.items()},
     }
 
@@ -90,50 +112,6 @@ def process_condition(process: ProcessSettings, snapshot: Snapshot) -> ProcessCo
     return ProcessCondition(ProcessState.SILENCED, last.left_us, why)
 
 
-def effect_counts(state: State) -> dict[str, int]:
-    """How many effects stand where."""
-    effects = state.effects
-    return {
-        "pending": effects.count(Phase.PENDING, Phase.RETRYING),
-        "executing": effects.count(Phase.EXECUTING),
-        "acked": effects.acked,
-        "failed": effects.failed,
-        "unknown": effects.unknown,
-        "cancelled": effects.cancelled,
-    }
-
-
-def condition_status(name: str, condition: Condition) -> ConditionStatus:
-    """One condition that stands."""
-    return {
-        "name": name,
-        "state": condition.state,
-        "since": iso(condition.since.at),
-        "evidence": condition.evidence,
-        "tried": len(condition.measures),
-    }
-
-
-def notices_status(state: State, settings: Settings, now: Moment) -> NoticesStatus:
-    """How many topics people were told of that are not over, and how many notices are not delivered yet, and why."""
-    notices = state.notices
-    return {
-        "standing": sum(not notice.over for notice in notices.of.values()),
-        "waiting": len(notices.open),
-        "held_back": hold_reason(state, settings, now) or None,
-    }
-
-
-def beat_status(beat: Beat) -> TickStatus:
-    """Count, last and 99th percentile of the ticks, milliseconds."""
-    took = sorted(beat.took_us)
-    return {
-        "count": beat.count,
-        "last_ms": beat.took_us[-1] / 1000 if took else None,
-        "p99_ms": percentile(took, 99) / 1000 if took else None,
-    }
-
-
 def watcher_status(watcher: Watcher, cost: Cost, now: float) -> dict[str, Json]:
     """What a watcher costs; now: loop time.
 
@@ -148,13 +126,12 @@ def watcher_status(watcher: Watcher, cost: Cost, now: float) -> dict[str, Json]:
         "interval_s": watcher.interval,
         "looks": cost.looks,
         "failures": cost.failures,
-        "p50_ms": round(percentile(took, 50) * 1000, 3) if first else None,
-        "p99_ms": round(percentile(took, 99) * 1000, 3) if first else None,
+        **{
+            f"p{percent}_ms": None
+            if (seconds := percentile(took, percent)) is None
+            else round(seconds * 1000, 3)
+            for percent in (50, 99)
+        },
         "cpu": round((cost.spent - first.spent) / over, 6) if first and over else None,
         "over_s": round(over, 1),
     }
-
-
-def percentile(ordered: Sequence[float], percent: int) -> float:
-    """The value that so many percent of these do not exceed; there is at least one."""
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]

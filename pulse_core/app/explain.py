@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pulse_core.app.context import HomeContext
@@ -41,10 +42,7 @@ class RuleTrace(NamedTuple):
 
     def _layer(self, layer: LayerOutcome) -> dict[str, Any]:
         return {
-            "rule": layer.rule,
-            "outcome": layer.outcome,
-            "took_us": layer.took_us,
-            "notes": list(layer.notes),
+            **asdict(layer),
             "effects": [effect.key for effect in self.verdict.effects if effect.rule == layer.rule],
         }
 

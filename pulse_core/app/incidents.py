@@ -102,7 +102,7 @@ class IncidentFold:
         elif row.kind == STARTED:
             self._forget_errors()
         elif (about := ENDS.get(row.kind)) and (story := self._open.get((about, row.subject))):
-            story.last, story.over = moment_of(row), True
+            story.last, story.over = row.moment, True
 
     def heard(self, now: Moment) -> Sequence[Incident]:
         """The incidents, after the last event: what did not come again for long is over."""
@@ -112,7 +112,7 @@ class IncidentFold:
         return self.all
 
     def _began(self, about: str, row: Event) -> None:
-        now = moment_of(row)
+        now = row.moment
         before = self._open.get((about, row.subject))
         if before and self._goes_on(before, now):
             before.times, before.last, before.over, before.faded = before.times + 1, now, False, False
@@ -151,7 +151,7 @@ class IncidentFold:
             measure.times += 1
             self._under_way[row.id] = measure
             if story.about in FADING and data.get("params", {}).get("over"):
-                story.last, story.over, story.faded = moment_of(row), True, False
+                story.last, story.over, story.faded = row.moment, True, False
 
     @staticmethod
     def _settled(measure: Measure, row: Event) -> None:
@@ -186,11 +186,6 @@ def said(row: Event) -> str:
     """Why an effect ended as it did; nothing if it was done."""
     data = decoded(row)
     return str(data.get("error") or data.get("why") or "")
-
-
-def moment_of(row: Event) -> Moment:
-    """When it happened."""
-    return row.moment
 
 
 def incidents(home: HomeContext, since: int | None) -> Sequence[Incident]:

@@ -1,7 +1,7 @@
 """What Pulse costs, part by part: each watcher, each process that helps the daemon, each rule."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import NotAnswering
@@ -9,6 +9,7 @@ from pulse_core.model.moment import iso
 from pulse_core.model.tick import LayerOutcome
 
 Told = Mapping[str, Any]
+N = TypeVar("N", int, float)
 
 
 def profile(home: HomeContext, since: int, helpers: Callable[[int], Iterable[Told]]) -> Told:
@@ -60,6 +61,6 @@ def spent(took: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def percentile(ordered: Sequence[int], percent: int) -> int | None:
-    """The value that so many percent of these do not exceed."""
+def percentile(ordered: Sequence[N], percent: int) -> N | None:
+    """The value that so many percent of these do not exceed; None if there is none."""
     return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] if ordered else None

@@ -9,6 +9,7 @@ from pulse_core.composition import FOLD
 from pulse_core.model.errors import NoHome, SettingsRefused
 from pulse_core.model.event import Checkpoint, Event
 from pulse_core.model.stored_data import REDACTED, damage_in, is_damaged
+from pulse_core.ports.engine import History
 from pulse_core.ports.readers import EventQuery, EventReader
 from pulse_core.projections import State
 from pulse_core.settings import ProcessSettings, Settings
@@ -44,14 +45,18 @@ def state_at(home: HomeContext, log: EventReader, seq: int, *kept: Mapping[str, 
     return FOLD(state, (), upto=seq)
 
 
-async def history_after(home: HomeContext, seq: int) -> AsyncIterator[Sequence[Event]]:
+def history_of(home: HomeContext) -> History:
     """All events after a row, in batches: what authors' projections remember of the time before. None without a log."""
-    try:
-        with home.events() as log:
-            for batch in in_batches(log.events(EventQuery(since_seq=seq))):
-                yield [foldable(event) for event in batch]
-    except NoHome:
-        return
+
+    async def history(seq: int) -> AsyncIterator[Sequence[Event]]:
+        try:
+            with home.events() as log:
+                for batch in in_batches(log.events(EventQuery(since_seq=seq))):
+                    yield [foldable(event) for event in batch]
+        except NoHome:
+            return
+
+    return history
 
 
 def checkpoints_of(home: HomeContext, log: EventReader) -> Mapping[str, Checkpoint]:

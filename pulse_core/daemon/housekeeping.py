@@ -57,28 +57,21 @@ class Housekeeping:
         now = asyncio.get_running_loop().time
         kept = now()
         while True:
-            asked = await self._rest()
+            due = now() + INTERVAL
+            try:
+                async with asyncio.timeout(INTERVAL):
+                    await self._soon.wait()
+            except TimeoutError:
+                self._late = max(self._late, now() - due)
             await self.budget.look()
-            if asked or not self.budget.skips_vitals:
+            if self._soon.is_set() or not self.budget.skips_vitals:
+                self._soon.clear()
                 await self.vitals.flush()
             else:
                 self.vitals.forget()
             if now() - kept >= self.settings().daemon.checkpoint_every / US_PER_SECOND:
                 kept = now()
                 await self.keep()
-
-    async def _rest(self) -> bool:
-        """Wait for the next round and measure how late it begins; returns whether a flush was requested."""
-        now = asyncio.get_running_loop().time
-        due = now() + INTERVAL
-        try:
-            async with asyncio.timeout(INTERVAL):
-                await self._soon.wait()
-        except TimeoutError:
-            self._late = max(self._late, now() - due)
-            return False
-        self._soon.clear()
-        return True
 
     async def keep(self) -> None:
         """Checkpoint the projections as of the last tick, if they have changed since the last checkpoint."""

@@ -55,18 +55,15 @@ class SettingsService(Generic[T]):
         handler.log.listen(on_events)
         try:
             while True:
-                await self._until_changed(loaded)
+                current = self.settings()
+                async with asyncio.TaskGroup() as group:
+                    working = group.create_task(_awaited(self.work(current)), name="sidecar")
+                    while self.settings() == current:
+                        await loaded.wait()
+                        loaded.clear()
+                    working.cancel()
         finally:
             handler.log.unlisten(on_events)
-
-    async def _until_changed(self, loaded: asyncio.Event) -> None:
-        current = self.settings()
-        async with asyncio.TaskGroup() as group:
-            working = group.create_task(_awaited(self.work(current)), name="sidecar")
-            while self.settings() == current:
-                await loaded.wait()
-                loaded.clear()
-            working.cancel()
 
 
 async def _awaited(work: Awaitable[None]) -> None:

@@ -9,7 +9,7 @@ from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
 from pulse_core.ports import ProbeResult, Trouble
 from pulse_core.projections import Condition, State
-from pulse_core.rules.survival.process_status import restart_key
+from pulse_core.rules.survival.process_watchdog import restart_key
 from pulse_core.settings import ProcessSettings, Settings
 
 PREFIX = "llm:"

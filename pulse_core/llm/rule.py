@@ -15,7 +15,7 @@ from pulse_core.projections.conditions import FOR
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.network_watchdog import outage_reason
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told, topic_text
-from pulse_core.rules.survival.process_status import attempts_at_exhaustion, restart_key
+from pulse_core.rules.survival.process_watchdog import attempts_at_exhaustion, restart_key
 from pulse_core.settings import ProcessSettings
 
 KEY, PROCESSES = "llm", "process-alive"

@@ -22,7 +22,7 @@ recorded ones arrive (by id, not by number). For the same reason no checkpoint i
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from pulse_core.model.errors import LogUnavailable
@@ -58,6 +58,12 @@ class Journal:
         recovered: Callable[[str], None] = lambda words: None,
     ) -> None:
         self.log, self.clock, self.new_id, self.recovered = log, clock, new_id, recovered
+        self.listen, self.unlisten, self.since, self.chain_at = (
+            log.listen,
+            log.unlisten,
+            log.since,
+            log.chain_at,
+        )
         self.is_standing = False
         self._refused: Moment | None = None
         self._held: dict[str, Draft] = {}
@@ -69,12 +75,6 @@ class Journal:
     def head(self) -> Head:
         return self.log.head
 
-    def listen(self, listener: Listener) -> None:
-        self.log.listen(listener)
-
-    def unlisten(self, listener: Listener) -> None:
-        self.log.unlisten(listener)
-
     def listen_to_provisional(self, listener: Listener) -> None:
         """Call back with events that are held; their `seq` is only a guess."""
         self._listeners.append(listener)
@@ -83,14 +83,6 @@ class Journal:
         """Call back with each event once: when it is provisional, or else when it is recorded."""
         self._listeners.append(listener)
         self.log.listen(lambda events: listener([event for event in events if event.id not in self._held]))
-
-    def since(
-        self, seq: int, kinds: Collection[str] | None = None, upto: int | None = None
-    ) -> AsyncIterator[Sequence[Event]]:
-        return self.log.since(seq, kinds, upto)
-
-    async def chain_at(self, seq: int) -> bytes | None:
-        return await self.log.chain_at(seq)
 
     async def append(self, *drafts: Draft) -> Sequence[Event]:
         held = tuple(self._held.values())

@@ -47,7 +47,8 @@ class Ticker:
     """Folds a snapshot whenever a tick is due; `prev` is the one before, across restarts too.
 
     The whole onion is folded beside the loop, so that slow rules delay no reflex; while it
-    is busy, the newest snapshot waits, and while `reflex_alone` holds, it is not folded.
+    is busy, the newest snapshot waits, and while `reflex_alone` holds, it is not folded. `last_whole` is the last
+    snapshot that it has folded.
     failed(whose, message) is called for rules that raise and ticks that could not be recorded.
     """
 
@@ -66,7 +67,7 @@ class Ticker:
         self.number = 0
         self.beats = 0
         self.took_us: deque[int] = deque(maxlen=1_000)
-        self._whole_prev: Snapshot | None = None
+        self.last_whole: Snapshot | None = None
         self._handed: tuple[Snapshot, TickRecord] | None = None
         self._news = asyncio.Event()
         self._due = 0.0
@@ -76,13 +77,8 @@ class Ticker:
 
     def resume(self, prev: Snapshot | None) -> None:
         """Continue from the last snapshot of an earlier daemon."""
-        self.prev = self._whole_prev = prev
+        self.prev = self.last_whole = prev
         self.number = prev.tick if prev else 0
-
-    @property
-    def last_whole(self) -> Snapshot | None:
-        """The last snapshot that the whole onion has folded; `prev` of its next fold."""
-        return self._whole_prev
 
     def stop(self) -> None:
         """Finish the tick under way and return."""
@@ -146,8 +142,8 @@ class Ticker:
 
     async def _fold_whole(self, curr: Snapshot, reflex: TickRecord) -> None:
         began = _now()
-        folded = await self._fold(self.folding.whole, self._whole_prev or curr, curr)
-        self._whole_prev = curr
+        folded = await self._fold(self.folding.whole, self.last_whole or curr, curr)
+        self.last_whole = curr
         tick_ms = min(reflex.tick_ms, self._bounded(folded.verdict.tick_ms))
         both = (*reflex.effects, *(effect.key for effect in folded.emitted))
         record = replace(

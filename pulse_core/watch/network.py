@@ -15,7 +15,6 @@ from pulse_core.ports import Prober, ProbeRequest, Trouble
 from pulse_core.projections import CurrentState
 from pulse_core.settings import NetworkSettings, Settings
 from pulse_core.watch.evaluate_network import (
-    NetworkRound,
     TargetAnswer,
     check_answer,
     conclude,
@@ -86,7 +85,7 @@ class Network:
         if (state := state_of(seen, network.slow)) is not None:
             self._rounds = (*self._rounds[-max(network.evidence, 60) :], state)
             stands = self.current_state().conditions[NETWORK]
-            drafts = conclude(NetworkRound(seen, self._rounds, stands, network))
+            drafts = conclude(seen, self._rounds, stands, network)
         return Reading(self._data(seen), drafts)
 
     def _go_on_with(self, asked: Sequence[ProbeRequest]) -> None:

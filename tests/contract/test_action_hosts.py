@@ -32,7 +32,6 @@ FINE = watcher("return Reading({'well': True})", "fine")
 WAITS = "os.mkdir(params.path + '-begun')\nwhile not os.path.exists(params.path):\n    await asyncio.sleep(0.01)\n"
 """The body of an executor that says that it has begun, and waits until its path exists."""
 LONG = "Policy(Safety.AT_MOST_ONCE, timeout=30)"
-BY_PATH = "Policy(Safety(params.path or 'at-most-once'), timeout=9, retries=params.n, backoff=0.01)"
 CONCLUDES = """
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Paused
@@ -129,6 +128,15 @@ async def test_names_that_are_taken_are_left_out_with_a_fault(engines: Engines) 
     host = await engines.start(*mine, FINE, taken=taken)
     assert ([one.name for one in host.watchers], dict(host.executors)) == (["fine"], {})
     assert [fault.whose for fault in host.faults] == ["watcher:other", "watcher:queue", "executor:beep"]
+
+
+async def test_of_two_with_one_name_the_first_stays(engines: Engines) -> None:
+    again = executor("return Result({'by': 'second'})", "again").replace('"again"', '"beep"')
+    other = watcher("return Reading({'by': 'second'})", "other").replace('"other"', '"queue"')
+    first = watcher("return Reading({'by': 'first'})"), executor("return Result({'by': 'first'})")
+    host = await engines.start(*first, again, other)
+    assert ((await named(host).collect()).data, (await act(host)).data) == ({"by": "first"}, {"by": "first"})
+    assert [fault.whose for fault in host.faults] == ["watcher:queue", "executor:beep"]
 
 
 @pytest.mark.parametrize(

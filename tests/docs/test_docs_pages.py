@@ -16,7 +16,7 @@ from pulse_adapters.config.catalogue import groups, settings_of
 from pulse_adapters.config.file import load
 from pulse_core.composition import SURVIVAL
 from pulse_core.rules.onion import rule_name
-from pulse_core.rules.survival.process_status import ProcessState
+from pulse_core.rules.survival.process_watchdog import ProcessState
 from tests.docs.docs_console import PAGES, ROOT, blocks
 from upulse_cli.app import app
 

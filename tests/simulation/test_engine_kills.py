@@ -94,7 +94,7 @@ def obeys(world: World, lives: Lives) -> None:
         assert lives.revisions.engines[event.subject] == lives.revisions.engines[said["to"]]
     for effect in world.events("effect", subject="rollback-engine"):
         assert len([one for one in world.events(*SETTLING) if one.subject == effect.id]) == 1
-    assert "gateway" in world.host.bodies
+    assert "gateway" in world.host.processes
     obeys_people(world)
 
 

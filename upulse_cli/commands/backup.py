@@ -56,14 +56,13 @@ def restore(
 
     While no daemon runs. What was there is moved aside into the home's damaged/, and nothing is overwritten.
     """
-    from pulse_core.app.backup import restore as put_back
     from upulse_cli.wiring.backup import backups_of
     from upulse_cli.wiring.home import meant_home
     from upulse_cli.wiring.shadow import end_if_running
 
     where = meant_home(home)
     with progress_line("looking …") as progress:
-        restored, earlier = put_back(backups_of(where), source, tail, lambda: end_if_running(where), progress)
+        restored, earlier = backups_of(where).restore(source, tail, lambda: end_if_running(where), progress)
     if as_json:
         return put_json(restored._asdict())
     if earlier:

@@ -17,7 +17,7 @@ def new(
 
     A rule, projection, watcher or executor, with its test. It is listed in engine.py, and in force once it is promoted.
     """
-    from upulse_cli.wiring.authoring import begin_in_staging
+    from upulse_cli.wiring.engine import begin_in_staging
 
     for path in begin_in_staging(open_home(home).layout.path, what, name):
         put(str(path))

@@ -12,7 +12,7 @@ def plugins(as_json: AsJson = False, home: HomeDir = None) -> None:
     A plugin is a package with an entry point in the group pulse.plugins, which names one pulse_core.Plugin. It is
     installed beside Pulse, and the daemon finds it when it starts; its rules run in the rule host.
     """
-    from upulse_cli.wiring.authoring import plugin_contents
+    from upulse_cli.wiring.engine import plugin_contents
 
     found = plugin_contents()
     if as_json:

@@ -51,8 +51,8 @@ def report(as_json: AsJson = False, home: HomeDir = None) -> None:
     if as_json:
         put_json(told)
     else:
-        from upulse_cli.views.shadow import shown
+        from upulse_cli.views.replay import shadow_shown
 
-        console().print(shown(told))
+        console().print(shadow_shown(told))
     if told["differences"]:
         raise typer.Exit(DIFFERS)

@@ -28,7 +28,7 @@ def status(
     if as_json:
         put_json(home_status(where))
     elif watch:
-        from upulse_cli.views.live_screen import show
+        from upulse_cli.views.watch import show
 
         show(where, live=sys.stdout.isatty() and sys.stdin.isatty())
     else:

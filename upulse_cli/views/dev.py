@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from pulse_core.app.engine.dev_reports import (
@@ -118,20 +119,10 @@ def _tick(seen: TickSeen) -> Mapping[str, Any]:
         "at": iso(seen.snapshot.now.at),
         "again": seen.is_again,
         "took_ms": _ms(seen.took),
-        "rules": [layer_of(layer) for layer in seen.layers],
+        "rules": [asdict(layer) for layer in seen.layers],
         "effects": [effect_of(wish) for wish in seen.wishes],
         "errors": [fault._asdict() for fault in seen.faults],
         "warnings": list(seen.warnings),
-    }
-
-
-def layer_of(layer: Any) -> Mapping[str, Any]:
-    """What a rule did."""
-    return {
-        "rule": layer.rule,
-        "outcome": layer.outcome,
-        "took_us": layer.took_us,
-        "notes": list(layer.notes),
     }
 
 

@@ -29,10 +29,10 @@ class PlainTable(Table):
             )
 
     def line(self, *cells: object) -> None:
-        """One more row; a cell is a `Text` or is shown as text, None as a dash."""
-        self.add_row(
-            *(
-                cell if isinstance(cell, Text) else Text(one_line("-" if cell is None else cell))
-                for cell in cells
-            )
-        )
+        """One more row."""
+        self.add_row(*map(cell_text, cells))
+
+
+def cell_text(cell: object) -> Text:
+    """A `Text` as it is, None as a dash, anything else as one line of plain text."""
+    return cell if isinstance(cell, Text) else Text(one_line("-" if cell is None else cell))

@@ -1,17 +1,31 @@
-"""The live screen: vital signs, guarded processes, recent effects, last ticks; fits into 80 x 24."""
+"""`upulse status --watch`: vital signs, guarded processes, recent effects, last ticks; fits into 80 x 24."""
 
+import select
+import sys
+import termios
+import tty
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Group, RenderableType
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from pulse_core.app.context import HomeContext
+from pulse_core.app.overview import overview
 from pulse_core.model.text import one_line
+from upulse_cli.output import console
+from upulse_cli.run_loop import q_pressed
 from upulse_cli.time_args import local, took
 from upulse_cli.views.effects import duration, reason, state
 from upulse_cli.views.plot import sparkline
 from upulse_cli.views.status import banners, coloured_state, daemon_line, effects_line
+from upulse_cli.views.table import PlainTable, cell_text
+
+EVERY = 0.5
+"""Seconds between two pictures."""
 
 FIXED = 11
 """Lines that are always there: headings, vital signs, counts, and those that are empty."""
@@ -94,13 +108,7 @@ def process_lines(processes: Sequence[Value], count: int) -> Table:
     """Guarded processes, one line each; those that are up last, since they may be cut."""
     more = f"process ({len(processes)} of {count})" if len(processes) < count else "process"
     rows = [
-        (
-            Text(one["name"]),
-            coloured_state(one),
-            Text(str(one["pid"] or "-")),
-            Text(str(one["restarts"])),
-            Text(one_line(one.get("why", ""))),
-        )
+        (one["name"], coloured_state(one), one["pid"] or None, one["restarts"], one.get("why", ""))
         for one in processes
     ]
     return _table((more, "state", "pid", "restarts", "why"), rows)
@@ -108,42 +116,24 @@ def process_lines(processes: Sequence[Value], count: int) -> Table:
 
 def effect_lines(effects: Sequence[Value]) -> Table:
     """The newest effects first, with what came of them."""
-    rows = [
-        (
-            Text(local(one["at"])),
-            state(one),
-            Text(duration(one)),
-            Text(one_line(one["key"])),
-            Text(one_line(reason(one))),
-        )
-        for one in effects
-    ]
+    rows = [(local(one["at"]), state(one), duration(one), one["key"], reason(one)) for one in effects]
     return _table(("time", "state", "took", "effect", "reason"), rows)
 
 
 def tick_lines(ticks: Sequence[Value], beat: Value) -> Table:
     """The last ticks, newest first."""
     p99 = "" if beat["p99_ms"] is None else f" (p99 {beat['p99_ms']:.1f} ms)"
-    rows = [
-        (
-            Text(str(one["tick"])),
-            Text(took(one["took_us"])),
-            Text(one_line(one["woken_by"])),
-            Text(one_line(", ".join(one["effects"]))),
-        )
-        for one in ticks
-    ]
+    rows = [(one["tick"], took(one["took_us"]), one["woken_by"], ", ".join(one["effects"])) for one in ticks]
     return _table(("tick", f"took{p99}", "woken by", "effects"), rows)
 
 
-def _table(names: Sequence[str], rows: Sequence[Sequence[Text]]) -> Table:
+def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     """Columns that are cut rather than wrapped, the last one first, so that lines can be counted."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for place, name in enumerate(names):
-        longest = max((len(row[place]) for row in rows), default=0)
-        least = min(WIDEST, max(longest, len(name))) if place < len(names) - 1 else None
-        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=least)
-    for row in rows:
+    table, texts = PlainTable(*names), [list(map(cell_text, row)) for row in rows]
+    for place, column in enumerate(table.columns[:-1]):
+        longest = max((len(row[place]) for row in texts), default=0)
+        column.min_width = min(WIDEST, max(longest, len(names[place])))
+    for row in texts:
         table.add_row(*row)
     return table
 
@@ -152,3 +142,34 @@ def _line(name: str, *parts: Text) -> Text:
     text = Text.assemble(name, *(piece for part in parts for piece in (part, "  ")))
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
+
+
+def show(home: HomeContext, live: bool) -> None:
+    """Draw the screen until q or Ctrl-C; once, if there is no terminal to draw on."""
+    if not live:
+        return console().print(screen(overview(home)))
+    try:
+        with keys(), Live(console=console(), screen=True, auto_refresh=False) as drawing:
+            while True:
+                drawing.update(screen(overview(home), drawing.console.height), refresh=True)
+                if quit_pressed(EVERY):
+                    return None
+    except KeyboardInterrupt:
+        return None
+
+
+@contextmanager
+def keys() -> Iterator[None]:
+    """Keys are read one by one and not shown meanwhile; Ctrl-C still interrupts."""
+    before = termios.tcgetattr(sys.stdin)
+    tty.setcbreak(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def quit_pressed(seconds: float) -> bool:
+    """Whether q was pressed, or the terminal went away, within this time."""
+    ready, _, _ = select.select([sys.stdin], [], [], seconds)
+    return bool(ready) and q_pressed()

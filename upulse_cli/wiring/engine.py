@@ -4,11 +4,11 @@ What is slow to import, or is to stay out of the daemon's memory, is imported wh
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pulse_adapters.workers.run_as import RunAs
 from pulse_core.app.context import HomeContext
@@ -112,6 +112,23 @@ def workflow_context(home: HomeContext, *, is_live: bool = False) -> "WorkflowCo
         action_hosts=make_action_hosts,
         standby_hosts=lambda: StandbyHosts(make_rule_hosts(dev=True)),
     )
+
+
+def begin_in_staging(home: Path, what: str, name: str) -> Sequence[Path]:
+    """Write a rule, projection, watcher or executor with its test into staging; the files."""
+    from pulse_adapters.git.repository import Repository
+    from pulse_adapters.git.scaffold import scaffold
+
+    repository = Repository(home)
+    repository.mend()
+    return list(scaffold(repository.staging().path, what, name))
+
+
+def plugin_contents() -> Sequence[Mapping[str, Any]]:
+    """What each installed plugin brings, as JSON values."""
+    from pulse_adapters.rule_host.plugin_contents import installed_plugins
+
+    return installed_plugins()
 
 
 def code_checks(context: HomeContext) -> "SandboxedChecks":

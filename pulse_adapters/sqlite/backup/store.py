@@ -47,7 +47,10 @@ MARGIN = 1 << 20
 
 @dataclass(frozen=True)
 class HomeBackups:
-    """Implements `Backups`. lock: makes the home if there is none, and holds it for the caller alone."""
+    """Backups of one home, and restores from them.
+
+    lock: makes the home if there is none, and holds it for the caller alone; raises HomeBusy while somebody else does.
+    """
 
     home: HomeLayout
     clock: Clock
@@ -89,13 +92,25 @@ class HomeBackups:
         backup = Path(os.path.realpath(os.path.expanduser(source)))
         return HomeRestore(self.home, backup, self.clock, self.objects, progress)
 
-    def exclusive(self) -> AbstractContextManager[object]:
-        """The home's lock."""
-        return self.lock()
+    def restore(
+        self, source: str, keep_tail: bool, end_shadow: Callable[[], str], progress: Progress
+    ) -> tuple[Restored, Restored | None]:
+        """Put the home back; what came of it, and of an earlier restore that had to be finished first.
 
-    def finish(self) -> Restored | None:
-        """Finish a restore that was decided."""
-        return finish_decided(self.home)
+        A restore has one moment of decision. Before it, everything is prepared beside the stores and any failure leaves
+        the home as it was; after it, each step can be repeated from wherever it was broken off, and reader and writer
+        refuse the log until the last one is done. end_shadow: a shadow would go on reading the log that is set aside;
+        it is ended before the decision, and what is returned is said. Raises PulseError; HomeBusy if the daemon runs.
+        """
+        found = self.check(source, progress)
+        with self.lock():
+            earlier = finish_decided(self.home)
+            with found.prepared(keep_tail) as prepared:
+                note = end_shadow()
+                restored = prepared._replace(notes=(*prepared.notes, note)) if note else prepared
+                found.decide(restored)
+            finish_decided(self.home)
+        return restored, earlier
 
 
 def _failed(error: OSError, path: Path, needed: int) -> PulseError:

@@ -25,12 +25,13 @@ from pulse_core.app.engine.dev_reports import (
 from pulse_core.app.engine.live_snapshots import DaemonTicks, LiveSnapshots, MachineSamples
 from pulse_core.app.engine.recorded_ticks import RecordedTick
 from pulse_core.app.engine.staging_actions import StagingActions, merge_windows
+from pulse_core.app.state import history_of
 from pulse_core.app.status import why_unheard
 from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import CannotLoad, LoadedRevision, Revision, RuleHost, RuleHosts, Watcher
+from pulse_core.ports import CannotLoad, History, LoadedRevision, Revision, RuleHost, RuleHosts, Watcher
 from pulse_core.projections import Snapshot
 
 Execute = Callable[[Sequence[Effect]], Awaitable[Sequence[str]]]
@@ -79,12 +80,13 @@ class DevSession:
     def __init__(
         self,
         hosts: RuleHosts,
+        history: History,
         path: str,
         tell: Tell,
         execute: Execute | None = None,
         actions: StagingActions | None = None,
     ) -> None:
-        self.hosts, self.path = hosts, path
+        self.hosts, self.history, self.path = hosts, history, path
         self.tell, self.execute, self.actions = tell, execute, actions
         self._host: RuleHost | None = None
         self._course: _Course | None = None
@@ -149,7 +151,7 @@ class DevSession:
     async def _started(self, course: _Course) -> RuleHost:
         course.late = []
         revision = Revision(STAGING, self.path)
-        return await self.hosts.start(revision, course.curr, course.source.history, {})
+        return await self.hosts.start(revision, course.curr, self.history, {})
 
     async def _turn(self, host: RuleHost, course: _Course) -> RuleHost | None:
         """Tell the new host what it missed, and let it fold from now on; the one that is not wanted any more."""
@@ -268,7 +270,7 @@ async def open_dev_session(target: DevTarget, senses: bool = True) -> AsyncItera
 
     actions = StagingActions(engine.action_hosts, engine.home.clock, tell) if senses else None
     execute = staging_executor(target.execute, actions) if target.execute and actions else target.execute
-    dev = DevSession(hosts, target.path, tell, execute, actions)
+    dev = DevSession(hosts, history_of(engine.home), target.path, tell, execute, actions)
     waking = asyncio.create_task(_wake(dev, woken), name="folding what staging senses")
     try:
         yield dev

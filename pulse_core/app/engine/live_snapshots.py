@@ -1,7 +1,7 @@
 """What rules would see at this moment: each tick beside a daemon that runs, or this machine alone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Protocol
@@ -9,7 +9,7 @@ from typing import Protocol
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.recorded_ticks import RecordedTick, snapshot
 from pulse_core.app.snapshots import current_snapshot
-from pulse_core.app.state import current_state, foldable, history_after, settings_for, state_at
+from pulse_core.app.state import current_state, foldable, history_of, settings_for, state_at
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.tick import TickRecord
@@ -31,10 +31,6 @@ class LiveSnapshots(Protocol):
 
     words: str
     first: Snapshot
-
-    def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
-        """All events after a row, in batches."""
-        ...
 
     def ticks(self) -> AsyncIterator[RecordedTick]:
         """Each snapshot later than `first`, with what is new in the log; ends when there will be no more."""
@@ -63,10 +59,6 @@ class DaemonTicks:
     def close(self) -> None:
         """Let go of the files."""
         self._open.close()
-
-    def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
-        """All events after a row, in batches."""
-        return history_after(self.home, seq)
 
     async def ticks(self) -> AsyncIterator[RecordedTick]:
         """Each recorded tick, soon after it was."""
@@ -140,10 +132,6 @@ class MachineSamples:
     def close(self) -> None:
         """Nothing is open."""
 
-    def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
-        """All events after a row, in batches."""
-        return history_after(self.home, seq)
-
     async def ticks(self) -> AsyncIterator[RecordedTick]:
         """A snapshot after each sample."""
         while await self._rested():
@@ -165,7 +153,7 @@ class MachineSamples:
         window = last.window(self.sense.key)
         sample = Sample(window.last.id + 1 if window.last else 1, self.sense.key, now, reading.data)
         windows: Mapping[str, Window] = {self.sense.key: window.plus(sample)}
-        news = [event async for batch in self.history(last.state.seq) for event in batch]
+        news = [event async for batch in history_of(self.home)(last.state.seq) for event in batch]
         state = FOLD(last.state, news) if news else last.state
         self._last = Snapshot(last.tick + 1, now, last.settings, windows, state)
         return RecordedTick(self._last, news, ())

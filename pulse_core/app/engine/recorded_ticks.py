@@ -7,12 +7,12 @@ emitted effects are known, whose snapshots were kept whole.
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.state import foldable, history_after, settings_for, state_at
+from pulse_core.app.state import foldable, settings_for, state_at
 from pulse_core.composition import FOLD
 from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Event
@@ -127,11 +127,6 @@ class RecordedTicks:
     def in_force(self) -> Mapping[str, int]:
         """How many ticks each commit was asked at, as far as the records say, in their order."""
         return Counter(row.engine for row in self.rows if row.engine and row.engine != NOBODY)
-
-    async def history(self, seq: int) -> AsyncIterator[Sequence[Event]]:
-        """All events after a row, in batches: what authors' projections remember of the time before."""
-        async for batch in history_after(self.home, seq):
-            yield batch
 
     def ticks(self) -> Iterator[RecordedTick]:
         """Each tick in turn."""

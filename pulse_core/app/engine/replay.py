@@ -18,16 +18,15 @@ from pulse_core.app.engine.context import WorkflowContext
 from pulse_core.app.engine.effect_diff import (
     EffectDifference,
     WishedEffect,
-    allowed_by_survival,
+    WishTracker,
     differences,
     recorded_effects,
-    wished_effect,
 )
 from pulse_core.app.engine.recorded_ticks import RecordedTick, RecordedTicks
+from pulse_core.app.state import history_of
 from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
-from pulse_core.model.moment import Moment
 from pulse_core.model.text import count
 from pulse_core.model.tick import NOBODY
 from pulse_core.ports import (
@@ -62,7 +61,7 @@ class Replay:
     rules: dict[str, Counter[str]] = field(default_factory=dict)
     faults: Counter[str] = field(default_factory=Counter)
     defined: Mapping[str, str] = field(default_factory=dict)
-    _going_on: Mapping[str, Moment | None] = field(default_factory=dict)
+    _tracker: WishTracker = field(default_factory=WishTracker)
 
     def take(self, prev: Snapshot, ticks: Sequence[RecordedTick], found: Sequence[ReplayBatch]) -> None:
         """Some more ticks; prev: what was seen before them."""
@@ -79,17 +78,9 @@ class Replay:
             prev = tick.snapshot
 
     def _take(self, prev: Snapshot, tick: RecordedTick, fold_result: FoldResult) -> None:
-        curr = tick.snapshot
-        fold_result = filter_effects(fold_result, curr)
+        fold_result = filter_effects(fold_result, tick.snapshot)
         self.faults.update(f"{fault.whose}: {fault.message}" for fault in fold_result.faults)
-        passed = allowed_by_survival(prev, curr, fold_result.verdict) if fold_result.verdict.effects else ()
-        fresh = {effect.key: effect for effect in reversed(passed) if effect.key not in curr.effects.keys}
-        # What was settled meanwhile and is wished all the same is another wish.
-        settled = {key: curr.effects.settled_at.get(key) for key in fresh}
-        before = self._going_on
-        new = [key for key in reversed(fresh) if key not in before or before[key] != settled[key]]
-        self.wishes += [wished_effect(fresh[key], tick) for key in new]
-        self._going_on = settled
+        self.wishes += self._tracker.begun(prev, tick, fold_result.verdict)
 
     def told(self) -> Mapping[str, Any]:
         """As JSON values."""
@@ -133,9 +124,10 @@ async def replay_ticks(
 
 async def _course(engine: WorkflowContext, past: RecordedTicks, revision: Revision) -> "TickReplayer":
     """Whoever is asked for a revision. Raises CannotLoad."""
+    history = history_of(engine.home)
     if revision == IN_FORCE:
-        return InForceReplayer(engine.rule_hosts, past.history, engine.repository.ensure)
-    return RevisionReplayer(revision, await engine.rule_hosts.start(revision, past.first, past.history, {}))
+        return InForceReplayer(engine.rule_hosts, history, engine.repository.ensure)
+    return RevisionReplayer(revision, await engine.rule_hosts.start(revision, past.first, history, {}))
 
 
 async def _folded(

@@ -11,18 +11,18 @@ from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.context import STAGING, WorkflowContext
 from pulse_core.app.engine.effect_diff import (
     WishedEffect,
-    allowed_by_survival,
+    WishTracker,
     recorded_effects,
-    wished_effect,
 )
 from pulse_core.app.engine.live_snapshots import DaemonTicks
 from pulse_core.app.engine.recorded_ticks import RecordedTick
 from pulse_core.app.engine.user_rules import kept_user_projections
+from pulse_core.app.state import history_of
 from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.engine.engine_context import restarts
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import iso
-from pulse_core.ports import EngineFault, FoldResult, Revision, RuleHost
+from pulse_core.ports import EngineFault, Revision, RuleHost
 from pulse_core.projections import Snapshot
 
 EVERY = 15.0
@@ -67,7 +67,7 @@ class Shadow:
         self._restarts = restarts()
         self._ticks = 0
         self._errors, self._faults = 0, set[str]()
-        self._going_on: frozenset[str] = frozenset()
+        self._tracker = WishTracker()
         self._told = 0.0
 
     async def begin(self) -> None:
@@ -95,10 +95,9 @@ class Shadow:
             await self._host.close()
 
     async def _started(self) -> RuleHost:
-        kept = kept_user_projections(self.what.engine.home)
-        return await self.what.engine.rule_hosts.start(
-            self.what.revision, self._prev, self.source.history, kept
-        )
+        engine = self.what.engine
+        kept = kept_user_projections(engine.home)
+        return await engine.rule_hosts.start(self.what.revision, self._prev, history_of(engine.home), kept)
 
     async def _is_up(self) -> bool:
         """Whether there is a host, if need be a new one."""
@@ -125,19 +124,9 @@ class Shadow:
         curr = tick.snapshot
         fold_result = filter_effects(await self._host.fold(self._prev, curr), curr)
         self._ticks += 1
-        self._write_wishes(tick, fold_result)
+        for wish in self._tracker.begun(self._prev, tick, fold_result.verdict):
+            self.what.log.write("wish", **wish._asdict())
         self._write_faults(fold_result.faults, curr)
-
-    def _write_wishes(self, tick: RecordedTick, fold_result: FoldResult) -> None:
-        """Those that would be recorded if it were not a shadow; what is wished tick after tick is one wish."""
-        curr: Snapshot = tick.snapshot
-        verdict = fold_result.verdict
-        passed = allowed_by_survival(self._prev, curr, verdict) if verdict.effects else ()
-        fresh = [effect for effect in passed if effect.key not in curr.effects.keys]
-        for effect in fresh:
-            if effect.key not in self._going_on:
-                self.what.log.write("wish", **wished_effect(effect, tick)._asdict())
-        self._going_on = frozenset(effect.key for effect in fresh)
 
     def _write_faults(self, faults: Sequence[EngineFault], at: Snapshot) -> None:
         """Each is counted, and written down the first time."""

@@ -3,7 +3,7 @@
 Imported before their process begins, so what it takes long to import waits until that is on its way.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +12,6 @@ from pulse_core.model.errors import NoHome, PulseError
 
 if TYPE_CHECKING:
     from pulse_core.app.engine.context import StandbyRuleHosts
-    from pulse_core.model.event import Event
     from pulse_core.ports import FoldResult, Revision, UserProjectionState
     from pulse_core.ports.engine_repository import EngineRepository
     from pulse_core.projections import Snapshot
@@ -58,13 +57,11 @@ class UserRules:
         return UserRulesAnswer(result, [f"{fault.whose}: {fault.message}" for fault in result.faults])
 
     async def _folded(self, revision: "Revision", snapshot: "Snapshot") -> "FoldResult":
-        from pulse_core.app.state import history_after
+        from pulse_core.app.state import history_of
         from pulse_core.engine.effect_filter import filter_effects
 
-        def history(seq: int) -> "AsyncIterator[Sequence[Event]]":
-            return history_after(self.home, seq)
-
-        host = await self.hosts.start(revision, snapshot, history, kept_user_projections(self.home))
+        kept = kept_user_projections(self.home)
+        host = await self.hosts.start(revision, snapshot, history_of(self.home), kept)
         try:
             if snapshot.engine.commit == revision.commit:
                 host.quarantine(tuple(snapshot.engine.quarantined))

@@ -1,23 +1,62 @@
-"""Restarts guarded processes that died, with backoff, and notifies a person only if that does not help."""
+"""Restarts guarded processes that died, with backoff, and notifies a person only if that does not help.
+
+The status of a process is computed from the log alone, the same for the rule and for people.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
 
 from pulse_core.model.actions import RESTART_PROCESS, STOP_PROCESS
+from pulse_core.model.backoff import Backoff
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.kinds import Effect
+from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections import Intent, ProcessHistory, Snapshot, Stage
 from pulse_core.projections.processes import STAYED_US
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import is_told, notify_over, notify_unless_told, survival_effect
-from pulse_core.rules.survival.process_status import (
-    ProcessState,
-    ProcessStatus,
-    evaluate_status,
-    restart_key,
-)
-from pulse_core.settings import ProcessSettings
+from pulse_core.settings import ProcessSettings, RestartSettings
 
 WATCHER = "process-alive"
 FRESH_US = 1_000_000
+START_GRACE_US = 250_000
+"""The least grace period of a start: the probe that follows it must have run."""
+STOP_TRIES = 5
+STOP_PAUSE = 5 * US_PER_SECOND
+"""How long a stop may take, beyond the time between two probes; doubled with each further try."""
+
+
+class ProcessState(Enum):
+    """The state of a guarded process."""
+
+    UNKNOWN = "unknown"
+    UP = "up"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    RESTARTING = "restarting"
+    STARTING = "starting"
+    WAITING = "waiting"
+    BACKING_OFF = "backing-off"
+    FLAPPING = "flapping"
+    DUE = "due"
+    SILENCED = "silenced"
+
+
+class ProcessStatus(NamedTuple):
+    """A state, microseconds until it may change by itself (None: only after an event), and why.
+
+    stop: stop it in this tick; tell: Pulse's own actions did not help, so notify a person.
+    """
+
+    state: ProcessState
+    wait_us: int | None = None
+    why: str = ""
+    tell: bool = False
+    stop: bool = False
+
+
 QUIET = frozenset({ProcessState.UP, ProcessState.UNKNOWN})
 ALIVE = frozenset({ProcessState.UP, ProcessState.STOPPING})
 
@@ -90,3 +129,116 @@ def still_up_notice(process: ProcessSettings, status: ProcessStatus, curr: Snaps
     if (left := STAYED_US - curr.now.since(history.down)) > 0:
         return Verdict().after_wait(left)
     return Verdict(notify_over(topic, title, f"{name} is down", curr, WATCHER))
+
+
+# The status of a process
+
+
+def evaluate_status(process: ProcessSettings, curr: Snapshot) -> ProcessStatus:
+    """The status of the process at this moment."""
+    history = curr.process(process.name)
+    if history.stop and history.stop.holds(curr.now):
+        return _unwanted_status(process, history, history.stop, curr)
+    if history.up is not None:
+        return ProcessStatus(ProcessState.UP, why=history.evidence)
+    if history.down is None:
+        return ProcessStatus(ProcessState.UNKNOWN, why="not looked at yet")
+    return _dead_status(process, history, curr)
+
+
+# A process that is dead and should run
+
+
+def _dead_status(process: ProcessSettings, history: ProcessHistory, curr: Snapshot) -> ProcessStatus:
+    if paused := curr.control.paused:
+        dead_for = rough_duration(curr.now.since(history.down or paused))
+        why = f"dead for {dead_for}, and Pulse is paused by {curr.control.by}"
+        return ProcessStatus(ProcessState.WAITING, why=why)
+    if process.name in curr.state.processes.restarting.values():
+        return ProcessStatus(ProcessState.RESTARTING, why="its restart is under way")
+    grace = max(process.restart.grace, START_GRACE_US)
+    if history.starting and (left := grace - curr.now.since(history.starting)) > 0:
+        why = f"started, has {rough_duration(left)} left to come up"
+        return ProcessStatus(ProcessState.STARTING, left, why)
+    if missing := [name for name in process.depends_on if curr.process(name).up is None]:
+        return ProcessStatus(ProcessState.WAITING, why=f"waits for {', '.join(missing)}")
+    return _backoff_status(process.restart, history, curr.now)
+
+
+def _backoff_status(restart: RestartSettings, history: ProcessHistory, now: Moment) -> ProcessStatus:
+    charged, failed = len(history.charged), _failed_attempts(history)
+    spent_at = attempts_at_exhaustion(restart, history.charged)
+    if restart.max == 0:
+        why = "dead, and its budget allows no restart (max = 0)"
+        return ProcessStatus(ProcessState.FLAPPING, why=why, tell=True)
+    if spent_at is not None:
+        delay = restart.pauses_when_spent.after(charged - spent_at + 1)
+    else:
+        delay = restart.pauses.after(failed) if failed else 0
+    tell = charged >= restart.max  # within the window or not: restarts did not help
+    # Since it last died or was last tried, whichever is later.
+    left = delay - min(now.since(then) for then in (history.down, *history.attempts[-1:]) if then is not None)
+    if left <= 0:
+        return ProcessStatus(ProcessState.DUE, why=_describe_history(history), tell=tell)
+    state = ProcessState.BACKING_OFF if spent_at is None else ProcessState.FLAPPING
+    why = f"{_describe_history(history)}; next try in {rough_duration(left)}"
+    return ProcessStatus(state, left, why, tell)
+
+
+def _failed_attempts(history: ProcessHistory) -> int:
+    """How many failed attempts the backoff counts: restarts in a row, and a first start that did not bring it up."""
+    return len(history.charged) if history.stage is Stage.UP else len(history.attempts)
+
+
+def attempts_at_exhaustion(restart: RestartSettings, attempts: Sequence[Moment]) -> int | None:
+    """After how many attempts since it was last healthy the budget was first exhausted, or None if it is not."""
+    span = restart.max
+    if span == 0:
+        return 0
+    spans = range(span, len(attempts) + 1)
+    return next((n for n in spans if attempts[n - 1].since(attempts[n - span]) < restart.within), None)
+
+
+def restart_key(name: str) -> str:
+    """The key that makes a process's restart unique among open effects."""
+    return f"{RESTART_PROCESS}:{name}"
+
+
+def _describe_history(history: ProcessHistory) -> str:
+    charged = len(history.charged)
+    after = "its first start" if not charged else "1 restart" if charged == 1 else f"{charged} restarts"
+    times = f"dead again after {after}" if _failed_attempts(history) else "dead"
+    return f"{times} ({history.error or history.evidence})"
+
+
+# A process that a person wants down: stop it, check, stop it again, then notify
+
+
+def _unwanted_status(
+    process: ProcessSettings, history: ProcessHistory, stop: Intent, curr: Snapshot
+) -> ProcessStatus:
+    """The status of a process while `stop`, which has not expired, wants it down."""
+    left = stop.expires_us - curr.now.since(stop.moment)
+    rest = f"for another {rough_duration(left)}"
+    if history.up is not None and stop.worked:
+        # It went down, stayed down, and is up again: notify instead of stopping it.
+        why = f"{history.evidence}, though {stop.by} wants it down {rest}: somebody started it"
+        return ProcessStatus(ProcessState.UP, left, why, tell=True)
+    if (history.up is None and history.starting is None) or stop.worked:
+        return ProcessStatus(ProcessState.STOPPED, left, f"stopped by {stop.by}, {rest}")
+    wanted = f"{stop.by} wants it down"
+    if curr.control.paused:
+        return ProcessStatus(ProcessState.STOPPING, why=f"{wanted}, and Pulse is paused by {curr.control.by}")
+    if process.name in curr.state.processes.stopping.values():
+        return ProcessStatus(ProcessState.STOPPING, why=f"{wanted}; its stop is under way")
+    if stop.tried is None:
+        return ProcessStatus(ProcessState.STOPPING, why=wanted, stop=True)
+    times = "1 stop" if stop.tries == 1 else f"{stop.tries} stops"
+    story = f"{wanted}, and it is still up after {times}{f' ({stop.error})' if stop.error else ''}"
+    first = STOP_PAUSE + curr.settings.watch.process_interval
+    if (wait := Backoff(first, first << STOP_TRIES).after(stop.tries) - curr.now.since(stop.tried)) > 0:
+        why = f"{story}; looked at again in {rough_duration(wait)}"
+        return ProcessStatus(ProcessState.STOPPING, wait, why)
+    if stop.tries < STOP_TRIES:
+        return ProcessStatus(ProcessState.STOPPING, why=story, stop=True)
+    return ProcessStatus(ProcessState.STOPPING, left, f"{story}; not tried again", tell=True)

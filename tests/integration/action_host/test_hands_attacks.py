@@ -1,6 +1,7 @@
 """What engines' watchers and executors do wrong costs them their call; nothing of it is left, and the daemon goes on."""
 
 import asyncio
+import os
 import sys
 import time
 from pathlib import Path
@@ -114,19 +115,6 @@ async def test_what_is_printed_goes_nowhere_and_holds_nothing_up(tmp_path: Path)
         assert await scene.look() == {"done": True}
 
 
-async def test_conclusions_are_dropped_with_a_fault(tmp_path: Path) -> None:
-    body = """
-    from pulse_core.model.event import Draft
-    from pulse_core.model.kinds import Paused
-    return Reading({'x': 1}, (Draft(Paused()),))  # here
-    """
-    async with at_work(written(tmp_path, watcher(body))) as scene:
-        reading = await scene.hands.watchers[0].collect()
-        assert (reading.data, reading.conclusions) == ({"x": 1}, ())
-        assert [fault.whose for fault in scene.faults] == ["watcher:queue"]
-        assert "1 conclusions were dropped" in scene.faults[0].message
-
-
 async def test_nudges_without_end_come_once_a_second(tmp_path: Path) -> None:
     body = """
     async def nag():
@@ -228,12 +216,14 @@ async def test_the_daemons_loop_is_not_held_up_by_the_end_of_a_host(tmp_path: Pa
 
 # What is begun is ended
 
+SECONDS = f"97.{os.getpid()}"
+"""What the programs of these tests sleep, and of no other ones that run beside them."""
 SLEEPERS = {
-    "in its session": "subprocess.Popen(['sleep', '97'])",
-    "in a session of its own": "subprocess.Popen(['sleep', '97'], start_new_session=True)",
-    "without an environment": "subprocess.Popen(['sleep', '97'], start_new_session=True, env={})",
-    "out of a shell": "subprocess.run('setsid sleep 97 & exit', shell=True)",
-    "by the loop": "await asyncio.create_subprocess_exec('sleep', '97', start_new_session=True)",
+    "in its session": f"subprocess.Popen(['sleep', '{SECONDS}'])",
+    "in a session of its own": f"subprocess.Popen(['sleep', '{SECONDS}'], start_new_session=True)",
+    "without an environment": f"subprocess.Popen(['sleep', '{SECONDS}'], start_new_session=True, env={{}})",
+    "out of a shell": f"subprocess.run('setsid sleep {SECONDS} & exit', shell=True)",
+    "by the loop": f"await asyncio.create_subprocess_exec('sleep', '{SECONDS}', start_new_session=True)",
 }
 FORK = """
 if os.fork() == 0:
@@ -253,7 +243,7 @@ def sleepers() -> list[int]:
     found = []
     for folder in Path("/proc").iterdir():
         try:
-            if folder.name.isdigit() and (folder / "cmdline").read_bytes() == b"sleep\x0097\x00":
+            if folder.name.isdigit() and (folder / "cmdline").read_bytes() == f"sleep\0{SECONDS}\0".encode():
                 found.append(int(folder.name))
         except OSError:
             continue
@@ -274,7 +264,7 @@ async def test_what_a_call_began_ends_when_its_time_is_over(how: str, tmp_path: 
 
 async def test_what_a_call_began_ends_when_it_is_cancelled(tmp_path: Path) -> None:
     before = set(sleepers())
-    body = "await (await asyncio.create_subprocess_exec('sleep', '97')).wait()"
+    body = f"await (await asyncio.create_subprocess_exec('sleep', '{SECONDS}')).wait()"
     policy = "Policy(Safety.IDEMPOTENT, timeout=30)"
     async with at_work(written(tmp_path, executor(body, policy=policy))) as scene:
         pid, act = scene.pid, asyncio.ensure_future(scene.act())
@@ -289,7 +279,7 @@ async def test_what_a_call_began_ends_when_it_is_cancelled(tmp_path: Path) -> No
 async def test_what_another_call_began_lives_on(tmp_path: Path) -> None:
     before = set(sleepers())
     good = watcher(SLEEPERS["in its session"] + "\nreturn Reading({})")
-    bad = executor("subprocess.Popen(['sleep', '97'])\nawait asyncio.sleep(60)")
+    bad = executor(SLEEPERS["in its session"] + "\nawait asyncio.sleep(60)")
     async with at_work(written(tmp_path, good, bad)) as scene:
         await scene.look()
         await until(lambda: set(sleepers()) - before)  # a program that just begins has no words yet

@@ -9,9 +9,7 @@ import pytest
 
 from pulse_adapters.workers.run_as import RunAs
 from pulse_core.model.errors import PulseError
-from pulse_core.model.event import Event
-from pulse_core.model.kinds import Effect
-from pulse_core.ports import CannotLoad, GivenUp, ReservedNames, Revision, Unsure
+from pulse_core.ports import CannotLoad, GivenUp, ReservedNames, Revision
 from tests.engine_user import lend
 from tests.integration.action_host.hands_scene import (
     MEMORY,
@@ -19,10 +17,8 @@ from tests.integration.action_host.hands_scene import (
     at_work,
     executor,
     is_running,
-    place_of,
     until,
     watcher,
-    wished,
     written,
 )
 
@@ -52,15 +48,6 @@ async def test_a_new_host_knows_the_windows_of_before(tmp_path: Path) -> None:
         await scene.look()
         assert scene.hands.watchers[0].should_wake(scene.windows["queue"])
         assert len({sample.data["n"] for sample in scene.windows["queue"].samples}) == 2
-
-
-async def test_an_executor_acts_with_its_own_params_and_answers(tmp_path: Path) -> None:
-    source = executor(
-        "return Result({'sum': params.a + params.b, 'key': effect.key, 'event': event.id})",
-        params="a: int\nb: int = 2",
-    )
-    async with at_work(written(tmp_path, source)) as scene:
-        assert (await scene.act(a=40)).data == {"sum": 42, "key": "beep", "event": "effect-id"}
 
 
 async def test_params_that_its_model_does_not_take_are_given_up_before_anything_is_done(
@@ -96,14 +83,6 @@ async def failure(scene: Scene, **params: Any) -> type[BaseException]:
     with pytest.raises(PulseError) as caught:
         await scene.act(**params)
     return caught.type
-
-
-async def test_an_action_has_the_time_that_its_params_give_it(tmp_path: Path) -> None:
-    source = executor("await asyncio.sleep(0.3)\nreturn Result({})", policy=BY_PATH, params=PARAMS)
-    async with at_work(written(tmp_path, source)) as scene:
-        assert (await scene.act()).data == {}
-        with pytest.raises(PulseError, match="was not done in its time"):
-            await scene.act(t=0.05)
 
 
 @pytest.mark.parametrize(
@@ -149,69 +128,6 @@ async def test_params_that_only_the_author_can_judge_fail_before_anything_is_don
         with pytest.raises(GivenUp, match=r"params of beep: n: .*odd"):
             await scene.act(n=1)
         assert not scene.faults
-
-
-async def test_the_class_of_an_action_decides_what_is_looked_at(tmp_path: Path) -> None:
-    policy = "Policy(Safety(params.path or 'idempotent'))"
-    source = executor("return Result({})", policy=policy, verify="return Result({'seen': True})")
-    async with at_work(written(tmp_path, source)) as scene:
-        one = scene.hands.executors["beep"]
-        assert await one.verify(*_split(one, "idempotent")) is None
-        found = await one.verify(*_split(one, "verify-first"))
-        assert found is not None
-        assert found.data == {"seen": True}
-        with pytest.raises(Unsure, match="must not run twice"):
-            await one.verify(*_split(one, "at-most-once"))
-
-
-async def test_what_an_executor_raises_is_what_the_loop_sees(tmp_path: Path) -> None:
-    body = "raise {'a': PulseError, 'b': GivenUp, 'c': Unsure, 'd': ValueError}[params.path]('words')  # here"
-    async with at_work(
-        written(tmp_path, executor(body, check="if params.path == 'e': raise PulseError('never')"))
-    ) as scene:
-        for path, kind in (("a", PulseError), ("b", GivenUp), ("c", Unsure), ("e", GivenUp)):
-            with pytest.raises(kind) as caught:
-                await scene.act(path=path)
-            assert str(caught.value) == ("never" if path == "e" else "words")
-        assert not scene.faults
-        with pytest.raises(PulseError) as broken:
-            await scene.act(path="d")
-        assert str(broken.value) == f"ValueError: words ({place_of(tmp_path)})"
-        assert scene.faults == [("executor:beep", str(broken.value))]
-
-
-async def test_verify_says_what_came_of_it_or_that_nothing_did(tmp_path: Path) -> None:
-    verify = "return Result({'there': True}) if os.path.exists(params.path) else None"
-    source = executor("return Result({})", policy="Policy(Safety.VERIFY_FIRST, timeout=1)", verify=verify)
-    async with at_work(written(tmp_path, source)) as scene:
-        one = scene.hands.executors["beep"]
-        found = [await one.verify(*_split(one, path)) for path in (str(tmp_path), str(tmp_path / "no"))]
-        assert [result and result.data for result in found] == [{"there": True}, None]
-
-
-def _split(one: object, path: str) -> tuple[Effect, None, Event]:
-    effect, event = wished("beep", {"path": path})
-    return effect, None, event
-
-
-async def test_a_nudge_comes_through(tmp_path: Path) -> None:
-    body = "asyncio.get_running_loop().call_later(0.05, self.nudge.set)\nreturn Reading({})"
-    async with at_work(written(tmp_path, watcher(body))) as scene:
-        await scene.look()
-        async with asyncio.timeout(5):
-            await scene.hands.watchers[0].nudge.wait()
-
-
-async def test_calls_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    slow, quick = (
-        watcher("await asyncio.sleep(0.3)\nreturn Reading({})", "slow"),
-        watcher("return Reading({})"),
-    )
-    async with at_work(written(tmp_path, slow, quick)) as scene:
-        first = asyncio.ensure_future(scene.look("slow"))
-        await scene.look("queue")
-        assert not first.done()
-        await first
 
 
 async def test_what_the_daemon_has_is_not_taken_over(tmp_path: Path) -> None:
@@ -381,13 +297,3 @@ async def test_plugins_bring_watchers_and_executors_of_their_own(tmp_path: Path)
         ):
             await scene.act("sample")
         assert [fault.whose for fault in scene.hands.faults] == ["plugin:gone"]
-
-
-async def test_hands_that_were_put_away_say_so(tmp_path: Path) -> None:
-    async with at_work(
-        written(tmp_path, watcher("return Reading({})"), executor("return Result({})"))
-    ) as scene:
-        await scene.hands.close()
-        for call in (scene.look(), scene.act()):
-            with pytest.raises(PulseError, match="was closed"):
-                await call

@@ -14,7 +14,7 @@ from pulse_core.model.kinds import Effect, EffectAcked
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports import FoldResult
 from pulse_core.rules.survival import rollback
-from pulse_core.rules.survival.process_status import restart_key
+from pulse_core.rules.survival.process_watchdog import restart_key
 from pulse_core.rules.survival.resource_guard import effect_keys
 from pulse_core.testing import Story, given
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Intent, Processes, ProcessHistory, Snapshot, Stage, State
-from pulse_core.rules.survival.process_status import (
+from pulse_core.rules.survival.process_watchdog import (
     ProcessState,
     ProcessStatus,
     attempts_at_exhaustion,

@@ -4,7 +4,12 @@ import pytest
 
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Control, Intent, Processes, ProcessHistory, Snapshot, State
-from pulse_core.rules.survival.process_status import STOP_TRIES, ProcessState, ProcessStatus, evaluate_status
+from pulse_core.rules.survival.process_watchdog import (
+    STOP_TRIES,
+    ProcessState,
+    ProcessStatus,
+    evaluate_status,
+)
 from pulse_core.settings import ProcessSettings, Settings
 
 SECOND = 1_000_000
