@@ -11,8 +11,8 @@ from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.pressure import PsiTriggers, pressure
 from pulse_adapters.host.resource_meters import ResourceMeter
 from pulse_adapters.host.spawner import Spawner
-from pulse_core.model.condition_names import OF_MEMORY, SYSTEM_RESOURCE
 from pulse_core.model.json_types import Json
+from pulse_core.model.names import OF_MEMORY, SYSTEM_RESOURCE
 from pulse_core.model.vitals import WINDOW_US, Reading, Window
 from pulse_core.projections import CurrentState
 from pulse_core.settings import Settings

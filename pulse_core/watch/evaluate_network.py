@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from ipaddress import ip_address, ip_network
 from typing import NamedTuple
 
-from pulse_core.model.condition_names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
+from pulse_core.model.names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
 from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections import Condition
 from pulse_core.settings import NetworkSettings, format_duration

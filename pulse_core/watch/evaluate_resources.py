@@ -7,7 +7,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.sizes import format_size
+from pulse_core.model.text import format_size
 from pulse_core.projections import Condition, Conditions
 from pulse_core.settings import Bound, ResourcesSettings, format_duration
 

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pulse_core.model.condition_names import NETWORK, WELL
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared
 from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.names import NETWORK, WELL
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Prober, ProbeRequest, Trouble
 from pulse_core.projections import CurrentState
