@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pulse_adapters.action_host.call_tracking import CALL, CallTracker
 from pulse_adapters.action_host.dispatcher import CallDispatcher
 from pulse_adapters.action_host.loader import ActionsNotLoadable, load
-from pulse_adapters.workers import host_side
+from pulse_adapters.workers import child_side, host_side
 from pulse_adapters.workers.descriptors import REQUESTS, WHERE
 from pulse_adapters.workers.drop_privileges import become_user
 from pulse_adapters.workers.framing import Message
@@ -46,7 +46,7 @@ class ActionHostChild:
         await self._ended.wait()
 
     def _read(self) -> None:
-        raw = host_side.receive_bytes()
+        raw = child_side.receive_bytes()
         if not raw:
             self._ended.set()
             asyncio.get_running_loop().remove_reader(REQUESTS)

@@ -51,9 +51,11 @@ class ArchiveReport:
     def told(self) -> dict[str, Any]:
         """As JSON of bounded size."""
         return {
-            "sessions": self.sessions, "bytes": self.bytes, "archives": self.archives[-20:],
-            "left": dict(self.left.most_common(20)), "expired": self.expired[-20:],
-        }  # fmt: skip
+            **vars(self),
+            "archives": self.archives[-20:],
+            "left": dict(self.left.most_common(20)),
+            "expired": self.expired[-20:],
+        }
 
 
 class Archiver:

@@ -17,11 +17,8 @@ class OrderRefused(PulseError):
     """The order can't be carried out; the message is for the user."""
 
 
-class OutOfTime(PulseError):
+class OutOfTime(Exception):
     """The deadline has passed, or the parent has died."""
-
-    def __init__(self) -> None:
-        super().__init__("it took too long")
 
 
 class Deadline:
@@ -46,15 +43,14 @@ def run_order(work: Callable[[Mapping[str, Any], Deadline], Mapping[str, Any]], 
 
     def done(order: Mapping[str, Any]) -> Mapping[str, Any]:
         os.chdir("/")
-        lower_priority(idle)
+        lower_disk_priority(idle)
         return work(order, Deadline(order["seconds"]))
 
-    child_side.answer_once(done)
+    child_side.answer_once(done, nice=19 if idle else 5)
 
 
-def lower_priority(idle: bool) -> None:
-    """Lower the CPU and disk priority: to the lowest if `idle`, else less, since a full disk can't wait long."""
-    os.nice(19 if idle else 5)
+def lower_disk_priority(idle: bool) -> None:
+    """Lower the disk priority: to the lowest if `idle`, else less, since a full disk can't wait long."""
     with suppress(ImportError, OSError):
         import psutil  # only here: a child that does not get so far needs none of it
 

@@ -11,8 +11,8 @@ from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.pressure import PsiTriggers, pressure
 from pulse_adapters.host.resource_meters import ResourceMeter
 from pulse_adapters.host.spawner import Spawner
-from pulse_core.model.condition_names import OF_MEMORY, SYSTEM_RESOURCE
 from pulse_core.model.json_types import Json
+from pulse_core.model.names import OF_MEMORY, SYSTEM_RESOURCE
 from pulse_core.model.vitals import WINDOW_US, Reading, Window
 from pulse_core.projections import CurrentState
 from pulse_core.settings import Settings
@@ -103,10 +103,10 @@ class SystemResource:
         history = History(
             self._before.current_state().conditions, streaks(last.data) if last else {}, patience
         )
-        outlook = conclude(data, settings.resources, history, self._clock.now())
-        if outlook.over:
-            data[STREAKS_FIELD] = streaks_to_json(outlook.over)
-        return Reading(data, outlook.drafts)
+        drafts, over = conclude(data, settings.resources, history, self._clock.now())
+        if over:
+            data[STREAKS_FIELD] = streaks_to_json(over)
+        return Reading(data, drafts)
 
     def should_wake(self, window: Window) -> bool:
         """Whether the newest sample was taken because a resource came under pressure."""

@@ -20,8 +20,6 @@ READY = 10.0
 """Seconds in which a daemon is ready, or is left to go on by itself."""
 
 _STEP = 0.02
-MOST = 1 << 22
-"""Bytes from the end of the log that are read at most: the file is rotated at 5 MiB."""
 Argv = tuple[str, ...]
 
 
@@ -76,7 +74,9 @@ class DaemonProcess:
     def _last_words(self, code: int, before: int) -> str:
         """What the daemon said before it ended, in its own words."""
         how = f"exit {code}" if code >= 0 else f"signal {-code}"
-        words = "\n".join(map(self.spell, last_lines(self.home.daemon_log, 10, before)))
+        with self.home.daemon_log.open("rb") as log:
+            log.seek(before if before <= log.seek(0, os.SEEK_END) else 0)  # it may have begun a new file
+            words = "\n".join(map(self.spell, log.read().decode("utf-8", "replace").splitlines()[-10:]))
         return f"the daemon did not start ({how}):\n{words}" if words else f"the daemon did not start ({how})"
 
     def stop(self, patience: float) -> int | None:
@@ -125,20 +125,6 @@ def replace_process(argv: Argv) -> None:
     """Become this command, so that nothing of the command line stays in memory."""
     sys.stdout.flush()
     os.execv(argv[0], argv)
-
-
-def last_lines(path: Path, count: int, after: int = 0) -> list[str]:
-    """The last lines of a log after a place in it (bytes); none if there is no file."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            start = max(after if after <= size else 0, size - MOST)
-            file.seek(start)
-            content = file.read(size - start)
-    except FileNotFoundError:
-        return []
-    found = content.decode("utf-8", "replace").splitlines()
-    return found[len(found) - min(count, len(found)) :]
 
 
 def log_lines(path: Path, count: int, follow: bool) -> Iterator[str]:

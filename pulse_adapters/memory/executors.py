@@ -20,7 +20,7 @@ async def at_once(event: Event) -> None:
 
 @dataclass
 class MemoryExecutor:
-    """Implements `pulse_core.ports.Executor`: does `deed` and keeps the ids of effects in `ledger`.
+    """Implements `pulse_core.ports.Executor`: does `deed` and keeps the ids of effects.
 
     began and done differ where a deed was cut off; `verify` answers from `done`, as one who can look.
     """
@@ -72,9 +72,9 @@ class MemoryRestart(MemoryExecutor):
     async def outcome(self, effect: Effect) -> dict[str, Json]:
         await asyncio.sleep(self.seconds)
         name = str(effect.params["process"])
-        body = self.host.bodies.get(name)
-        if effect.params.get("if_dead") and body and body.answering:
-            return {"already": True, "pid": body.found.pid, "started": body.found.started}
+        process = self.host.processes.get(name)
+        if effect.params.get("if_dead") and process and process.answering:
+            return {"already": True, "pid": process.found.pid, "started": process.found.started}
         self.host.kill(name)
         found = self.host.start(name)
         return {"pid": found.pid, "started": found.started}

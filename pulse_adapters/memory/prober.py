@@ -1,4 +1,4 @@
-"""A network in memory: targets that answer, lie, stall or are cut off, at the test's word."""
+"""A network in memory: targets that answer, lie, stall or are cut off, as a test says."""
 
 import asyncio
 from dataclasses import dataclass, field

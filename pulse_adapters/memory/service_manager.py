@@ -2,7 +2,7 @@
 
 
 class MemoryServiceManager:
-    """Implements `pulse_core.ports.Lifeline`; `told` is everything it heard, in order."""
+    """Implements `pulse_core.ports.ServiceManager`; `told` is everything it heard, in order."""
 
     def __init__(self, watchdog_seconds: float | None = None) -> None:
         self._seconds = watchdog_seconds

@@ -1,4 +1,4 @@
-"""A courier whose letters arrive in a list, or don't, at the test's word."""
+"""A transport whose messages arrive in a list, or don't, as a test says."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from pulse_core.ports import OutgoingMessage
 
 @dataclass
 class MemoryTransport:
-    """Implements `pulse_core.ports.Courier`.
+    """Implements `pulse_core.ports.Transport`.
 
-    lost: why letters to a URL do not arrive, by the URL; seconds: how long it takes; arrived: what did, in order;
+    lost: why messages to a URL do not arrive, by the URL; seconds: how long it takes; arrived: what did, in order;
     asked: how often it was sent out.
     """
 
@@ -20,9 +20,9 @@ class MemoryTransport:
     arrived: list[OutgoingMessage] = field(default_factory=list)
     asked: int = 0
 
-    async def deliver(self, letters: Sequence[OutgoingMessage]) -> Sequence[str]:
+    async def deliver(self, messages: Sequence[OutgoingMessage]) -> Sequence[str]:
         self.asked += 1
         await asyncio.sleep(self.seconds)
-        answers = [self.lost.get(letter.url, "") for letter in letters]
-        self.arrived += [letter for letter, error in zip(letters, answers, strict=True) if not error]
+        answers = [self.lost.get(message.url, "") for message in messages]
+        self.arrived += [message for message, error in zip(messages, answers, strict=True) if not error]
         return answers

@@ -22,7 +22,7 @@ from pulse_adapters.rule_host.snapshot_replica import SnapshotReplica
 from pulse_adapters.rule_host.time_budget import TimeBudget
 from pulse_adapters.rule_host.user_projections import UserProjection
 from pulse_adapters.sandbox.confinement import confine_process
-from pulse_adapters.workers import host_side
+from pulse_adapters.workers import child_side, host_side
 from pulse_adapters.workers.framing import LARGEST_REPLY, Message
 from pulse_adapters.workers.host_messages import encode
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
@@ -197,7 +197,7 @@ def _send(message: Message) -> None:
     frame = encode(message)
     if len(frame) > LARGEST_REPLY:
         frame = encode(_shortened(message))
-    host_side.write(frame)
+    child_side.write(frame)
 
 
 def _shortened(message: Message) -> Message:

@@ -3,9 +3,9 @@
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiosqlite
 
@@ -15,6 +15,7 @@ from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.rows import Row, content
 from pulse_core.model.errors import Conflict, LogUnavailable
 from pulse_core.model.event import Event, Head
+from pulse_core.ports import Listener
 
 GROUP = 256
 """Rows after which no further caller joins a commit; larger statements are slower by the row."""
@@ -24,27 +25,22 @@ STATEMENT = 2_000
 
 _SELECT = "SELECT seq, id, at, boot, mono, kind, subject, actor, host, cause, data, data_sha256 FROM event"
 _VALUES = "(?,?,?,?,?,?,?,?,?,?,?,?,?)"
-Listener = Callable[[Sequence[Event]], None]
 
 
-class CommitCall:
+class CommitCall(NamedTuple):
     """One caller's rows, and the future it waits on."""
 
-    __slots__ = ("done", "rows")
+    rows: Sequence[Row]
+    done: "asyncio.Future[Sequence[Event]]"
 
-    def __init__(self, rows: Sequence[Row], done: "asyncio.Future[Sequence[Event]]") -> None:
-        self.rows = rows
-        self.done = done
-
-    def fail(self, error: Exception) -> None:
-        """Tell the caller, if it still waits."""
-        if not self.done.done():
-            self.done.set_exception(error)
-
-    def succeed(self, events: Sequence[Event]) -> None:
-        """Give the caller its events, if it still waits."""
-        if not self.done.done():
-            self.done.set_result(events)
+    def settle(self, outcome: Sequence[Event] | Exception) -> None:
+        """Give the caller its events, or the error, if it still waits."""
+        if self.done.done():
+            return
+        if isinstance(outcome, Exception):
+            self.done.set_exception(outcome)
+        else:
+            self.done.set_result(outcome)
 
 
 class Commits:
@@ -117,7 +113,7 @@ class Commits:
             return
         start = 0
         for call in group:
-            call.succeed(events[start : start + len(call.rows)])
+            call.settle(events[start : start + len(call.rows)])
             start += len(call.rows)
 
     async def _sort_out(self, group: list[CommitCall]) -> None:
@@ -130,13 +126,13 @@ class Commits:
             try:
                 fresh |= _new_rows(call.rows, known, fresh)
             except Conflict as error:
-                call.fail(error)
+                call.settle(error)
             else:
                 agreed.append(call)
         if fresh:
             events = {event.id: event for event in await self._insert(list(fresh.values()))}
         for call in agreed:
-            call.succeed([events.get(row.id) or _as_recorded(known[row.id], row) for row in call.rows])
+            call.settle([events.get(row.id) or _as_recorded(known[row.id], row) for row in call.rows])
 
     async def _recorded(self, ids: set[str]) -> dict[str, tuple[Any, ...]]:
         found: dict[str, tuple[Any, ...]] = {}
@@ -187,7 +183,7 @@ class Commits:
 
 def _fail(calls: Iterable[CommitCall], error: Exception) -> None:
     for call in calls:
-        call.fail(error)
+        call.settle(error)
 
 
 def _placed(rows: Sequence[Row], head: Head) -> tuple[list[Event], list[tuple[str, list[Any]]], Head]:

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,10 @@ class SqliteVitalsReader:
 
     def __init__(self, home: Path) -> None:
         self._connection: sqlite3.Connection | None = None
-        self._knows_engines = False
-        try:
+        with suppress(sqlite3.Error):
             self._connection = connect_readonly(home / "vitals.db")
-        except sqlite3.Error:
-            return
+        # A file that no daemon of this version has opened yet lacks the last column.
+        self._tick_columns = TICK_COLUMNS if self._rows(KNOWS_ENGINES) else OLDER_TICK_COLUMNS
 
     def __enter__(self) -> "SqliteVitalsReader":
         return self
@@ -75,8 +75,7 @@ class SqliteVitalsReader:
         return sorted({*older, *(sample.key for sample in self.last_samples())})
 
     def tick_before(self, at: int) -> TickRecord | None:
-        found = self._ticks("WHERE at <= ? ORDER BY tick DESC LIMIT 1", at)
-        return found[0] if found else None
+        return next(iter(self._ticks("WHERE at <= ? ORDER BY tick DESC LIMIT 1", at)), None)
 
     def snapshot_before(self, at: int) -> str | None:
         kept = "SELECT max(tick) FROM tick INDEXED BY tick_snapshot WHERE snapshot IS NOT NULL AND at <= ?"
@@ -93,16 +92,12 @@ class SqliteVitalsReader:
         return self._ticks(f"WHERE tick > ? ORDER BY tick LIMIT {limit}", number)
 
     def layers_since(self, at: int) -> Iterator[tuple[int, Sequence[LayerOutcome]]]:
-        before = self._rows("SELECT tick FROM tick WHERE at <= ? ORDER BY tick DESC LIMIT 1", at)
-        number = before[0][0] if before else 0
-        for took_us, layers in self._rows(
-            "SELECT took_us, layers FROM tick WHERE tick > ? ORDER BY tick", number
-        ):
-            yield took_us, layers_of(layers)
+        before = "coalesce((SELECT tick FROM tick WHERE at <= ? ORDER BY tick DESC LIMIT 1), 0)"
+        rows = self._rows(f"SELECT took_us, layers FROM tick WHERE tick > {before} ORDER BY tick", at)
+        return ((took_us, layers_of(layers)) for took_us, layers in rows)
 
     def tick(self, number: int) -> TickRecord | None:
-        found = self._ticks("WHERE tick = ?", number)
-        return found[0] if found else None
+        return next(iter(self._ticks("WHERE tick = ?", number)), None)
 
     def tick_count(self) -> int:
         rows = self._rows("SELECT coalesce(max(tick), 0) FROM tick")
@@ -112,13 +107,7 @@ class SqliteVitalsReader:
         return [sample_of(row) for row in self._rows(sql, *values)]
 
     def _ticks(self, where: str, value: int) -> list[TickRecord]:
-        return [tick_of(row) for row in self._rows(f"SELECT {self._tick_columns()} FROM tick {where}", value)]
-
-    def _tick_columns(self) -> str:
-        """As the file has them; one that no daemon of this version has opened yet lacks the last."""
-        if not self._knows_engines:
-            self._knows_engines = bool(self._rows(KNOWS_ENGINES))
-        return TICK_COLUMNS if self._knows_engines else OLDER_TICK_COLUMNS
+        return [tick_of(row) for row in self._rows(f"SELECT {self._tick_columns} FROM tick {where}", value)]
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
         try:

@@ -12,21 +12,9 @@ from pydantic_core import from_json
 
 from pulse_adapters.workers import child_side
 from pulse_adapters.workers.child_side import receive_bytes, write
-from pulse_adapters.workers.descriptors import REQUESTS, SHARED, WHERE
+from pulse_adapters.workers.descriptors import SHARED, WHERE
 from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
 from pulse_adapters.workers.host_messages import encode
-
-__all__ = [
-    "REQUESTS",
-    "Requests",
-    "begin",
-    "exit_at_once",
-    "receive_bytes",
-    "requests",
-    "send",
-    "shared",
-    "write",
-]
 
 
 def begin(all_threads: bool) -> None:

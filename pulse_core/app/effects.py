@@ -7,8 +7,8 @@ from pulse_core.app.append import Appended, append
 from pulse_core.app.context import HomeContext
 from pulse_core.app.effect_timeline import EffectTimeline, effect_meant, effect_timeline, last_effects
 from pulse_core.app.status import why_unheard
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import PulseError
+from pulse_core.model.names import SETTLING
 from pulse_core.ports.readers import EventQuery
 
 NEWEST = 2_000

@@ -71,6 +71,10 @@ def test_the_example_of_the_page_runs_in_a_daemon(tmp_path: Path) -> None:
         "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "tests/simulation/test_reminders.py"
     )
     assert life.returncode == 0, life.stdout
+    contracts = tree.run(
+        "-c", "from importlinter.cli import lint_imports_command as lint; lint(['--no-cache'])"
+    )
+    assert contracts.returncode == 0, contracts.stdout
 
     tree.upulse(home, "init")
     assert "#most = 20" in (home / "config.toml").read_text()

@@ -10,7 +10,6 @@ from typing import Any
 
 from pulse_adapters.memory.executors import MemoryExecutor, MemoryStop
 from pulse_core.composition import FOLD
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
@@ -21,6 +20,7 @@ from pulse_core.model.kinds import (
     ProcessStopRequested,
     Resumed,
 )
+from pulse_core.model.names import SETTLING
 from pulse_core.model.payload import Role
 from pulse_core.ports import Policy, Safety
 from pulse_core.rules.survival.process_watchdog import STOP_TRIES
@@ -65,13 +65,13 @@ class Chaos:
         self.world.host.kill(self.dice.choice(NAMES))
 
     async def hang(self) -> None:
-        if body := self.world.host.bodies.get("gateway"):
+        if body := self.world.host.processes.get("gateway"):
             body.answering = False
 
     async def born_elsewhere(self) -> None:
         """Somebody starts a dead process by hand."""
         name = self.dice.choice(NAMES)
-        if name not in self.world.host.bodies:
+        if name not in self.world.host.processes:
             self.world.host.start(name)
 
     async def restart_by_hand(self) -> None:
@@ -91,10 +91,10 @@ class Chaos:
         await asyncio.wait([asking])
 
     async def heal(self) -> None:
-        self.world.host.doomed.clear()
+        self.world.host.dying.clear()
 
     async def doom(self) -> None:
-        self.world.host.doomed.add(self.dice.choice(NAMES))
+        self.world.host.dying.add(self.dice.choice(NAMES))
 
     async def ask(self, payload: Any, subject: str = "") -> None:
         with suppress(PulseError):
@@ -130,7 +130,7 @@ class Chaos:
     async def crash(self) -> None:
         await self.world.crash()
         if self.dice.random() < 0.2:
-            self.world.host.bodies.clear()
+            self.world.host.processes.clear()
             self.world.clock.reboot()
         await asyncio.sleep(self.dice.random() * 20)
         await self.world.start()
@@ -166,8 +166,8 @@ class Chaos:
 
     async def calm(self) -> None:
         """Everything is mended, and there is time."""
-        self.world.host.doomed.clear()
-        for body in self.world.host.bodies.values():
+        self.world.host.dying.clear()
+        for body in self.world.host.processes.values():
             body.answering = True
         await self.ask(Resumed())
         for name in NAMES:
@@ -195,7 +195,7 @@ def live(seed: int, deeds: int) -> World:
         assert world.daemon.parts.view() == FOLD(FOLD.start, world.log.events), (
             "the view is not the log's fold"
         )
-        assert set(world.host.bodies) == set(NAMES), f"only {sorted(world.host.bodies)} are up"
+        assert set(world.host.processes) == set(NAMES), f"only {sorted(world.host.processes)} are up"
 
     world = simulate(story, SETTINGS, dice=Random(seed))
     check(world, chaos[0])
@@ -204,7 +204,7 @@ def live(seed: int, deeds: int) -> World:
 
 def check(world: World, chaos: Chaos) -> None:
     """The laws that hold for every log."""
-    assert not world.host.doubled, f"started while it lived: {world.host.doubled}"
+    assert not world.host.started_twice, f"started while it lived: {world.host.started_twice}"
     events = world.log.events
     recorded = {event.id for event in events}
     assert all(event.id in recorded for event in chaos.acknowledged), "an acknowledged event is gone"

@@ -124,14 +124,14 @@ class Day:
         self.machine.memory = self.machine.disk = 0.3
         self.prober.says.clear()
         self.world.log.commit = None
-        for body in self.world.host.bodies.values():
+        for body in self.world.host.processes.values():
             body.answering = True
 
     async def kill(self) -> None:
         self.world.host.kill(self.dice.choice(NAMES))
 
     async def hang(self) -> None:
-        if body := self.world.host.bodies.get("gateway"):
+        if body := self.world.host.processes.get("gateway"):
             body.answering = False
 
     async def run_short(self) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pulse_core.composition import FOLD
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import PromoteRequested, RollbackRequested
+from pulse_core.model.names import SETTLING
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Inner, Rule
@@ -94,7 +94,7 @@ def obeys(world: World, lives: Lives) -> None:
         assert lives.revisions.engines[event.subject] == lives.revisions.engines[said["to"]]
     for effect in world.events("effect", subject="rollback-engine"):
         assert len([one for one in world.events(*SETTLING) if one.subject == effect.id]) == 1
-    assert "gateway" in world.host.bodies
+    assert "gateway" in world.host.processes
     obeys_people(world)
 
 

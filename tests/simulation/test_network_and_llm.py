@@ -270,7 +270,7 @@ def test_one_failure_after_the_grace_is_no_reason_for_a_second_restart() -> None
 
 def test_a_dead_process_is_the_process_watchdogs_alone() -> None:
     async def story(outside: Outside) -> None:
-        outside.world.host.doomed.add("litellm")
+        outside.world.host.dying.add("litellm")
         outside.world.host.kill("litellm")
         outside.cut(URL)
         await asyncio.sleep(20 * MINUTE)

@@ -538,7 +538,7 @@ def test_a_silence_on_notices_holds_them_back_and_lets_them_go() -> None:
         await post.start()
         await world.ask(SilenceAdded(expires_us=HOUR * 1_000_000), "notify:*")
         await asyncio.sleep(60)
-        world.host.doomed.add("gateway")
+        world.host.dying.add("gateway")
         world.host.kill("gateway")
         await asyncio.sleep(HOUR - 120)
         assert post.lines.said == []

@@ -131,14 +131,14 @@ def test_a_killed_process_is_back_within_milliseconds() -> None:
         world.host.kill("gateway")
         await asyncio.sleep(0.02)
         assert starts(world) == 2
-        assert "gateway" in world.host.bodies
+        assert "gateway" in world.host.processes
 
     simulate(story, ONE)
 
 
 def test_backoff_starts_with_the_second_restart_and_doubles() -> None:
     async def story(world: World) -> None:
-        world.host.doomed.add("gateway")
+        world.host.dying.add("gateway")
         await world.start()
         for seconds, tried in ((0.5, 1), (0.9, 2), (1.8, 3), (3.9, 4)):
             await asyncio.sleep(seconds)
@@ -150,7 +150,7 @@ def test_backoff_starts_with_the_second_restart_and_doubles() -> None:
 @pytest.mark.usefixtures("rare_rounds")
 def test_a_process_that_always_dies_gets_one_notice_and_few_tries() -> None:
     async def story(world: World) -> None:
-        world.host.doomed.add("gateway")
+        world.host.dying.add("gateway")
         await world.start()
         await asyncio.sleep(60)
         assert states(world) == {"gateway": "flapping"}
@@ -166,7 +166,7 @@ def test_a_process_that_always_dies_gets_one_notice_and_few_tries() -> None:
 
 def test_tries_of_a_flapping_process_grow_apart() -> None:
     async def story(world: World) -> None:
-        world.host.doomed.add("gateway")
+        world.host.dying.add("gateway")
         await world.start()
         await asyncio.sleep(6 * 3600)
 
@@ -180,10 +180,10 @@ def test_tries_of_a_flapping_process_grow_apart() -> None:
 
 def test_a_flapping_process_that_recovers_is_forgiven_by_itself() -> None:
     async def story(world: World) -> None:
-        world.host.doomed.add("gateway")
+        world.host.dying.add("gateway")
         await world.start()
         await asyncio.sleep(60)
-        world.host.doomed.clear()
+        world.host.dying.clear()
         await asyncio.sleep(600)
         assert states(world) == {"gateway": "up"}
         before = starts(world)
@@ -198,10 +198,10 @@ def test_a_second_episode_of_flapping_is_told_again() -> None:
     async def story(world: World) -> None:
         await world.start()
         for _ in range(2):
-            world.host.doomed.add("gateway")
+            world.host.dying.add("gateway")
             world.host.kill("gateway")
             await asyncio.sleep(60)
-            world.host.doomed.clear()
+            world.host.dying.clear()
             await asyncio.sleep(1_000)
         assert notices(world) == ["gateway stays down", "resolved: gateway stays down"] * 2
 
@@ -223,12 +223,12 @@ def test_no_budget_means_tell_and_leave_it() -> None:
 
 def test_a_dependent_waits_until_what_it_needs_is_up() -> None:
     async def story(world: World) -> None:
-        world.host.doomed.add("gateway")
+        world.host.dying.add("gateway")
         await world.start()
         await asyncio.sleep(100)
         assert starts(world, "worker") == 0
         assert states(world)["worker"] == "waiting"
-        world.host.doomed.clear()
+        world.host.dying.clear()
         await asyncio.sleep(400)
         assert starts(world, "worker") == 1
 
@@ -252,7 +252,7 @@ def test_what_a_person_stops_stays_down_until_it_expires() -> None:
         await asyncio.sleep(10)
         await world.ask(ProcessStopRequested(expires_us=HOUR_US), "gateway")
         await asyncio.sleep(1)
-        assert world.host.bodies == {}
+        assert world.host.processes == {}
         assert states(world) == {"gateway": "stopped"}
         await asyncio.sleep(3500)
         assert starts(world) == 1
@@ -313,7 +313,7 @@ def test_one_failed_probe_kills_nothing_and_three_in_a_row_do() -> None:
     async def story(world: World) -> None:
         await world.start()
         await asyncio.sleep(200)
-        body = world.host.bodies["gateway"]
+        body = world.host.processes["gateway"]
         body.answering = False
         await asyncio.sleep(5.2)
         body.answering = True
@@ -328,7 +328,7 @@ def test_one_failed_probe_kills_nothing_and_three_in_a_row_do() -> None:
 
 def test_a_restart_of_pulse_neither_forgets_nor_repeats() -> None:
     async def story(world: World) -> None:
-        world.host.doomed.add("gateway")
+        world.host.dying.add("gateway")
         await world.start()
         await asyncio.sleep(60)
         before = starts(world)
@@ -375,7 +375,7 @@ def test_a_reboot_brings_everything_back_at_once() -> None:
         await world.start()
         await asyncio.sleep(300)
         await world.crash()
-        world.host.bodies.clear()
+        world.host.processes.clear()
         world.clock.reboot()
         await world.start()
         await asyncio.sleep(0.2)
@@ -415,13 +415,13 @@ def test_a_hundred_deaths_are_answered_together_when_there_is_no_limit() -> None
 @pytest.mark.parametrize("jump", [-10 * 365 * DAY, -3600, 3600, 10 * 365 * DAY])
 def test_a_clock_that_jumps_causes_neither_storm_nor_stall(jump: int) -> None:
     async def story(world: World) -> None:
-        world.host.doomed.add("gateway")
+        world.host.dying.add("gateway")
         await world.start()
         await asyncio.sleep(60)
         world.clock.jump(jump * 1_000_000)
         await asyncio.sleep(60)
         assert starts(world) == 1 + 5
-        world.host.doomed.clear()
+        world.host.dying.clear()
         await asyncio.sleep(1200)
         assert states(world) == {"gateway": "up"}
         world.host.kill("gateway")
@@ -491,14 +491,14 @@ def test_what_is_restarted_by_hand_while_it_lives_is_looked_at_closely_until_it_
         world.executors["restart-process"] = SlowRestart(host=eyes, seconds=restart_s)
         await world.start()
         await asyncio.sleep(100)
-        eyes.mute.add("gateway")
+        eyes.unresponsive.add("gateway")
         eyes.seconds = look_s
         wish = Effect(action="restart-process", key="by-hand", params={"process": "gateway"})
         await world.ask(wish, "by-hand")
         await asyncio.sleep(1)
         assert [event.kind for event in world.events("process-died", "process-up")][-1] == "process-died"
-        eyes.mute.clear()
-        eyes.bodies["gateway"].answering = True
+        eyes.unresponsive.clear()
+        eyes.processes["gateway"].answering = True
         await asyncio.sleep(0.2)
         assert states(world) == {"gateway": "up"}
         await asyncio.sleep(120)

@@ -110,7 +110,7 @@ def test_evidence_sets_how_many_probes_must_fail() -> None:
         await world.start()
         await asyncio.sleep(300)
         began = asyncio.get_running_loop().time()
-        world.host.bodies["gateway"].answering = False
+        world.host.processes["gateway"].answering = False
         while len(world.host.starts) == 1:
             await asyncio.sleep(0.1)
         return asyncio.get_running_loop().time() - began
@@ -122,7 +122,7 @@ def test_evidence_sets_how_many_probes_must_fail() -> None:
 
 def test_grace_sets_how_long_a_start_may_take() -> None:
     async def seconds_between_tries(world: World) -> float:
-        world.host.mute.add("gateway")
+        world.host.unresponsive.add("gateway")
         await world.start()
         await asyncio.sleep(120)
         first, second = [event.mono for event in world.events("effect", subject="restart-process:gateway")][

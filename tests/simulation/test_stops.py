@@ -75,7 +75,7 @@ def test_a_stop_that_fails_is_tried_again_until_it_works(times: int, error: type
         assert process(world)["state"] == "stopping"
         assert "no permission" in process(world)["why"]
         await asyncio.sleep(600)
-        assert (process(world)["state"], world.host.bodies) == ("stopped", {})
+        assert (process(world)["state"], world.host.processes) == ("stopped", {})
 
     world = simulate(story, ONE)
     assert len(stops(world)) == times + 1
@@ -196,7 +196,7 @@ def test_what_a_supervisor_brings_back_at_once_is_stopped_again_and_told() -> No
         await world.ask(ProcessStopRequested(expires_us=DAY_US), "gateway")
         for _ in range(400):
             await asyncio.sleep(1)
-            if "gateway" not in world.host.bodies:
+            if "gateway" not in world.host.processes:
                 world.host.start("gateway")
         assert process(world)["state"] == "stopping"
 
@@ -235,13 +235,13 @@ def test_a_paused_pulse_stops_when_it_goes_on() -> None:
 
 def test_what_is_starting_when_it_is_wanted_down_does_not_live_on_unseen() -> None:
     async def story(world: World) -> None:
-        world.host.mute.add("gateway")
+        world.host.unresponsive.add("gateway")
         await world.start()
         await asyncio.sleep(1)
         assert process(world)["state"] == "starting"
         await world.ask(ProcessStopRequested(expires_us=DAY_US), "gateway")
         await asyncio.sleep(10)
-        assert (process(world)["state"], world.host.bodies) == ("stopped", {})
+        assert (process(world)["state"], world.host.processes) == ("stopped", {})
 
     simulate(story, {"process": [{"name": "gateway", "start": ["gateway"], "tcp": "127.0.0.1:1"}]})
 

@@ -182,7 +182,7 @@ def test_rules_inside_that_hang_do_not_delay_the_reflex() -> None:
     async def story(world: World) -> None:
         await world.start()
         await asyncio.sleep(0.05)
-        assert "gateway" in world.host.bodies
+        assert "gateway" in world.host.processes
 
     simulate(story, ONE, rules=(hanging,))
 

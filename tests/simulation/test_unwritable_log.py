@@ -32,7 +32,7 @@ def test_a_process_that_dies_on_a_full_disk_is_restarted_once() -> None:
         fill_disk(world)
         world.host.kill("gateway")
         await asyncio.sleep(60)
-        assert "gateway" in world.host.bodies
+        assert "gateway" in world.host.processes
         assert len(world.host.starts) == 2
         assert world.daemon is not None
         assert world.daemon.report()["log"]["unwritten"] > 0
@@ -102,7 +102,7 @@ def test_a_daemon_starts_on_a_full_disk() -> None:
         fill_disk(world)
         await world.start()
         await asyncio.sleep(1)
-        assert "gateway" in world.host.bodies
+        assert "gateway" in world.host.processes
 
     simulate(story, ONE)
 

@@ -67,7 +67,9 @@ class HomeRestore:
     @contextmanager
     def prepared(self, keep_tail: bool) -> Iterator[Restored]:
         """All of it but the exchange; when this fails, nothing has changed but objects that were missing or altered."""
-        with self._undone_on_failure():
+        self.staging.mkdir(mode=PRIVATE, exist_ok=True)
+        empty_directory(self.staging)
+        try:
             present = self._present()
             missing = list(self._missing_objects())
             self._demand_room(missing)
@@ -78,39 +80,26 @@ class HomeRestore:
             self._record(restored)
             examine(self.staging / "events.db", self.home.objects)
             yield restored
+        except BaseException as error:
+            shutil.rmtree(self.staging, ignore_errors=True)
+            if self.aside:
+                with suppress(OSError):
+                    self.aside.rmdir()  # unless something was put there
+            if isinstance(error, sqlite3.Error):
+                raise translate_error(error, self.staging / "events.db") from error
+            if isinstance(error, OSError):
+                full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+                words = f"{error.filename or self.home.path}: {error.strerror}"
+                raise PulseError(
+                    f"nothing was restored: {'there is no room left' if full else words}"
+                ) from error
+            raise
 
     def decide(self, restored: Restored) -> None:
         """All that was made is on disk and the owner's; then one file decides."""
         self._hand_over()
         sync_all(self.home.path)
         decide(self.home, restored)
-
-    @contextmanager
-    def _undone_on_failure(self) -> Iterator[None]:
-        """An empty directory to prepare in, which goes if that fails; whatever fails is put into words."""
-        self.staging.mkdir(mode=PRIVATE, exist_ok=True)
-        empty_directory(self.staging)
-        try:
-            yield
-        except sqlite3.Error as error:
-            self._forget()
-            raise translate_error(error, self.staging / "events.db") from error
-        except OSError as error:
-            self._forget()
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            words = (
-                "there is no room left" if full else f"{error.filename or self.home.path}: {error.strerror}"
-            )
-            raise PulseError(f"nothing was restored: {words}") from error
-        except BaseException:
-            self._forget()
-            raise
-
-    def _forget(self) -> None:
-        shutil.rmtree(self.staging, ignore_errors=True)
-        if self.aside:
-            with suppress(OSError):
-                self.aside.rmdir()  # unless something was put there
 
     def _present(self) -> PresentLog:
         """The log that is there, looked at under another name, so that nothing beside it changes."""

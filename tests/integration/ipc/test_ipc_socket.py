@@ -12,7 +12,7 @@ import pytest
 
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.protocol import BadRequest, InternalError, NewerProtocol
-from pulse_adapters.ipc.socket_path import SocketUnusable
+from pulse_adapters.ipc.server import SocketUnusable
 from pulse_adapters.ipc.wire import WireLimits
 from pulse_core.model.errors import HomeBusy, NotAnswering, Refused, UnknownName
 from tests.integration.ipc.ipc_desk import Desk

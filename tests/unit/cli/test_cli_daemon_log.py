@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from pulse_adapters.ipc.daemon_process import last_lines, log_lines
+from pulse_adapters.ipc.daemon_process import log_lines
 from upulse_cli.views.narrator import log_line
 
 AT = "2020-01-31T08:15:00+00:00"
@@ -32,10 +32,9 @@ def test_a_line_that_is_no_json_stays() -> None:
 def test_the_last_lines_come_in_order(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("".join(f"line {n}\n" for n in range(9)))
-    assert last_lines(log, 3) == ["line 6", "line 7", "line 8"]
-    assert last_lines(log, 0) == []
-    assert last_lines(log, 99, after=len("line 0\n") * 8) == ["line 8"]
-    assert last_lines(tmp_path / "none", 3) == []
+    assert list(log_lines(log, 3, follow=False)) == ["line 6", "line 7", "line 8"]
+    assert list(log_lines(log, 0, follow=False)) == []
+    assert list(log_lines(tmp_path / "none", 3, follow=False)) == []
 
 
 def test_lines_are_followed_into_the_next_file(tmp_path: Path) -> None:
