@@ -15,8 +15,8 @@ from pydantic import BaseModel
 from pulse_adapters.config.reference import reference
 from pulse_core.actions import BUILT_IN
 from pulse_core.composition import KINDS
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.kinds import Effect
+from pulse_core.model.names import SETTLING
 from pulse_core.model.payload import Payload, Role, Wake
 from pulse_core.projections.effects import MOVES, OPEN, Phase
 from upulse_cli.app import app

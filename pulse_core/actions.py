@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from pulse_core.model import actions
+from pulse_core.model import names
 from pulse_core.model.errors import Refused
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
@@ -99,13 +99,13 @@ class ArchiveParams(ActionParams):
 
 
 CLEAN_PATHS = ActionDeclaration(
-    actions.CLEAN_PATHS,
+    names.CLEAN_PATHS,
     CleanParams,
     "Deletes what nobody touched for long beneath the directories that the settings name, and nowhere else.",
     is_reserved=True,
 )
 ARCHIVE_SESSIONS = ActionDeclaration(
-    actions.ARCHIVE_SESSIONS,
+    names.ARCHIVE_SESSIONS,
     ArchiveParams,
     "Packs away the sessions that nobody touched for long, and deletes them once the archive was read back.",
     is_reserved=True,
@@ -131,12 +131,12 @@ class CollectParams(ActionParams):
 
 
 RUN_COMMAND = ActionDeclaration(
-    actions.RUN_COMMAND,
+    names.RUN_COMMAND,
     CommandParams,
     "Runs a program if its real path is one of the allowed; a whole process tree ends with its timeout.",
 )
 COLLECT = ActionDeclaration(
-    actions.COLLECT,
+    names.COLLECT,
     CollectParams,
     "Writes a bundle of what is known at this moment, for whoever looks into it later.",
     is_reserved=True,
@@ -167,7 +167,7 @@ def is_told_too_soon(effect: Effect, curr: Snapshot) -> bool:
 
 
 NOTIFY = ActionDeclaration(
-    actions.NOTIFY,
+    names.NOTIFY,
     NoticeParams,
     "Sends what is begun together as one message; a notice that reached some addresses is sent to the others only.",
     is_too_soon=is_told_too_soon,
@@ -242,7 +242,7 @@ def stop_refusal(effect: Effect, curr: Snapshot) -> str:
     if guarded := _guarded_process(effect, curr):
         return (
             f"{guarded.name} is guarded: survival would start again what a rule stops; wish for"
-            f" {actions.RESTART_PROCESS}"
+            f" {names.RESTART_PROCESS}"
         )
     return ""
 
@@ -265,7 +265,7 @@ def _guarded_process(effect: Effect, curr: Snapshot) -> ProcessSettings | None:
 
 
 RESTART_PROCESS = ActionDeclaration(
-    actions.RESTART_PROCESS,
+    names.RESTART_PROCESS,
     RestartParams,
     "Ends what is left of a process and starts it again; does nothing if another one is up by now.",
     exclusive_by="process",  # two restarts of one process at a time would leave two of it
@@ -274,7 +274,7 @@ RESTART_PROCESS = ActionDeclaration(
     is_too_soon=is_restarted_too_soon,
 )
 STOP_PROCESS = ActionDeclaration(
-    actions.STOP_PROCESS,
+    names.STOP_PROCESS,
     StopParams,
     "SIGTERM, ten seconds of patience, then the whole tree; a unit is stopped by systemd.",
     is_reserved=True,
@@ -294,7 +294,7 @@ class RollbackParams(ActionParams):
 
 
 ROLLBACK_ENGINE = ActionDeclaration(
-    actions.ROLLBACK_ENGINE,
+    names.ROLLBACK_ENGINE,
     RollbackParams,
     "Lets the commit before the one in force be in force again; done already if the rejected one is not any more.",
     is_reserved=True,

@@ -14,9 +14,9 @@ from pulse_core.actions import BUILT_IN, UNRESTRICTED, ActionDeclaration, parsed
 from pulse_core.capabilities import CAPABILITIES
 from pulse_core.capability import Capability, Check, SurvivalRule
 from pulse_core.model import payload
-from pulse_core.model.actions import OUTWARD
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.kinds import Effect
+from pulse_core.model.names import OUTWARD
 from pulse_core.projections import Fold, Snapshot
 from pulse_core.projections.state import CORE
 from pulse_core.rules import Rule

@@ -3,7 +3,6 @@
 from hypothesis import strategies as st
 
 from pulse_core.composition import KINDS
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     ConditionCleared,
@@ -33,6 +32,7 @@ from pulse_core.model.kinds import (
     RuleQuarantined,
     SettingsLoaded,
 )
+from pulse_core.model.names import SETTLING
 from pulse_core.model.payload import Payload, encode, parse
 
 SECOND = 1_000_000

@@ -9,13 +9,15 @@ import signal
 import traceback
 from collections.abc import Sequence
 
+from pydantic_core import from_json
+
 from pulse_adapters.action_host.call_tracking import CALL, CallTracker
 from pulse_adapters.action_host.dispatcher import CallDispatcher
 from pulse_adapters.action_host.loader import ActionsNotLoadable, load
-from pulse_adapters.workers import host_side
+from pulse_adapters.workers import child_side, host_side
 from pulse_adapters.workers.descriptors import REQUESTS, WHERE
 from pulse_adapters.workers.drop_privileges import become_user
-from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_adapters.workers.syscalls import prctl
 from pulse_core.projections import state  # noqa: F401 - authors import it, as a user who may not read this Python
@@ -31,8 +33,8 @@ _DEATH_SIGNAL, _NO_NEW_PRIVS = 1, 38
 class ActionHostChild:
     """Reads requests and answers each when it is done, in any order."""
 
-    def __init__(self, requests: host_side.Requests, calls: CallDispatcher, tracker: CallTracker) -> None:
-        self._requests, self._dispatcher, self._tracker = requests, calls, tracker
+    def __init__(self, frames: Frames, calls: CallDispatcher, tracker: CallTracker) -> None:
+        self._frames, self._dispatcher, self._tracker = frames, calls, tracker
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._ended = asyncio.Event()
 
@@ -42,18 +44,18 @@ class ActionHostChild:
         loop.set_default_executor(self._tracker.pool)
         loop.set_task_factory(self._tracker.task)
         loop.add_reader(REQUESTS, self._read)
-        self._take(self._requests.take(b""))
+        self._take(b"")
         await self._ended.wait()
 
     def _read(self) -> None:
-        raw = host_side.receive_bytes()
+        raw = child_side.receive_bytes()
         if not raw:
             self._ended.set()
             asyncio.get_running_loop().remove_reader(REQUESTS)
-        self._take(self._requests.take(raw))
+        self._take(raw)
 
-    def _take(self, requests: list[Message]) -> None:
-        for request in requests:
+    def _take(self, raw: bytes) -> None:
+        for request in map(from_json, self._frames.take(raw)):
             if request["do"] == "cancel":
                 if call := self._calls.get(request["call"]):
                     call.cancel()
@@ -117,10 +119,10 @@ def main() -> None:
     host_side.begin(all_threads=True)
     for name in _OURS:
         os.environ.pop(name, None)
-    requests = host_side.Requests()
-    begin = next(host_side.requests(requests), None)
+    frames = Frames(LARGEST_REQUEST)
+    begin = next(host_side.requests(frames), None)
     if begin is None:
-        host_side.exit_at_once(0)
+        os._exit(0)
     roots = {begin["root"]: "", **roots_of_plugins(begin["plugins"])}
     places = Places(roots)
     try:
@@ -130,11 +132,11 @@ def main() -> None:
         contents = load(begin["root"], begin["plugins"], places)
     except (ActionsNotLoadable, OSError, ValueError) as error:
         host_side.send({"id": begin["id"], "error": str(error)})
-        host_side.exit_at_once(1)
+        os._exit(1)
     host_side.send({"id": begin["id"], "roots": roots, **contents.told})
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
-    host_side.exit_at_once(_served(ActionHostChild(requests, CallDispatcher(contents, places), tracker)))
+    os._exit(_served(ActionHostChild(frames, CallDispatcher(contents, places), tracker)))
 
 
 def _served(host: ActionHostChild) -> int:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
+
+import psutil
 
 from pulse_core.app.doctor import FAIL, OK, WARN, Finding
 from pulse_core.settings import NotifySettings, Settings
@@ -73,12 +74,9 @@ class NeedChecks:
         """The variables that the daemon was started with, None if unknown."""
         if (pid := self.daemon()) is None:
             return None
-        try:
-            raw = Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:
-            return None
-        pairs = (entry.partition(b"=") for entry in raw.split(b"\0"))
-        return {os.fsdecode(name): os.fsdecode(text) for name, _, text in pairs}
+        with suppress(psutil.Error):
+            return psutil.Process(pid).environ()
+        return None
 
 
 def _package(module: str) -> str:

@@ -32,24 +32,19 @@ def repository_lock(home: Path, wait: float = WAIT_S) -> Iterator[None]:
     except OSError as error:
         raise PulseError(f"{home} can't be used as a home: {error.strerror}") from error
     try:
-        while not _taken(handle):
-            if time.monotonic() > until:
-                raise PulseError(
-                    f"another upulse is changing the engine of {home}; wait for it, then try again"
-                )
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    words = f"another upulse is changing the engine of {home}; wait for it, then try again"
+                    raise PulseError(words) from None
             time.sleep(_PAUSE_S)
         _clear(home, until)
         yield
     finally:
         os.close(handle)
-
-
-def _taken(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _clear(home: Path, until: float) -> None:

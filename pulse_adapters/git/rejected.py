@@ -30,7 +30,9 @@ def rejected_commit(git: Git, main: str, staging: str) -> str | None:
 
     None, too, if main holds anything that staging lacks besides rollbacks, or has gone forwards again.
     """
-    line = _line(git, main)
+    said = git("log", "-z", "--first-parent", _FORMAT, main, "--")
+    rows = (record.split("\x1f") for record in filter(None, said.split("\0")))
+    line = [_Step(commit, tree, tuple(parents.split()), author) for commit, tree, parents, author in rows]
     # The newest step that counts in a merge: no rollback, or one that staging has taken in.
     top = next(
         n for n, step in enumerate(line) if not _is_rollback(line, n) or git.contains(staging, step.commit)
@@ -56,12 +58,6 @@ def restored_parts(git: Git, candidate: str) -> RejectedFiles | None:
     if not taken - edited and not changed:
         return None
     return RejectedFiles(back, tuple(sorted(taken - edited)), tuple(sorted(changed)))
-
-
-def _line(git: Git, main: str) -> Sequence[_Step]:
-    said = git("log", "-z", "--first-parent", _FORMAT, main, "--")
-    steps = (record.split("\x1f") for record in filter(None, said.split("\0")))
-    return [_Step(commit, tree, tuple(parents.split()), author) for commit, tree, parents, author in steps]
 
 
 def _is_rollback(line: Sequence[_Step], number: int) -> bool:

@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 from pulse_adapters.git import commits, create_repository, rejected, revisions, staging, update_main
 from pulse_adapters.git.errors import NoRepository
@@ -14,19 +13,8 @@ from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
 from pulse_core.ports import Revision
 from pulse_core.ports.engine_repository import RejectedFiles, StagingState
 
-_FORMAT = "--format=%H%x1f%P%x1f%at%x1f%an <%ae>%x1f%B"
 _HEX = re.compile(r"[0-9a-f]{4,64}")
 _RECENT = 200
-
-
-class CommitEntry(NamedTuple):
-    """A commit of main. parents: the first is main before it; at: UTC microseconds; message: whole."""
-
-    commit: str
-    parents: tuple[str, ...]
-    at: int
-    author: str
-    message: str
 
 
 class Repository:
@@ -107,14 +95,9 @@ class Repository:
         with repository_lock(self.home):
             return commits.keep_branch(self._git, name, commit)
 
-    def log(self, limit: int = 20) -> list[CommitEntry]:
-        """The newest commits of main, newest first; what was merged into it stands behind each one's second parent."""
-        said = self._git("log", "-z", "--first-parent", f"--max-count={limit}", _FORMAT, MAIN, "--")
-        rows = (record.split("\x1f", 4) for record in said.split("\0") if record)
-        return [
-            CommitEntry(commit, tuple(parents.split()), int(at) * 1_000_000, author, message.strip())
-            for commit, parents, at, author, message in rows
-        ]
+    def recent_commits(self, limit: int) -> list[str]:
+        """The newest commits of main, newest first; what was merged into it is none of them."""
+        return self._git("log", "--first-parent", f"--max-count={limit}", "--format=%H", MAIN, "--").split()
 
     def diff(self, old: str, new: str) -> str:
         """What changed between two commits, as text."""
@@ -128,7 +111,7 @@ class Repository:
         if commit := git.commit(f"refs/heads/{word}") or self._abbreviated(word) or git.commit(word):
             return commit
         branches = git("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads").splitlines()
-        known = [*branches, *(one.commit[:12] for one in self.log(_RECENT))]
+        known = [*branches, *(commit[:12] for commit in self.recent_commits(_RECENT))]
         raise UnknownName("commit or branch", word, known)
 
     def _abbreviated(self, word: str) -> str | None:

@@ -20,7 +20,7 @@ KEPT, AGE_S = 20, 3_600.0
 
 def _ensure(repository: Repository, commit: str) -> Revision:
     revision = repository.ensure(commit)
-    remove_revisions(repository.home, {commit, *(one.commit for one in repository.log(KEPT))}, AGE_S)
+    remove_revisions(repository.home, {commit, *repository.recent_commits(KEPT)}, AGE_S)
     return revision
 
 

@@ -20,7 +20,7 @@ from pulse_core import __version__
 from pulse_core.app.doctor import FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
 from pulse_core.model.moment import Moment
-from pulse_core.model.sizes import format_size
+from pulse_core.model.text import format_size
 
 PACKAGES = (
     "aiosqlite", "dnspython", "GitPython", "httpx", "psutil", "pydantic", "rich", "typer", "uuid-utils", "watchfiles"

@@ -9,7 +9,7 @@ from pathlib import Path
 from pulse_adapters.host.outputs import truncate_log
 from pulse_core.daemon.disk_quota import Cut, ProcessOutput
 from pulse_core.home import HomeLayout
-from pulse_core.model.sizes import format_size
+from pulse_core.model.text import format_size
 
 OLDER = ".1"
 

@@ -3,17 +3,19 @@
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pulse_adapters.host import listening_ports, pid_files
+from pulse_adapters.host import listening_ports
+from pulse_adapters.host.clock import boot_us
 from pulse_adapters.host.guarded_processes import early_exit, processes_left_by
 from pulse_adapters.host.process_search import find_marked, find_matching, may_match
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.systemctl import Systemctl, UnitState
 from pulse_adapters.workers.environment import PROCESS_MARK
-from pulse_adapters.workers.proc import is_alive, open_pidfd, start_time_of
+from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive, open_pidfd, start_time_of
 from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports import ProcessId, ProcessObservation
@@ -22,6 +24,8 @@ from pulse_core.settings import ProcessSettings
 LOG = logging.getLogger("pulse.host")
 
 _CATCH_UP = (0.01, 0.02, 0.05, 0.1)  # seconds systemd is given to notice a death that we saw before it did
+
+_SLACK_S = 2.0  # start times are told in hundredths, file times in the tick of the file system
 
 
 class LinuxProcessTable:
@@ -92,7 +96,7 @@ class LinuxProcessTable:
         if process.match:
             pattern = search_pattern(process.match)
             return pattern is None or may_match(known, pattern)
-        return pid_files.names_process(process.pid_file, known) if process.pid_file else True
+        return names_process(process.pid_file, known) if process.pid_file else True
 
     async def _search(self, ahead: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
         """Run everything that waits or scans concurrently."""
@@ -109,7 +113,7 @@ class LinuxProcessTable:
                 )
             for process in ahead:
                 if process.pid_file:
-                    seen = pid_files.observe_pid_file(process.pid_file)
+                    seen = observe_pid_file(process.pid_file)
                     believed = sights[process.name]
                     sights[process.name] = seen._replace(known=believed.known, ended=believed.ended)
             await self._search_lines({one.name: one.match for one in ahead if one.match}, sights)
@@ -187,6 +191,56 @@ async def _observe_or_busy(
         sights[name] = await look
     except (PulseError, OSError) as error:
         sights[name] = sights[name]._replace(busy=True, detail=f"could not look: {error}")
+
+
+def observe_pid_file(path: str) -> ProcessObservation:
+    """The process that a PID file names, if it is alive and was there when the file was written."""
+    try:
+        pid, written = _read_pid_file(path)
+    except (OSError, ValueError) as error:
+        return ProcessObservation(detail=_read_error(path, error))
+    since = start_time_of(pid)
+    if since is None:
+        return ProcessObservation(detail=f"process {pid} of {path} is not alive")
+    if _wall_time(since) > written + _SLACK_S:
+        return ProcessObservation(
+            detail=f"process {pid} is younger than {path}: its number was given to another process"
+        )
+    return ProcessObservation((ProcessId(pid, since),), detail=f"process {pid} of {path}")
+
+
+def names_process(path: str, found: ProcessId) -> bool:
+    """Whether the file names this process."""
+    try:
+        return _read_pid_file(path)[0] == found.pid
+    except (OSError, ValueError):
+        return False
+
+
+def _read_pid_file(path: str) -> tuple[int, float]:
+    """The number in the file, and when it was written (seconds, UTC)."""
+    # A FIFO in its place must not hang us.
+    file = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        text = os.read(file, 100).split()
+        pid = int(text[0]) if text and text[0].isdigit() else 0
+        if not 0 < pid < 2**31:
+            raise ValueError("no process id")
+        return pid, os.fstat(file).st_mtime
+    finally:
+        os.close(file)
+
+
+def _wall_time(since: int) -> float:
+    return time.time() - boot_us() / 1e6 + since / TICKS_PER_SECOND
+
+
+def _read_error(path: str, error: OSError | ValueError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"there is no {path}"
+    if isinstance(error, OSError):
+        return f"{path} cannot be read: {error.strerror}"
+    return f"{path} holds no process id"
 
 
 class PidfdWatch:

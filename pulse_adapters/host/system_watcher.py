@@ -1,18 +1,22 @@
 """The watcher of the machine's and the daemon's resources; it reports when the machine runs short of one."""
 
 import asyncio
+import os
+import select
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.disks import Disks
 from pulse_adapters.host.memory_consumers import MemoryConsumers
-from pulse_adapters.host.pressure import PsiTriggers, pressure
 from pulse_adapters.host.resource_meters import ResourceMeter
 from pulse_adapters.host.spawner import Spawner
-from pulse_core.model.condition_names import OF_MEMORY, SYSTEM_RESOURCE
+from pulse_adapters.workers.proc import read_proc_file
 from pulse_core.model.json_types import Json
+from pulse_core.model.names import OF_MEMORY, SYSTEM_RESOURCE
 from pulse_core.model.vitals import WINDOW_US, Reading, Window
 from pulse_core.projections import CurrentState
 from pulse_core.settings import Settings
@@ -20,6 +24,17 @@ from pulse_core.watch.evaluate_resources import STREAKS_FIELD, History, conclude
 
 UNSEEN = 3
 """Intervals without a sample after which what was over its bound before counts as over anew; or a minute, if longer."""
+
+
+RESOURCES = ("cpu", "memory", "io")
+# Unprivileged triggers need windows that are multiples of 2 s. Microseconds of stall in two seconds: memory
+# that stalls a tenth of the time is about to thrash, disks and CPUs are often busy to a half in good health.
+TRIGGERS: Mapping[str, str] = {
+    "memory": "some 200000 2000000",
+    "io": "some 1000000 2000000",
+    "cpu": "some 1000000 2000000",
+}
+_APART_S = 2.0
 
 
 class SystemHistory(NamedTuple):
@@ -103,10 +118,10 @@ class SystemResource:
         history = History(
             self._before.current_state().conditions, streaks(last.data) if last else {}, patience
         )
-        outlook = conclude(data, settings.resources, history, self._clock.now())
-        if outlook.over:
-            data[STREAKS_FIELD] = streaks_to_json(outlook.over)
-        return Reading(data, outlook.drafts)
+        drafts, over = conclude(data, settings.resources, history, self._clock.now())
+        if over:
+            data[STREAKS_FIELD] = streaks_to_json(over)
+        return Reading(data, drafts)
 
     def should_wake(self, window: Window) -> bool:
         """Whether the newest sample was taken because a resource came under pressure."""
@@ -120,3 +135,66 @@ class SystemResource:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._triggers.close()
+
+
+def pressure() -> dict[str, Json]:
+    """For each resource the share of the last 10 s in which `some` or all (`full`) work was stalled, 0 to 1."""
+    said = ((name, read_proc_file(f"/proc/pressure/{name}")) for name in RESOURCES)
+    return {name: _averages(text) for name, text in said if text}
+
+
+def _averages(text: bytes) -> dict[str, Json]:
+    """`some avg10=1.50 avg60=…` in percent, line by line."""
+    fields = (line.split(b" ", 2) for line in text.splitlines())
+    return {field[0].decode(): round(float(field[1][6:]) / 100, 4) for field in fields}
+
+
+class PsiTriggers:
+    """Calls back with a resource's name when it comes under pressure, at most once in two seconds.
+
+    asyncio waits for reading and writing only, and the kernel signals pressure as priority data: so each
+    trigger sits in an epoll of its own, which itself becomes readable.
+    """
+
+    def __init__(self, fired: Callable[[str], None], triggers: Mapping[str, str] = TRIGGERS) -> None:
+        self._fired = fired
+        self._triggers = triggers
+        self._open: list[tuple[int, select.epoll]] = []
+        self._last = -_APART_S
+
+    def open(self) -> tuple[str, ...]:
+        """Register with the kernel; returns the resources registered (old kernels lack PSI, containers may forbid it)."""
+        return tuple(name for name, trigger in self._triggers.items() if self._register(name, trigger))
+
+    def _register(self, name: str, trigger: str) -> bool:
+        try:
+            file = os.open(f"/proc/pressure/{name}", os.O_RDWR | os.O_NONBLOCK)
+        except OSError:
+            return False
+        try:
+            os.write(file, trigger.encode() + b"\0")
+        except OSError:
+            os.close(file)
+            return False
+        told = select.epoll()
+        told.register(file, select.EPOLLPRI)
+        asyncio.get_running_loop().add_reader(told.fileno(), self._told, name, told)
+        self._open.append((file, told))
+        return True
+
+    def _told(self, name: str, told: select.epoll) -> None:
+        # Being asked whether it is readable has consumed the event already: the list may be empty here.
+        told.poll(0)
+        now = time.monotonic()
+        if now - self._last >= _APART_S:
+            self._last = now
+            self._fired(name)
+
+    def close(self) -> None:
+        """Remove the triggers."""
+        for file, told in self._open:
+            with suppress(RuntimeError):  # the loop may be closed already
+                asyncio.get_running_loop().remove_reader(told.fileno())
+            told.close()
+            os.close(file)
+        self._open.clear()

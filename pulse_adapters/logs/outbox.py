@@ -43,20 +43,6 @@ class OutboxSource(Protocol):
     def place(self) -> dict[str, Any]: ...
 
 
-class PendingLines:
-    """Unsent lines of one source: for each rule the lines to send, and how many matched."""
-
-    def __init__(self, source: OutboxSource) -> None:
-        self.source = source
-        self.lines: dict[int, list[str]] = {}
-        self.counts: dict[int, int] = {}
-
-    def message(self) -> dict[str, Any]:
-        """The message as JSON, with the position after these lines."""
-        hits = [[rule, self.lines.get(rule, []), count] for rule, count in self.counts.items()]
-        return {"source": self.source.name, "place": self.source.place(), "hits": hits}
-
-
 class Outbox:
     """Filters blocks of lines and sends the matches; times are in seconds."""
 
@@ -64,7 +50,8 @@ class Outbox:
         self.rules, self.send = tuple(rules), send
         self.moved: dict[str, OutboxSource] = {}
         """Sources that went on since their place was last sent."""
-        self._pending: dict[str, PendingLines] = {}
+        self._pending: dict[str, tuple[OutboxSource, dict[int, tuple[list[str], int]]]] = {}
+        """Of each source with unsent lines: for each rule those to send, and how many matched."""
         self._meters: dict[tuple[str, int], RateLimit] = {}
         self._sent = 0.0
         self._counted: dict[str, float] = {}
@@ -76,23 +63,25 @@ class Outbox:
             rule = self.rules[number]
             if lines := matching_lines(rule, block):
                 meter = self._meters.setdefault((source.name, number), RateLimit(rule.limit))
-                pending = self._pending.setdefault(source.name, PendingLines(source))
-                pending.counts[number] = pending.counts.get(number, 0) + len(lines)
-                if granted := meter.take(len(lines), now):
-                    pending.lines.setdefault(number, []).extend(map(printable_line, lines[:granted]))
+                _, hits = self._pending.setdefault(source.name, (source, {}))
+                to_send, count = hits.get(number, ([], 0))
+                to_send.extend(map(printable_line, lines[: meter.take(len(lines), now)]))
+                hits[number] = to_send, count + len(lines)
 
     def flush(self, now: float) -> float | None:
         """Send what is due; returns the seconds until the next is, None if nothing waits."""
         waits = []
-        for name, pending in tuple(self._pending.items()):
+        for name, (source, hits) in tuple(self._pending.items()):
             counted = self._counted.get(name, now - COUNTED_EVERY)
-            wait = (self._sent + GAP if pending.lines else counted + COUNTED_EVERY) - now
+            has_lines = any(to_send for to_send, _ in hits.values())
+            wait = (self._sent + GAP if has_lines else counted + COUNTED_EVERY) - now
             if wait > 0:
                 waits.append(wait)
                 continue
-            self.send(pending.message())
+            found = [[rule, to_send, count] for rule, (to_send, count) in hits.items()]
+            self.send({"source": name, "place": source.place(), "hits": found})
             self._sent = now
-            if not pending.lines:
+            if not has_lines:
                 self._counted[name] = now
             del self._pending[name]
             self.moved.pop(name, None)

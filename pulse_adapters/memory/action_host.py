@@ -62,7 +62,6 @@ class MemoryActionHost:
         self.executors: dict[str, MemoryExecutorProxy] = {}
         self.faults: list[EngineFault] = []
         self._calls: set[asyncio.Task[Any]] = set()
-        self._retirement: asyncio.Task[None] | None = None
         names, keys, actions = set(taken.names), set(taken.keys), set(taken.actions)
         for watcher in listed[0]:
             if watcher.name in names or watcher.key in keys:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from pulse_adapters.metrics.replace_file import replace_file
 from pulse_adapters.metrics.spans import Span, effect_spans, tick_span
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.names import SETTLING
 from pulse_core.model.tick import TickRecord
 from pulse_core.ports.readers import EventQuery, EventReader, VitalsReader
 

@@ -1,8 +1,7 @@
 """The child's program: receives probe requests and answers them.
 
-A question has id, about (`dns` or `http`), target, timeout (seconds), servers and follows; an answer id, trouble (none
-if there was none), detail, took_ms, status and addresses. They are answered in the order in which they end. It
-ends when its input does.
+A question is an id and a `ProbeRequest`, an answer an id and a `ProbeResult`. They are answered in the order in which
+they end. It ends when its input does.
 """
 
 import asyncio
@@ -19,6 +18,9 @@ from pulse_adapters.workers import child_side
 from pulse_adapters.workers.descriptors import REQUESTS
 from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
 
+US_PER_SECOND = 1_000_000
+LONGEST_DETAIL = 1_000
+"""Characters of what is told of a trouble."""
 THREADS = 64
 """Lookups that may hang at the same time before another one has to wait."""
 
@@ -40,6 +42,7 @@ async def answer(question: dict[str, Any]) -> dict[str, Any]:
         found = {"trouble": "unasked", "detail": f"{error}; install it with: {INSTALL}"}
     except Exception as error:  # noqa: BLE001 - a fault of the probe says nothing about the target
         found = {"trouble": "unasked", "detail": describe_cause(error)}
+    found["detail"] = found.get("detail", "")[:LONGEST_DETAIL]
     return {"id": question["id"], "took_ms": round((time.perf_counter() - began) * 1000, 3), **found}
 
 
@@ -48,7 +51,7 @@ def dns_probe() -> Probe:
     from pulse_adapters.network.dns import resolve
 
     async def probe(question: dict[str, Any]) -> dict[str, Any]:
-        return {"addresses": await resolve(question["target"], question["servers"], question["timeout"])}
+        return {"addresses": await resolve(question["target"], question["servers"], _timeout(question))}
 
     return probe
 
@@ -60,9 +63,13 @@ def http_probe() -> Probe:
     from pulse_adapters.network.http import fetch
 
     async def probe(question: dict[str, Any]) -> dict[str, Any]:
-        return {"status": await fetch(question["target"], question["timeout"], question["follows"])}
+        return {"status": await fetch(question["target"], _timeout(question), question["follows"])}
 
     return probe
+
+
+def _timeout(question: dict[str, Any]) -> float:
+    return float(question["timeout_us"]) / US_PER_SECOND
 
 
 PROBES: Mapping[str, Callable[[], Probe]] = {"dns": dns_probe, "http": http_probe}

@@ -2,10 +2,9 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
 
 from pulse_adapters.workers.framing import Message
-from pulse_adapters.workers.messages import Seq, cut_to, decode
+from pulse_adapters.workers.messages import Seq, decode
 from pulse_adapters.workers.worker import Worker, module_program
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
@@ -22,17 +21,6 @@ TRIES = 2
 
 
 PROBE = "pulse_adapters.network.probe"
-
-
-class _Reply(NamedTuple):
-    """The child's answer to the request of this number."""
-
-    id: Seq
-    took_ms: float
-    trouble: Trouble | None = None
-    detail: Annotated[str, cut_to(1_000)] = ""
-    status: int | None = None
-    addresses: tuple[str, ...] = ()
 
 
 @dataclass
@@ -90,7 +78,7 @@ class ChildProber:
         except OSError as error:
             self._settle(number, not_asked(f"the process that asks could not be started: {error.strerror}"))
             return
-        child.send(_request(number, entry.question))
+        child.send({"id": number, **entry.question._asdict()})
 
     def _start(self) -> Worker:
         child = self._child = Worker(module_program(PROBE), self._on_answer, lambda: self._on_exit(child))
@@ -98,10 +86,8 @@ class ChildProber:
         return child
 
     def _on_answer(self, message: Message) -> None:
-        said = decode(_Reply, message)
-        self._settle(
-            said.id, ProbeResult(said.trouble, said.detail, said.took_ms, said.status, said.addresses)
-        )
+        number = decode(Seq, message.pop("id", None))
+        self._settle(number, decode(ProbeResult, message))
 
     def _settle(self, number: int, answer: ProbeResult) -> None:
         entry = self._open.pop(number, None)
@@ -151,14 +137,3 @@ class ChildProber:
 def not_asked(words: str) -> ProbeResult:
     """A result that says nothing about the target."""
     return ProbeResult(Trouble.UNASKED, words)
-
-
-def _request(number: int, question: ProbeRequest) -> Message:
-    return {
-        "id": number,
-        "about": question.about,
-        "target": question.target,
-        "timeout": question.timeout_us / US_PER_SECOND,
-        "servers": question.servers,
-        "follows": question.follows,
-    }

@@ -22,8 +22,8 @@ from pulse_adapters.rule_host.snapshot_replica import SnapshotReplica
 from pulse_adapters.rule_host.time_budget import TimeBudget
 from pulse_adapters.rule_host.user_projections import UserProjection
 from pulse_adapters.sandbox.confinement import confine_process
-from pulse_adapters.workers import host_side
-from pulse_adapters.workers.framing import LARGEST_REPLY, Message
+from pulse_adapters.workers import child_side, host_side
+from pulse_adapters.workers.framing import LARGEST_REPLY, LARGEST_REQUEST, Frames, Message
 from pulse_adapters.workers.host_messages import encode
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.model.event import Event
@@ -197,7 +197,7 @@ def _send(message: Message) -> None:
     frame = encode(message)
     if len(frame) > LARGEST_REPLY:
         frame = encode(_shortened(message))
-    host_side.write(frame)
+    child_side.write(frame)
 
 
 def _shortened(message: Message) -> Message:
@@ -224,15 +224,15 @@ def _prepare() -> None:
 def main() -> None:
     """Run the child until the daemon is gone."""
     _prepare()
-    requests = host_side.requests()
+    requests = host_side.requests(Frames(LARGEST_REQUEST))
     begin = next(requests)
     if os.getppid() != begin["parent"]:
-        host_side.exit_at_once(0)
+        os._exit(0)
     try:
         host = RuleHostChild(begin)
     except RulesNotLoadable as error:
         _send({"id": begin["id"], "error": str(error)})
-        host_side.exit_at_once(1)
+        os._exit(1)
     _send({"id": begin["id"], **host.loaded})
     del begin
     gc.collect()
@@ -241,7 +241,7 @@ def main() -> None:
     for request in requests:
         if (answer := host.answer(request)) is not None:
             _send({"id": request["id"], **answer})
-    host_side.exit_at_once(0)
+    os._exit(0)
 
 
 if __name__ == "__main__":

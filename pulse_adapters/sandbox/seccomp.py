@@ -1,11 +1,25 @@
 """Seccomp: system calls that no rule needs are refused, whatever Landlock knows of them."""
 
+import errno
 import platform
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Sequence
 
-from pulse_adapters.workers import seccomp_filter
-from pulse_adapters.workers.seccomp_filter import ALLOW, ENOSYS, EPERM, Instruction, argument, only, when
-from pulse_adapters.workers.syscall_numbers import DENIED, NUMBERS
+from pulse_adapters.workers.syscall_numbers import AUDIT, DENIED, NUMBERS
+from pulse_adapters.workers.syscalls import Memory, prctl
+
+_LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NO_NEW_PRIVS, _SET_SECCOMP, _MODE_FILTER = 38, 22, 2
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
+_X32 = 0x40000000
+
+Instruction = tuple[int, int, int, int]
+"""Code, jump if true, jump if false, operand: of classic BPF."""
+
+ALLOW: Instruction = (_RETURN, 0, 0, _ALLOW)
+EPERM: Instruction = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
+ENOSYS: Instruction = (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)
+"""As if the kernel did not know it: programs then take another way."""
 
 _SETOWN, _SETSIG, _SETOWN_EX = 8, 10, 15
 _FIOSETOWN, _SIOCSPGRP = 0x8901, 0x8902
@@ -15,12 +29,15 @@ _ROOMY = (
 )  # fmt: skip
 """What is allowed besides in a roomy cage: threads, and pairs of sockets, which a loop wakes itself by."""
 
-supported = seccomp_filter.supported
+
+def supported() -> bool:
+    """Whether filters are written for this machine."""
+    return platform.machine() in AUDIT
 
 
 def install(pid: int, roomy: bool = False) -> None:
     """Filter this thread's system calls for ever. Raises OSError."""
-    seccomp_filter.install_filter(build_filter(platform.machine(), pid, roomy))
+    install_filter(build_filter(platform.machine(), pid, roomy))
 
 
 def build_filter(machine: str, pid: int, roomy: bool = False) -> list[Instruction]:
@@ -29,16 +46,16 @@ def build_filter(machine: str, pid: int, roomy: bool = False) -> list[Instructio
     roomy: threads are allowed, and sockets in pairs that can be tied to nothing else.
     """
     numbers = {name: pair[0 if machine == "x86_64" else 1] for name, pair in NUMBERS.items()}
-    program = seccomp_filter.begin(machine)
+    program = begin(machine)
     program += when(numbers["clone3"], [ENOSYS])  # then the C library tries clone
     program += when(numbers["tgkill"], only(0, [pid]))
-    program += when(numbers["prlimit64"], [*seccomp_filter.unless_zero(2), *only(0, [0, pid])])
+    program += when(numbers["prlimit64"], [*unless_zero(2), *only(0, [0, pid])])
     program += when(numbers["fcntl"], _none_of(1, [_SETOWN, _SETSIG, _SETOWN_EX]))
     program += when(numbers["ioctl"], _none_of(1, [_FIOSETOWN, _SIOCSPGRP]))
     if roomy:
         program += when(numbers["socketpair"], only(0, [_UNIX]))
         program += when(numbers["sendto"], only(4, [0]))  # to the other end, and no address
-        program += when(numbers["clone"], [argument(0), *seccomp_filter.if_bits(_THREAD, ALLOW), EPERM])
+        program += when(numbers["clone"], [argument(0), *if_bits(_THREAD, ALLOW), EPERM])
     for name in DENIED:
         if numbers[name] is not None and not (roomy and name in _ROOMY):
             program += when(numbers[name], [EPERM])
@@ -47,4 +64,55 @@ def build_filter(machine: str, pid: int, roomy: bool = False) -> list[Instructio
 
 def _none_of(place: int, values: Iterable[int]) -> list[Instruction]:
     """Refuse if the lower half of an argument is one of these; else allow."""
-    return [argument(place), *seccomp_filter.if_one_of(values, EPERM), ALLOW]
+    return [argument(place), *if_one_of(values, EPERM), ALLOW]
+
+
+def begin(machine: str) -> list[Instruction]:
+    """Refuse calls of another architecture, as 32-bit programs make them; then load the call's number."""
+    program: list[Instruction] = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, AUDIT[machine]), EPERM, (_LOAD, 0, 0, 0)]
+    if machine == "x86_64":
+        program += [(_AT_LEAST, 0, 1, _X32), EPERM]
+    return program
+
+
+def when(number: int | None, then: list[Instruction]) -> list[Instruction]:
+    """Handle one call by these instructions, which must end in a verdict."""
+    assert number is not None
+    return [(_EQUAL, 0, len(then), number), *then]
+
+
+def argument(place: int, high: bool = False) -> Instruction:
+    """Load the lower or the higher half of an argument."""
+    return (_LOAD, 0, 0, 16 + 8 * place + (4 if high else 0))
+
+
+def if_one_of(values: Iterable[int], then: Instruction) -> list[Instruction]:
+    """Return `then` if the loaded value is one of these, as 32 bits."""
+    return [one for value in values for one in ((_EQUAL, 0, 1, value & 0xFFFFFFFF), then)]
+
+
+def if_bits(bits: int, then: Instruction) -> list[Instruction]:
+    """Return `then` if the loaded value has any of these bits."""
+    return [(_ANY_OF, 0, 1, bits), then]
+
+
+def only(place: int, values: Iterable[int]) -> list[Instruction]:
+    """Refuse unless an argument is one of these (whole 64 bits: the upper half is 0); then allow."""
+    return [*_small(place), argument(place), *if_one_of(values, ALLOW), EPERM]
+
+
+def unless_zero(place: int) -> list[Instruction]:
+    """Refuse if an argument is anything; else go on."""
+    return [*_small(place), argument(place), (_EQUAL, 1, 0, 0), EPERM]
+
+
+def _small(place: int) -> list[Instruction]:
+    return [argument(place, high=True), (_EQUAL, 1, 0, 0), EPERM]
+
+
+def install_filter(program: Sequence[Instruction]) -> None:
+    """Filter this thread's system calls for ever, and those of all that comes out of it. Raises OSError."""
+    code = Memory(b"".join(struct.pack("=HBBI", *one) for one in program))
+    whole = Memory(struct.pack("@HP", len(program), code.address))
+    prctl(_NO_NEW_PRIVS, 1)  # without it only root may filter
+    prctl(_SET_SECCOMP, _MODE_FILTER, whole.address)

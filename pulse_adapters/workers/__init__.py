@@ -5,7 +5,7 @@ daemon, and nothing else reads what one says. What a worker does is not known he
 
     daemon's side    environment · spawn · worker (one life) · conversation (questions and answers) · host_process
     between them     descriptors · messages
-    worker's side    child_side · host_side · drop_privileges · seccomp_filter
+    worker's side    child_side · host_side · drop_privileges
 
 A worker has a session of its own, default signals, no descriptor of the daemon's, and an environment without what is
 meant for the daemon alone. The two talk over two private pipes in frames of JSON; what a worker prints is no message,

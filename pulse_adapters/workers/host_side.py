@@ -6,27 +6,13 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from typing import NoReturn
 
 from pydantic_core import from_json
 
 from pulse_adapters.workers import child_side
-from pulse_adapters.workers.child_side import receive_bytes, write
-from pulse_adapters.workers.descriptors import REQUESTS, SHARED, WHERE
-from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
+from pulse_adapters.workers.descriptors import SHARED, WHERE
+from pulse_adapters.workers.framing import Frames, Message
 from pulse_adapters.workers.host_messages import encode
-
-__all__ = [
-    "REQUESTS",
-    "Requests",
-    "begin",
-    "exit_at_once",
-    "receive_bytes",
-    "requests",
-    "send",
-    "shared",
-    "write",
-]
 
 
 def begin(all_threads: bool) -> None:
@@ -47,29 +33,12 @@ def shared() -> mmap.mmap:
     return memory
 
 
-class Requests:
-    """Cuts what is read into requests."""
-
-    def __init__(self) -> None:
-        self._frames = Frames(LARGEST_REQUEST)
-
-    def take(self, raw: bytes) -> list[Message]:
-        """The requests that are whole now."""
-        return [from_json(body) for body in self._frames.take(raw)]
-
-
-def requests(taken: Requests | None = None) -> Iterator[Message]:
+def requests(frames: Frames) -> Iterator[Message]:
     """The requests, until the daemon closes the pipe."""
-    taken = taken or Requests()
-    while raw := receive_bytes():
-        yield from taken.take(raw)
+    while raw := child_side.receive_bytes():
+        yield from map(from_json, frames.take(raw))
 
 
 def send(message: Message) -> None:
     """Send a whole message."""
-    write(encode(message))
-
-
-def exit_at_once(status: int) -> NoReturn:
-    """End here: whatever the authors' code has registered for the exit is not run, and no thread is waited for."""
-    os._exit(status)
+    child_side.write(encode(message))

@@ -9,7 +9,15 @@ from contextlib import suppress
 from itertools import count
 
 from pulse_adapters.workers.environment import HANDS_MARK
-from pulse_adapters.workers.proc import ProcStat, descendants, environment, has_marker, live_processes, send
+from pulse_adapters.workers.proc import (
+    ProcStat,
+    descendants,
+    environment,
+    has_marker,
+    live_processes,
+    read_proc_file,
+    send,
+)
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports import ProcessId
 
@@ -144,11 +152,8 @@ def _answers(pid: int, theirs: Collection[int], now: Table) -> int:
 
 
 def _uid(pid: int) -> int | None:
-    try:
-        with open(f"/proc/{pid}/status", "rb") as told:
-            return next((int(line.split()[1]) for line in told if line.startswith(b"Uid:")), None)
-    except OSError:
-        return None
+    told = (read_proc_file(f"/proc/{pid}/status") or b"").splitlines()
+    return next((int(line.split()[1]) for line in told if line.startswith(b"Uid:")), None)
 
 
 def _is_ours(pid: int) -> bool:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -55,10 +56,8 @@ def find_program(program: str, env: Mapping[str, str]) -> str:
     """The program's path, looked for in the PATH that it will have. Raises FileNotFoundError."""
     if "/" in program:
         return program
-    for directory in env.get("PATH", os.defpath).split(os.pathsep):
-        path = os.path.join(directory, program)
-        if os.access(path, os.X_OK) and os.path.isfile(path):
-            return path
+    if found := shutil.which(program, path=env.get("PATH", os.defpath)):
+        return found
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
 
 

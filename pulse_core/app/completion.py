@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pulse_core.app.context import HomeContext
-from pulse_core.model.effect_kinds import SETTLING
+from pulse_core.model.names import SETTLING
 from pulse_core.ports.readers import EventQuery
 
 NEWEST = 2_000

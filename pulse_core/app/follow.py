@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from pulse_core.app.context import HomeContext
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import NotAnswering
 from pulse_core.model.event import Event
+from pulse_core.model.names import SETTLING
 from pulse_core.ports.readers import EventQuery
 
 LOOK = 0.25

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulse_core.app.context import HomeContext
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
+from pulse_core.model.names import SETTLING
 from pulse_core.model.stored_data import damage_in, is_damaged
 from pulse_core.ports.readers import EventQuery, EventReader
 

@@ -15,11 +15,11 @@ from pulse_core.engine.engine_context import EngineContext, EngineParts
 from pulse_core.engine.engine_controller import EngineController
 from pulse_core.engine.rollback_engine import RollbackEngine
 from pulse_core.execute import ExecutorLoop, ExecutorRegistry
-from pulse_core.model.condition_names import SYSTEM_RESOURCE
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.home_status import DaemonStatus, HomeStatus
 from pulse_core.model.kinds import DaemonStarted, DaemonStopped, ReloadRequested
 from pulse_core.model.moment import US_PER_SECOND, iso
+from pulse_core.model.names import SYSTEM_RESOURCE
 from pulse_core.model.vitals import WINDOW_US
 from pulse_core.ports import Executor, ReservedNames, Watcher
 from pulse_core.projections import Snapshot

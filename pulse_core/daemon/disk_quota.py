@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from pulse_core.model.sizes import format_size
+from pulse_core.model.text import format_size
 from pulse_core.settings import Settings
 
 CHECK_INTERVAL_S = 10.0

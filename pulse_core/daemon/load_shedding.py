@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from pulse_core.daemon.reporter import Reporter
-from pulse_core.model.condition_names import SYSTEM_RESOURCE
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import WorkShed
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.sizes import format_size
+from pulse_core.model.names import SYSTEM_RESOURCE
+from pulse_core.model.text import format_size
 from pulse_core.model.vitals import Sample
 from pulse_core.ports import Watcher
 from pulse_core.settings import SelfSettings, Settings

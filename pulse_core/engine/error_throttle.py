@@ -20,6 +20,9 @@ class _ThrottledError:
     held: int = 0
     message: str = ""
 
+    def is_due(self, now: float) -> bool:
+        return now - self.at >= PAUSE
+
 
 @dataclass
 class ErrorThrottle:
@@ -36,22 +39,17 @@ class ErrorThrottle:
             if said := self.said.get(key):
                 said.held, said.message = said.held + 1, fault.message
 
-    def due(self, now: float) -> list[Draft]:
-        """The drafts to record now; of each source at most one a second, with the count of repetitions."""
-        return [_draft(key, said, now) for key, said in self.said.items() if said.held and _is_due(said, now)]
-
     def _has_room(self, now: float) -> bool:
         if len(self.said) >= MAX_REMEMBERED:
-            self.said = {key: one for key, one in self.said.items() if one.held or not _is_due(one, now)}
+            self.said = {key: one for key, one in self.said.items() if one.held or not one.is_due(now)}
         return len(self.said) < MAX_REMEMBERED
 
-
-def _draft(key: Key, said: _ThrottledError, now: float) -> Draft:
-    (whose, commit, ended), repeats = key, said.held - 1
-    said.held, said.at = 0, now
-    error = ErrorReported(message=said.message, repeats=repeats, commit=commit, ended=ended)
-    return Draft(error, subject=whose)
-
-
-def _is_due(said: _ThrottledError, now: float) -> bool:
-    return now - said.at >= PAUSE
+    def due(self, now: float) -> list[Draft]:
+        """The drafts to record now; of each source at most one a second, with the count of repetitions."""
+        drafts = []
+        for (whose, commit, ended), one in self.said.items():
+            if one.held and one.is_due(now):
+                error = ErrorReported(message=one.message, repeats=one.held - 1, commit=commit, ended=ended)
+                drafts.append(Draft(error, subject=whose))
+                one.held, one.at = 0, now
+        return drafts

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from pulse_core.actions import parsed_params
 from pulse_core.composition import declaration_of
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, describe_error
 from pulse_core.model.event import Draft
@@ -24,7 +25,6 @@ from pulse_core.ports import Clock, Executor, GivenUp, Policy, Result, Safety, U
 from pulse_core.projections import CurrentState, OpenEffect, Phase, State
 from pulse_core.projections.conditions import FOR
 from pulse_core.record import Journal
-from pulse_core.record.gate import parse_params
 
 MAX_INTERRUPTIONS = 10
 UNRECORDED_PAUSE = 0.2
@@ -176,7 +176,7 @@ class EffectTasks:
         executor = self.executors.get(effect.wish.action)
         if executor is None:
             raise PulseError(f"no executor carries out {effect.wish.action!r} any more")
-        params = parse_params(executor, effect.wish)
+        params = parsed_params(executor.params, effect.wish)
         number = effect.attempt if effect.phase is Phase.EXECUTING else effect.attempt + 1
         return Attempt(effect, executor, params, executor.policy(params), number)
 
@@ -185,7 +185,7 @@ class EffectTasks:
         executor = self.executors.get(effect.action)
         if executor is None or not effect.survival:
             return False
-        return executor.policy(parse_params(executor, effect)).safety is not Safety.AT_MOST_ONCE
+        return executor.policy(parsed_params(executor.params, effect)).safety is not Safety.AT_MOST_ONCE
 
     def start(self, group: asyncio.TaskGroup, effect: OpenEffect, *, interrupted: bool = False) -> None:
         """Carry the effect out in a task of the group; `interrupted`: an earlier daemon began it."""

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pulse_core.execute.effect_tasks import begin_wait
-from pulse_core.model.actions import OUTWARD
-from pulse_core.model.condition_names import DOWN, NETWORK
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.names import DOWN, NETWORK, OUTWARD
 from pulse_core.model.urls import host_of, is_address, is_here
 from pulse_core.projections import Notices, OpenEffect, Phase, State
 from pulse_core.projections.notices import HOUR

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from pulse_core.llm.endpoint import DOWN, PREFIX, excuse_for, name_of, process_of, process_started
 from pulse_core.llm.settings import ENDPOINTS, LlmSettings
-from pulse_core.model.actions import RESTART_PROCESS
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
+from pulse_core.model.names import RESTART_PROCESS
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import FOR

@@ -1,10 +1,21 @@
-"""Text for people: numbers with their noun, and escaping of untrusted text."""
+"""Text for people: numbers with their noun, sizes, and escaping of untrusted text."""
 
 
 def count(number: int, noun: str) -> str:
     """`1 process`, `3 processes`, `1 row`, `3,000 rows`."""
     plural = f"{noun}es" if noun.endswith(("s", "sh", "ch")) else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
+
+
+def format_size(count: float) -> str:
+    """Bytes in the binary unit that suits them: `512 B`, `1.5 GiB`."""
+    if count < 1024:
+        return f"{count:.0f} B"
+    for unit in ("KiB", "MiB", "GiB"):
+        count /= 1024
+        if count < 1024:
+            return f"{count:.1f} {unit}"
+    return f"{count / 1024:.1f} TiB"
 
 
 def clean(text: object) -> str:

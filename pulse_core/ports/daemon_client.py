@@ -15,9 +15,10 @@ class DaemonClient(Protocol):
         ...
 
     def append(self, draft: Mapping[str, Json]) -> tuple[Mapping[str, Json], bool]:
-        """Record an event; returns the event, which is on disk then, and whether it was recorded before.
+        """Record an event; returns the event, which is on disk then, and whether it is there already as an open effect.
 
-        draft: kind, subject, data, cause and id; the same id with the same content is the same event.
+        Of a key one effect is open at most: another one is not recorded. draft: kind, subject, data, cause and id; the
+        same id with the same content is the same event.
         """
         ...
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, EffectAcked
 from pulse_core.model.moment import Moment
+from pulse_core.model.names import SETTLING
 from pulse_core.model.payload import decode_plain
-from pulse_core.model.sizes import format_size
+from pulse_core.model.text import format_size
 from pulse_core.projections.effects import decode_plain_effect
 
 UNWRITTEN = "unwritten"

@@ -8,8 +8,6 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from pulse_core.model.actions import OUTWARD
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
@@ -23,6 +21,7 @@ from pulse_core.model.kinds import (
     EffectUnknown,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.names import OUTWARD, SETTLING
 from pulse_core.model.payload import decode_plain
 
 REMEMBERED = 1_000

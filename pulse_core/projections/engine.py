@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from pulse_core.model.actions import OUTWARD, ROLLBACK_ENGINE
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     Effect,
@@ -19,6 +17,7 @@ from pulse_core.model.kinds import (
     RuleQuarantined,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.names import OUTWARD, ROLLBACK_ENGINE, SETTLING
 from pulse_core.model.payload import decode_plain
 from pulse_core.projections.effects import decode_plain_effect
 

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pulse_core.model.actions import NOTIFY
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectAcked, EffectAttemptFailed, EffectExecuting
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.names import NOTIFY, SETTLING
 from pulse_core.projections.effects import decode_plain_effect
 
 PREFIX = "notify:"

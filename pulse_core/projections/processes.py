@@ -6,8 +6,6 @@ from enum import IntEnum
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from pulse_core.model.actions import RESTART_PROCESS, STOP_PROCESS
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
@@ -21,6 +19,7 @@ from pulse_core.model.kinds import (
     ProcessUp,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.names import RESTART_PROCESS, SETTLING, STOP_PROCESS
 from pulse_core.model.payload import decode_plain
 from pulse_core.projections.effects import decode_plain_effect
 

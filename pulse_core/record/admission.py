@@ -3,7 +3,8 @@
 An effect is checked by the gate itself, with the executor that would carry it out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 
 from pulse_core.capability import Check
 from pulse_core.composition import ADMITS
@@ -36,23 +37,12 @@ CHECKS: Mapping[str, Check] = {
 """By kind, the check that a draft from outside must pass; other kinds need the caller's role alone."""
 
 
-def fill_key(draft: Draft, settings: Settings) -> Draft:
-    """Set the effect's key as the subject."""
-    assert isinstance(draft.payload, Effect)
-    return Draft(draft.payload, draft.payload.key, draft.cause, draft.id)
-
-
-def fill_expiry(draft: Draft, settings: Settings) -> Draft:
-    """Set the settings' expiry if the stop has none."""
-    assert isinstance(draft.payload, ProcessStopRequested)
-    if draft.payload.expires_us is not None:
-        return draft
-    payload = draft.payload.model_copy(update={"expires_us": settings.intent.expires})
-    return Draft(payload, draft.subject, draft.cause, draft.id)
-
-
-FILLED_BY_WRITER: Mapping[str, Callable[[Draft, Settings], Draft]] = {
-    Effect.kind: fill_key,
-    ProcessStopRequested.kind: fill_expiry,
-}
-"""By kind, what only the writer can fill in."""
+def fill_defaults(draft: Draft, settings: Settings) -> Draft:
+    """The draft with what only the writer can fill in: an effect's key as its subject, the expiry of a stop."""
+    match draft.payload:
+        case Effect(key=key):
+            return replace(draft, subject=key, data="")
+        case ProcessStopRequested(expires_us=None) as stop:
+            payload = stop.model_copy(update={"expires_us": settings.intent.expires})
+            return replace(draft, payload=payload, data="")
+    return draft

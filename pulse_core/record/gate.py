@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pulse_core.actions import parsed_params
 from pulse_core.composition import declaration_of
@@ -13,7 +13,7 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Role
 from pulse_core.ports import EventLog, Executor
 from pulse_core.projections import CurrentState, OpenEffect
-from pulse_core.record.admission import CHECKS, FILLED_BY_WRITER
+from pulse_core.record.admission import CHECKS, fill_defaults
 from pulse_core.settings import Settings
 
 RULE_FIELDS = ("rule", "tick", "samples", "survival")
@@ -89,7 +89,9 @@ class Gate:
                 raise Refused(f"{claim} is wished twice at once; one effect may have it at a time")
             if holder := self._holder(claim):
                 raise Refused(f"{claim} is under way already: effect {holder.id}")
-        signed = [self._signed(draft, actor) for draft in drafts]
+        signed = [
+            replace(fill_defaults(draft, self.settings()), actor=actor, moment=None) for draft in drafts
+        ]
         return [RecordedDraft(event) for event in await self.record(signed)]
 
     def unclaimed(self, drafts: Iterable[Draft]) -> Sequence[Draft]:
@@ -130,12 +132,6 @@ class Gate:
         commit.add_done_callback(ended)
         return await asyncio.shield(commit)
 
-    def _signed(self, draft: Draft, actor: str) -> Draft:
-        """The draft with what only the writer can fill in: the actor, and defaults from the settings."""
-        complete = FILLED_BY_WRITER.get(draft.payload.kind)
-        whole = complete(draft, self.settings()) if complete else draft
-        return replace(whole, actor=actor, moment=None)
-
     def _check(self, role: Role, draft: Draft) -> None:
         payload = draft.payload
         if payload.by > role:
@@ -160,14 +156,9 @@ class Gate:
         return effect.event if effect and effect.id != draft.id else None
 
 
-def parse_params(executor: Executor, effect: Effect) -> Any:
-    """The effect's params as its executor's model; raises Refused with what is wrong in them."""
-    return parsed_params(executor.params, effect)
-
-
 def check_executable(executors: Mapping[str, Executor], effect: Effect) -> None:
     """Raise PulseError with the reason if none of the executors can carry out this effect."""
     executor = executors.get(effect.action)
     if executor is None:
         raise UnknownName("executor", effect.action, executors)
-    executor.check(parse_params(executor, effect))
+    executor.check(parsed_params(executor.params, effect))

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from ipaddress import ip_address, ip_network
 from typing import NamedTuple
 
-from pulse_core.model.condition_names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
+from pulse_core.model.names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
 from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections import Condition
 from pulse_core.settings import NetworkSettings, format_duration
@@ -46,15 +46,6 @@ class TargetAnswer(NamedTuple):
     answer: ProbeResult
 
 
-class NetworkRound(NamedTuple):
-    """The newest round; the states of it and those before it, oldest first; the raised condition; and the bounds."""
-
-    seen: Sequence[TargetAnswer]
-    rounds: Sequence[str]
-    stands: Condition | None
-    settings: NetworkSettings
-
-
 def check_answer(question: ProbeRequest, answer: ProbeResult, was_public: bool) -> ProbeResult:
     """The answer, marked as trouble if it is implausible, or a page with an error status."""
     if answer.trouble is None and (words := implausibility(question.target, answer.addresses, was_public)):
@@ -84,17 +75,21 @@ def state_of(seen: Sequence[TargetAnswer], slow_us: int) -> str | None:
     return DEGRADED if any(one.answer.trouble for one in asked) else WELL
 
 
-def conclude(look: NetworkRound) -> tuple[Draft, ...]:
-    """The drafts that follow: a change, once enough rounds in a row agree on it."""
-    stands = look.stands.state if look.stands else WELL
-    agreed = agreed_state(look.rounds, look.settings.evidence, stands)
-    if agreed is None or agreed == stands:
+def conclude(
+    seen: Sequence[TargetAnswer], rounds: Sequence[str], stands: Condition | None, settings: NetworkSettings
+) -> tuple[Draft, ...]:
+    """The drafts that follow from the newest round: a change, once enough rounds in a row agree on it.
+
+    rounds: the states of it and those before it, oldest first; stands: the raised condition.
+    """
+    before, needed = stands.state if stands else WELL, settings.evidence
+    agreed = agreed_state(rounds, needed, before)
+    if agreed is None or agreed == before:
         return ()
-    rounds = look.settings.evidence
-    times = "1 round" if rounds == 1 else f"{rounds} rounds in a row"
+    times = "1 round" if needed == 1 else f"{needed} rounds in a row"
     if agreed == WELL:
         return (Draft(ConditionCleared(evidence=f"every target answers, {times}"), subject=NETWORK),)
-    words = f"{_head(agreed, look.settings)}, {times}: {evidence(look.seen)}"
+    words = f"{_head(agreed, settings)}, {times}: {evidence(seen)}"
     return (Draft(ConditionRaised(evidence=words, state=agreed), subject=NETWORK),)
 
 

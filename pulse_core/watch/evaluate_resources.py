@@ -7,7 +7,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.sizes import format_size
+from pulse_core.model.text import format_size
 from pulse_core.projections import Condition, Conditions
 from pulse_core.settings import Bound, ResourcesSettings, format_duration
 
@@ -37,13 +37,6 @@ class Streak(NamedTuple):
     seen: Moment
 
 
-class ResourceConclusion(NamedTuple):
-    """Events that follow from a sample, and the streaks from now on, by condition."""
-
-    drafts: tuple[Draft, ...] = ()
-    over: Mapping[str, Streak] = {}
-
-
 class History(NamedTuple):
     """What was known before the sample: raised conditions, streaks, and for how many microseconds a streak
     holds while nothing is measured."""
@@ -55,11 +48,12 @@ class History(NamedTuple):
 
 def conclude(
     data: Mapping[str, Json], settings: ResourcesSettings, history: History, now: Moment
-) -> ResourceConclusion:
-    """Conclude what follows: a condition is raised once it was over for long enough, and cleared below `clear`.
+) -> tuple[tuple[Draft, ...], Mapping[str, Streak]]:
+    """The events that follow, and the streaks from now on.
 
-    A file system that does not answer changes nothing, but for long that is a condition of its own. What is not
-    measured any more (a path that was taken out of the settings, a kernel without pressure) is cleared.
+    A condition is raised once it was over its bound for long enough, and cleared below `clear`. A file system that does
+    not answer changes nothing, but for long that is a condition of its own. What is not measured any more (a path that
+    was taken out of the settings, a kernel without pressure) is cleared.
     """
     drafts: list[Draft] = []
     over: dict[str, Streak] = {}
@@ -76,7 +70,7 @@ def conclude(
                 over[name] = kept
             else:
                 drafts.append(Draft(ConditionCleared(evidence="it is not measured any more"), subject=name))
-    return ResourceConclusion(tuple(drafts), over)
+    return tuple(drafts), over
 
 
 def _next_streak(gauge: Gauge, history: History, now: Moment) -> Streak | None:

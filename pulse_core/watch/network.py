@@ -4,18 +4,17 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pulse_core.model.condition_names import NETWORK, WELL
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared
 from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.names import NETWORK, WELL
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports import Prober, ProbeRequest, Trouble
 from pulse_core.projections import CurrentState
 from pulse_core.settings import NetworkSettings, Settings
 from pulse_core.watch.evaluate_network import (
-    NetworkRound,
     TargetAnswer,
     check_answer,
     conclude,
@@ -86,7 +85,7 @@ class Network:
         if (state := state_of(seen, network.slow)) is not None:
             self._rounds = (*self._rounds[-max(network.evidence, 60) :], state)
             stands = self.current_state().conditions[NETWORK]
-            drafts = conclude(NetworkRound(seen, self._rounds, stands, network))
+            drafts = conclude(seen, self._rounds, stands, network)
         return Reading(self._data(seen), drafts)
 
     def _go_on_with(self, asked: Sequence[ProbeRequest]) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -42,21 +42,16 @@ class Cost:
 class Costs:
     """Calls watchers' `collect` and records what that costs, tasks that they start included.
 
-    Child processes and threads are not included. cpu: seconds of processor time of this thread.
+    Child processes and threads are not included. cpu: seconds of processor time of this thread; of: by the watcher's name.
     """
 
     def __init__(self, cpu: Callable[[], float] = time.thread_time) -> None:
         self._cpu = cpu
-        self._of: dict[str, Cost] = {}
-
-    @property
-    def of(self) -> Mapping[str, Cost]:
-        """By the watcher's name."""
-        return self._of
+        self.of: dict[str, Cost] = {}
 
     async def collect(self, watcher: Watcher) -> Reading:
         """Call its `collect`; raises what that raises."""
-        cost = self._of.setdefault(watcher.name, Cost())
+        cost = self.of.setdefault(watcher.name, Cost())
         now = asyncio.get_running_loop().time
         began, spent, failed = now(), cost.spent, 1
         mine = _CURRENT_COST.set(cost)

@@ -9,7 +9,7 @@ from pulse_adapters.metrics.families import OF_DISKS, OF_SYSTEM, OF_TARGETS, Met
 from pulse_core.capabilities import CAPABILITIES
 from pulse_core.composition import KINDS, TOPICS
 from pulse_core.llm.endpoint import PREFIX as LLM
-from pulse_core.model.condition_names import NETWORK
+from pulse_core.model.names import NETWORK
 from pulse_core.watch.evaluate_resources import KINDS as RESOURCES
 from pulse_core.watch.log_storm import PREFIX as LOG
 from tests.simulation.day import Day, lived

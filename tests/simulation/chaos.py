@@ -10,7 +10,6 @@ from typing import Any
 
 from pulse_adapters.memory.executors import MemoryExecutor, MemoryStop
 from pulse_core.composition import FOLD
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
@@ -21,6 +20,7 @@ from pulse_core.model.kinds import (
     ProcessStopRequested,
     Resumed,
 )
+from pulse_core.model.names import SETTLING
 from pulse_core.model.payload import Role
 from pulse_core.ports import Policy, Safety
 from pulse_core.rules.survival.process_watchdog import STOP_TRIES

@@ -57,8 +57,8 @@ class Machine:
             data["consumers"] = list(self.consumers)
         patience = max(60_000_000, round(3e6 * self.interval))
         history = History(facts.conditions, streaks(last.data) if last else {}, patience)
-        outlook = conclude(data, self.world.settings.resources, history, self.world.clock.now())
-        return Reading(data | {STREAKS_FIELD: streaks_to_json(outlook.over)}, outlook.drafts)
+        drafts, over = conclude(data, self.world.settings.resources, history, self.world.clock.now())
+        return Reading(data | {STREAKS_FIELD: streaks_to_json(over)}, drafts)
 
     def measured(self) -> dict[str, Any]:
         disk = {"error": self.error} if self.error else {"used": self.disk, "free": 1, "inodes": self.inodes}

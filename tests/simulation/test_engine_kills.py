@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pulse_core.composition import FOLD
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import PromoteRequested, RollbackRequested
+from pulse_core.model.names import SETTLING
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules import Inner, Rule

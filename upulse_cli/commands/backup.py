@@ -25,7 +25,7 @@ def backup(
     The log, the objects that it names, vitals, settings and the engine, read back from the disk before it counts.
     A running daemon is not disturbed.
     """
-    from pulse_core.model.sizes import format_size
+    from pulse_core.model.text import format_size
     from upulse_cli.wiring.backup import backups_of
 
     where = open_home(home).layout

@@ -46,8 +46,7 @@ def gc(
 
 def in_words(told: "Mapping[str, Json]", verb: str) -> str:
     """What went, in one line."""
-    from pulse_core.model.sizes import format_size
-    from pulse_core.model.text import count
+    from pulse_core.model.text import count, format_size
 
     counts = {name: told[name] for name in ("samples", "ticks", "minutes", "objects", "files") if told[name]}
     if not counts:

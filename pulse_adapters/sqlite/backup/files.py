@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pulse_adapters.sqlite.backup.manifest import NAME, FileFact
 from pulse_core.model.errors import PulseError
-from pulse_core.model.sizes import format_size
+from pulse_core.model.text import format_size
 
 _PIECE = 1 << 20
 PRIVATE = 0o700

@@ -38,7 +38,7 @@ from pulse_core import __version__
 from pulse_core.app.backup import Backup, Progress, Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, NoHome, PulseError
-from pulse_core.model.sizes import format_size
+from pulse_core.model.text import format_size
 from pulse_core.ports import Clock, Objects
 
 TREES = ("engine", "staging")

@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pulse_core.actions import BUDGET, RULES_BUDGET
-from pulse_core.model.actions import OUTWARD
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.names import OUTWARD
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner, Rule
 from pulse_core.rules.survival.holds import Holds, longest_hold
-from pulse_core.rules.survival.notices import is_told, notify_over, notify_unless_told
+from pulse_core.rules.survival.notices import notify_over, notify_unless_told
 
 MINUTE = 60 * US_PER_SECOND
 TITLES = {BUDGET: "Pulse holds back actions", RULES_BUDGET: "Pulse holds back what your rules wish for"}
@@ -43,7 +43,10 @@ def blast_radius_with(holds: Holds) -> Rule:
             kept = tuple(effect for effect in verdict.effects if effect.key not in held)
             verdict = replace(verdict, effects=kept)
         for one in both:
-            verdict = with_budget_notice(one, verdict, curr, holds)
+            notice = budget_notice(one, curr)
+            # The rules that apply holds are inside of this one.
+            effects = [effect for effect in notice.effects if longest_hold(effect.key, holds(curr)) is None]
+            verdict = verdict.plus(*effects).within(notice.tick_ms).noting(*notice.notes)
         return verdict
 
     return blast_radius
@@ -65,30 +68,20 @@ def is_new_action(effect: Effect, curr: Snapshot) -> bool:
     return not is_free and curr.effects.by_key(effect.key) is None
 
 
-def with_budget_notice(one: ActionBudget, verdict: Verdict, curr: Snapshot, holds: Holds) -> Verdict:
-    """Add the notice about a budget to the verdict."""
-    if not one.held:
-        return with_all_clear(verdict, one, curr, holds) if is_told(one.topic, curr) else verdict
-    limit = curr.settings.budget.actions_per_minute
-    frees = MINUTE - curr.now.since(one.spent[0]) if one.spent else MINUTE
-    whose = "actions" if one.topic == BUDGET else "effects of your rules"
-    note = f"{len(one.held)} {whose} held back: {limit} a minute over all targets are spent"
-    notices = notify_unless_told(one.topic, TITLES[one.topic], note, curr)
-    return verdict.plus(*without_held(notices, curr, holds)).noting(note).after_wait(frees)
-
-
-def with_all_clear(verdict: Verdict, one: ActionBudget, curr: Snapshot, holds: Holds) -> Verdict:
-    """Add the notice that nothing is held back any more, once that has lasted and the budget has room again."""
+def budget_notice(one: ActionBudget, curr: Snapshot) -> Verdict:
+    """The notice about a budget, or that nothing is held back any more, once that has lasted and there is room again."""
     told, limit = curr.notices[one.topic], curr.settings.budget.actions_per_minute
-    left = QUIET_AFTER - curr.now.since(told.last) if told else 0
-    if left > 0:
-        return verdict.after_wait(left)
+    if one.held:
+        frees = MINUTE - curr.now.since(one.spent[0]) if one.spent else MINUTE
+        whose = "actions" if one.topic == BUDGET else "effects of your rules"
+        note = f"{len(one.held)} {whose} held back: {limit} a minute over all targets are spent"
+        notices = notify_unless_told(one.topic, TITLES[one.topic], note, curr)
+        return Verdict(notices, notes=(note,)).after_wait(frees)
+    if told is None or told.over:
+        return Verdict()
+    if (left := QUIET_AFTER - curr.now.since(told.last)) > 0:
+        return Verdict().after_wait(left)
     if limit and len(one.spent) >= limit:
-        return verdict.within(MINUTE // 1000)
+        return Verdict(tick_ms=MINUTE // 1000)
     text = f"no action is held back; {len(one.spent)} were taken within the last minute"
-    return verdict.plus(*without_held(notify_over(one.topic, TITLES[one.topic], text, curr), curr, holds))
-
-
-def without_held(notices: Sequence[Effect], curr: Snapshot, holds: Holds) -> list[Effect]:
-    """The notices that no hold matches; the rules that apply holds are inside of this one."""
-    return [notice for notice in notices if longest_hold(notice.key, holds(curr)) is None]
+    return Verdict(notify_over(one.topic, TITLES[one.topic], text, curr))

@@ -8,9 +8,9 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from pulse_core.model.condition_names import DEGRADED, NETWORK, SLOW
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.names import DEGRADED, NETWORK, SLOW
 from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot

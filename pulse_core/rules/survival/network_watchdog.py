@@ -1,8 +1,8 @@
 """Notifies people about network trouble, and finds what an outage explains: such trouble causes no restart and no
 second notice. Nothing else can be done about the network from here."""
 
-from pulse_core.model.condition_names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
 from pulse_core.model.durations import rough_duration
+from pulse_core.model.names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
 from pulse_core.model.urls import host_of, is_address, is_here
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Condition, Snapshot

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from pulse_core.actions import is_known
-from pulse_core.model.actions import NOTIFY
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
+from pulse_core.model.names import NOTIFY
 from pulse_core.projections import Snapshot
 from pulse_core.projections.notices import PREFIX
 

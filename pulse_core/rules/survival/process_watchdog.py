@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from pulse_core.model.actions import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Intent, ProcessHistory, Snapshot, Stage
 from pulse_core.projections.processes import STAYED_US

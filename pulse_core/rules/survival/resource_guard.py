@@ -6,13 +6,12 @@ Which measure is due, the mildest first, follows from the settings and from what
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pulse_core.model.actions import ARCHIVE_SESSIONS, CLEAN_PATHS, STOP_PROCESS
-from pulse_core.model.condition_names import OF_MEMORY, SYSTEM_RESOURCE
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.sizes import format_size
+from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, OF_MEMORY, STOP_PROCESS, SYSTEM_RESOURCE
+from pulse_core.model.text import format_size
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Condition, Measure, Snapshot
 from pulse_core.projections.conditions import FOR, UNWRITTEN

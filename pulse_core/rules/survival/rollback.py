@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from pulse_core.model.actions import ROLLBACK_ENGINE
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
+from pulse_core.model.names import ROLLBACK_ENGINE
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections import Snapshot
 from pulse_core.rules.onion import Inner

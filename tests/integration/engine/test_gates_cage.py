@@ -299,9 +299,9 @@ def test_where_the_kernel_lacks_a_part_the_gate_goes_on_and_says_so(tmp_path: Pa
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
-from pulse_adapters.workers.seccomp_filter import ALLOW, ENOSYS, begin, install_filter, when
+from pulse_adapters.sandbox.seccomp import ALLOW, ENOSYS, begin, install_filter, when
 from pulse_adapters.config.home import Home
-from upulse_cli.wiring.workflow import code_checks
+from upulse_cli.wiring.engine import code_checks
 from upulse_cli.wiring.home import home_context
 
 install_filter([*begin({platform.machine()!r}), *when(444, [ENOSYS]), ALLOW])  # it knows no Landlock now

@@ -68,6 +68,11 @@ def git(at: Path, *words: str) -> str:
     return ran.stdout.strip()
 
 
+def newest(repository: Repository, form: str) -> str:
+    """What git's `--format` says of main's newest commit."""
+    return git(repository.home / "engine", "log", "-1", f"--format={form}", "refs/heads/main", "--")
+
+
 def files(folder: Path) -> dict[str, str]:
     """The text of everything in a folder but git's own."""
     found = (

@@ -15,7 +15,7 @@ from pulse_adapters.git.git_client import GitClient
 from pulse_adapters.git.git_files import revision_folder
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Revision
-from tests.integration.git.git_scene import ADA, FILES, edited, files, laid_out, made, write
+from tests.integration.git.git_scene import ADA, FILES, edited, files, laid_out, made, newest, write
 
 
 async def test_the_daemons_verbs_do_what_the_repositorys_do(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ async def test_the_daemons_verbs_do_what_the_repositorys_do(tmp_path: Path) -> N
     assert repository.resolve(branch) == candidate
     await child.point_main(back.commit, candidate)
     assert await child.head() == repository.head() == back.commit
-    assert repository.log(1)[0].message == f"Go back to {first[:12]}: zurück, weil es schadet"
+    assert newest(repository, "%B") == f"Go back to {first[:12]}: zurück, weil es schadet"
 
 
 async def test_what_was_laid_out_long_ago_and_is_no_commit_of_main_goes(

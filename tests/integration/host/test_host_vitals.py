@@ -10,9 +10,8 @@ import pytest
 
 from pulse_adapters.host.disks import Disks
 from pulse_adapters.host.memory_consumers import MemoryConsumers
-from pulse_adapters.host.pressure import PsiTriggers
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.host.system_watcher import SystemHistory, SystemResource
+from pulse_adapters.host.system_watcher import PsiTriggers, SystemHistory, SystemResource
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections import State

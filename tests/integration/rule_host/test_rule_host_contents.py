@@ -12,6 +12,7 @@ from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ErrorReported, Paused
 from pulse_core.ports import CannotLoad, EngineFault, UserProjectionState
+from pulse_core.settings import Settings
 from tests.events import event
 from tests.integration.rule_host.rule_host_engines import (
     at,
@@ -185,7 +186,8 @@ async def test_what_rules_ordinarily_import_is_there(tmp_path: Path) -> None:
     return Verdict(notes=(there.isoformat(), importlib.metadata.version("pydantic")))
     """
     async with host_supervisor(written(tmp_path, rule(body, before=before))) as host:
-        fold_result = await folded(host, 2)
+        patient = Settings.model_validate({"engine": {"deadline": "10s"}})
+        fold_result = await folded(host, 2, settings=patient)
     assert fold_result.faults == ()
     assert fold_result.verdict.notes == ("2001-09-09T03:46:42+02:00", metadata.version("pydantic"))
 

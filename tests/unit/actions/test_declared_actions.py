@@ -9,8 +9,8 @@ from pulse_core.actions import BUILT_IN, ActionDeclaration
 from pulse_core.composition import declaration_of, effect_fault
 from pulse_core.daemon import CurrentSettings
 from pulse_core.engine.rollback_engine import RollbackEngine
-from pulse_core.model.actions import OUTWARD
 from pulse_core.model.kinds import Effect
+from pulse_core.model.names import OUTWARD
 from pulse_core.record.view import View
 from pulse_core.settings import Settings
 from upulse_cli.wiring.executors import machine_executors

@@ -9,8 +9,8 @@ from pulse_core.actions import BUDGET
 from pulse_core.composition import is_reserved
 from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.llm import endpoint
-from pulse_core.model.actions import ARCHIVE_SESSIONS, CLEAN_PATHS, ROLLBACK_ENGINE, STOP_PROCESS
 from pulse_core.model.kinds import Effect, EffectAcked
+from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ROLLBACK_ENGINE, STOP_PROCESS
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports import FoldResult
 from pulse_core.rules.survival import rollback

@@ -11,7 +11,6 @@ import pytest
 from pulse_core.capability import Capability
 from pulse_core.composition import LOADED
 from pulse_core.model import kinds
-from pulse_core.model.effect_kinds import SETTLING
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.kinds import (
     Effect,
@@ -21,6 +20,7 @@ from pulse_core.model.kinds import (
     EffectUnknown,
     ErrorReported,
 )
+from pulse_core.model.names import SETTLING
 from pulse_core.model.payload import KINDS, Payload, Role, decode, encode, parse, register
 
 

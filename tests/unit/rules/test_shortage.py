@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from pulse_core.model.actions import ARCHIVE_SESSIONS, CLEAN_PATHS, STOP_PROCESS
-from pulse_core.model.condition_names import SYSTEM_RESOURCE
 from pulse_core.model.moment import Moment
+from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, STOP_PROCESS, SYSTEM_RESOURCE
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections import Condition, Conditions, Effects, Measure, Snapshot, State
 from pulse_core.rules.survival.resource_guard import (

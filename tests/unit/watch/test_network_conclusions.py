@@ -11,7 +11,6 @@ from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections import Condition
 from pulse_core.settings import NetworkSettings
 from pulse_core.watch.evaluate_network import (
-    NetworkRound,
     TargetAnswer,
     check_answer,
     conclude,
@@ -76,7 +75,7 @@ def news(rounds: str, stands: str = "", evidence: int = 3) -> Mapping[str, Any] 
     moment = Moment(0, "boot", 0)
     condition = Condition(moment, stands, moment, "it was so") if stands else None
     answers = seen((DEAD,), (DEAD,))
-    drafts = conclude(NetworkRound(answers, states, condition, NetworkSettings(evidence=evidence)))
+    drafts = conclude(answers, states, condition, NetworkSettings(evidence=evidence))
     assert len(drafts) <= 1
     assert all(draft.subject == "network" for draft in drafts)
     match [draft.payload for draft in drafts]:
@@ -129,7 +128,7 @@ def test_the_evidence_names_the_targets_and_what_they_did() -> None:
 
 def test_of_many_targets_a_few_are_named() -> None:
     answers = seen(tuple([DEAD] * 9))
-    (draft,) = conclude(NetworkRound(answers, ["down"], None, NetworkSettings(evidence=1)))
+    (draft,) = conclude(answers, ["down"], None, NetworkSettings(evidence=1))
     assert isinstance(draft.payload, ConditionRaised)
     assert draft.payload.evidence.count("nobody answered") == 5
     assert draft.payload.evidence.endswith("; and 4 more")

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
 from pulse_core.projections import Condition, Conditions
 from pulse_core.settings import ResourcesSettings
 from pulse_core.watch.evaluate_resources import (
     History,
-    ResourceConclusion,
     conclude,
     streaks,
     streaks_to_json,
@@ -61,12 +61,11 @@ class Sense:
     def look(self, seconds: float, data: Mapping[str, Any]) -> list[str]:
         """What is new, as `raised NAME` or `cleared NAME`."""
         history = History(Conditions(self.raised), streaks(self.kept), 60 * SECOND)
-        outlook = conclude(data, self.settings, history, at(seconds))
-        self.kept = {"over": streaks_to_json(outlook.over)}
-        return [self._take(outlook, place, at(seconds)) for place in range(len(outlook.drafts))]
+        drafts, over = conclude(data, self.settings, history, at(seconds))
+        self.kept = {"over": streaks_to_json(over)}
+        return [self._take(draft, at(seconds)) for draft in drafts]
 
-    def _take(self, outlook: ResourceConclusion, place: int, now: Moment) -> str:
-        draft = outlook.drafts[place]
+    def _take(self, draft: Draft, now: Moment) -> str:
         match draft.payload:
             case ConditionRaised(evidence=evidence, state=state, value=value, bound=bound):
                 assert draft.subject not in self.raised, "raised twice"

@@ -1,0 +1,32 @@
+"""Names that folds, rules, watchers and executors share: of actions, of conditions, and of kinds that settle an effect."""
+
+ARCHIVE_SESSIONS = "archive-sessions"
+CLEAN_PATHS = "clean-paths"
+COLLECT = "collect"
+NOTIFY = "notify"
+RESTART_PROCESS = "restart-process"
+ROLLBACK_ENGINE = "rollback-engine"
+RUN_COMMAND = "run-command"
+STOP_PROCESS = "stop-process"
+
+OUTWARD = frozenset({NOTIFY})
+"""The actions that notify people and change nothing on this machine: they are not charged to the budget of actions.
+
+A fold can't ask an executor, and must give the same value for old events: so the direction belongs to the name for ever.
+"""
+
+SETTLING = frozenset({"effect-acked", "effect-failed", "effect-unknown", "effect-cancelled"})
+"""Exactly one event of these kinds settles each effect."""
+
+NETWORK = "network"
+"""The condition of network trouble, and the watcher that raises it."""
+
+WELL, DOWN, DNS_ONLY, HTTP_ONLY, SLOW, DEGRADED = "", "down", "dns-only", "http-only", "slow", "degraded"
+"""States of the network: everything answers; nothing does; only DNS fails; only HTTP fails; every answer is slow; some
+targets fail."""
+
+SYSTEM_RESOURCE = "system-resource"
+"""The watcher of the machine's resources."""
+
+OF_MEMORY = ("memory", "pressure:memory", "swap")
+"""The conditions that are answered by stopping a process; an earlier one explains those behind it."""
