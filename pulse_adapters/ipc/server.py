@@ -21,7 +21,7 @@ from pulse_adapters.ipc.protocol import (
     request,
     short_socket_path,
 )
-from pulse_adapters.ipc.wire import ConnectionClosed, Limits, Wire
+from pulse_adapters.ipc.wire import ConnectionClosed, Wire, WireLimits
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role
@@ -31,7 +31,7 @@ Handler = Callable[[Peer, Mapping[str, Json]], Answer]
 OnError = Callable[[Exception], None]
 PeerOf = Callable[[socket.socket], Peer]
 
-_LIMITS = Limits()
+_LIMITS = WireLimits()
 _OURS = frozenset({"lock", "lock.new", "pid", "reserve", "pulse.sock"})
 
 
@@ -48,7 +48,7 @@ async def serve(
     on_error: OnError,
     group: int | None = None,
     sign: Path | None = None,
-    limits: Limits = _LIMITS,
+    limits: WireLimits = _LIMITS,
 ) -> AsyncIterator[None]:
     """Answer at this socket while inside; leaving hangs up on everybody.
 
@@ -75,7 +75,7 @@ async def serve(
 class _ConnectionHandler:
     """Lets callers in, and answers their requests one after another."""
 
-    def __init__(self, peer_of: PeerOf, handler: Handler, on_error: OnError, limits: Limits) -> None:
+    def __init__(self, peer_of: PeerOf, handler: Handler, on_error: OnError, limits: WireLimits) -> None:
         self._peer_of, self._handler, self._on_error, self._limits = peer_of, handler, on_error, limits
         self.limit = ConnectionLimit(limits)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.ipc.wire import Limits
+from pulse_adapters.ipc.wire import WireLimits
 from pulse_core.model.payload import Role
 from tests.integration.ipc.ipc_desk import Desk
 
@@ -136,7 +136,7 @@ async def holding(path: Path, uid: int, count: int) -> AsyncIterator[Callable[[]
 
 
 async def test_the_user_who_holds_most_makes_room_by_however_many_processes(path: Path) -> None:
-    limits = Limits(connections=6, agents=5)
+    limits = WireLimits(connections=6, agents=5)
     async with (
         Desk().serve(path, limits=limits, group=GROUP.gr_gid),
         asyncio.timeout(60),
@@ -150,7 +150,7 @@ async def test_the_user_who_holds_most_makes_room_by_however_many_processes(path
 
 
 async def test_an_agent_takes_the_place_of_an_agent_even_if_the_owner_holds_more(path: Path) -> None:
-    limits = Limits(connections=10, agents=2)
+    limits = WireLimits(connections=10, agents=2)
     async with (
         Desk().serve(path, limits=limits, group=GROUP.gr_gid),
         asyncio.timeout(60),
@@ -163,6 +163,6 @@ async def test_an_agent_takes_the_place_of_an_agent_even_if_the_owner_holds_more
 
 
 async def test_agents_can_not_lock_the_owner_out(path: Path) -> None:
-    async with Desk().serve(path, limits=Limits(connections=3, agents=0), group=GROUP.gr_gid):
+    async with Desk().serve(path, limits=WireLimits(connections=3, agents=0), group=GROUP.gr_gid):
         assert "try again later" in (await call(path, [], GROUP.gr_gid, STRANGER))["error"]["message"]
         assert "item" in await call(path, [], 0, 0)
