@@ -15,7 +15,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.payload import Payload
 from pulse_core.model.vitals import Window
 from pulse_core.ports import Clock, Prober, Watcher
-from pulse_core.projections import CurrentState, Projection, Snapshot, State
+from pulse_core.projections import CurrentState, Snapshot, State, StateProjection
 from pulse_core.rules import Rule
 from pulse_core.rules.survival.holds import Holds
 from pulse_core.settings import Settings
@@ -70,7 +70,7 @@ class Capability:
 
     name: str
     kinds: tuple[type[Payload], ...] = ()
-    projections: tuple[Projection[Any], ...] = ()
+    projections: tuple[StateProjection[Any], ...] = ()
     admits: Mapping[str, Check] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     survival_rules: tuple[SurvivalRule, ...] = ()

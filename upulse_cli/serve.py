@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from pulse_adapters.config.home import Home
@@ -130,17 +130,15 @@ async def live(home: Home, options: argparse.Namespace) -> None:
 def taken(home: Home) -> Iterator[HomeLock]:
     """The home's lock; on a full disk room is made for it first."""
     lock = HomeLock(home.lock, __version__)
-    try:
-        lock.__enter__()
-    except LockUnusable as error:
-        if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.ENOSPC:
-            raise
-        make_room(home)
-        lock.__enter__()
-    try:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(lock)
+        except LockUnusable as error:
+            if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.ENOSPC:
+                raise
+            make_room(home)
+            stack.enter_context(lock)
         yield lock
-    finally:
-        lock.__exit__(None, None, None)
 
 
 def make_room(home: Home) -> None:

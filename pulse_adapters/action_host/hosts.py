@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pulse_adapters.action_host.executor_proxy import ChildExecutor
 from pulse_adapters.action_host.process import ActionChild, CallLost
-from pulse_adapters.action_host.replies import LoadedActions, LoadReply
+from pulse_adapters.action_host.replies import ActionLoadReply, LoadedActions
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
 from pulse_adapters.action_host.watcher_proxy import ChildWatcher
 from pulse_adapters.workers.host_process import ENGINE
@@ -145,7 +145,7 @@ class ChildActionHosts:
             "plugins": self.plugins,
         }
         try:
-            reply = await child.ask(message, LoadReply, ENGINE, self.load)
+            reply = await child.ask(message, ActionLoadReply, ENGINE, self.load)
             if reply.error:
                 raise CannotLoad(reply.error)
             child.places, found = Places(reply.roots), reply.loaded()

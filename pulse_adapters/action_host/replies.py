@@ -73,7 +73,7 @@ class LoadedActions(NamedTuple):
     faults: tuple[EngineFault, ...]
 
 
-class LoadReply(NamedTuple):
+class ActionLoadReply(NamedTuple):
     """What was loaded, or why nothing was."""
 
     error: Text = ""

@@ -30,9 +30,14 @@ restart = { healthy_after = "0s" }
 
 def template(demo: bool = False) -> str:
     """The text of a new `config.toml`; with `demo`, one guarded process in it."""
-    return "".join([_TOP, *(_headed(path, model) for path, model in groups() if has_header(path))]) + (
-        _DEMO if demo else ""
-    )
+    text = _TOP
+    for path, model in groups():
+        if has_header(path):
+            top = header(path)
+            begin = ["# Copy this block for each one.", f"#{top}"] if top.startswith("[[") else [top]
+            lines = [*_wrap(group_purpose(model), "# ", "# "), *begin, *_entries(model)]
+            text += "\n" + "\n".join(lines) + "\n"
+    return text + (_DEMO if demo else "")
 
 
 def has_header(path: str) -> bool:
@@ -52,12 +57,6 @@ def group_purpose(model: type[BaseModel]) -> str:
     words = " ".join((model.__doc__ or "").split())
     words = words.partition("`: ")[2] or words
     return words[0].upper() + words[1:]
-
-
-def _headed(path: str, model: type[BaseModel]) -> str:
-    top = header(path)
-    begin = ["# Copy this block for each one.", f"#{top}"] if top.startswith("[[") else [top]
-    return "\n" + "\n".join([*_wrap(group_purpose(model), "# ", "# "), *begin, *_entries(model)]) + "\n"
 
 
 def _entries(model: type[BaseModel]) -> Iterator[str]:

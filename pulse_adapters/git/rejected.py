@@ -16,7 +16,7 @@ from pulse_core.ports.engine_repository import RejectedFiles
 _FORMAT = "--format=%H%x1f%T%x1f%P%x1f%ae"
 
 
-class _Step(NamedTuple):
+class _MainCommit(NamedTuple):
     """A commit of main."""
 
     commit: str
@@ -30,7 +30,11 @@ def rejected_commit(git: Git, main: str, staging: str) -> str | None:
 
     None, too, if main holds anything that staging lacks besides rollbacks, or has gone forwards again.
     """
-    line = _line(git, main)
+    said = git("log", "-z", "--first-parent", _FORMAT, main, "--")
+    rows = (record.split("\x1f") for record in filter(None, said.split("\0")))
+    line = [
+        _MainCommit(commit, tree, tuple(parents.split()), author) for commit, tree, parents, author in rows
+    ]
     # The newest step that counts in a merge: no rollback, or one that staging has taken in.
     top = next(
         n for n, step in enumerate(line) if not _is_rollback(line, n) or git.contains(staging, step.commit)
@@ -58,20 +62,14 @@ def restored_parts(git: Git, candidate: str) -> RejectedFiles | None:
     return RejectedFiles(back, tuple(sorted(taken - edited)), tuple(sorted(changed)))
 
 
-def _line(git: Git, main: str) -> Sequence[_Step]:
-    said = git("log", "-z", "--first-parent", _FORMAT, main, "--")
-    steps = (record.split("\x1f") for record in filter(None, said.split("\0")))
-    return [_Step(commit, tree, tuple(parents.split()), author) for commit, tree, parents, author in steps]
-
-
-def _is_rollback(line: Sequence[_Step], number: int) -> bool:
+def _is_rollback(line: Sequence[_MainCommit], number: int) -> bool:
     """Whether Pulse made it by itself, with the files of an earlier one."""
     step = line[number]
     is_ours = len(step.parents) == 1 and step.author == COMMITTER["GIT_AUTHOR_EMAIL"]
     return is_ours and any(older.tree == step.tree for older in line[number + 1 :])
 
 
-def _place(line: Sequence[_Step], number: int) -> int:
+def _place(line: Sequence[_MainCommit], number: int) -> int:
     """How far back the files of this step were first so: its own place, or that of what it went back to."""
     if not _is_rollback(line, number):
         return number

@@ -40,7 +40,13 @@ def scaffold(staging: Path, what: str, name: str) -> tuple[Path, ...]:
     """
     if what not in SHELVES:
         raise UnknownName("kind of thing to scaffold", what, SHELVES)
-    shelf, words = SHELVES[what], _words(name)
+    shelf, snake = SHELVES[what], name.replace("-", "_")
+    if not _NAME.fullmatch(snake) or keyword.iskeyword(snake) or len(snake) > _LONGEST:
+        raise PulseError(
+            f"{name!r} can't be a name here; take small letters and digits, as 'disk_fills_up' or 'disk-fills-up'"
+        )
+    camel = "".join(part.capitalize() for part in snake.split("_"))
+    words = {"name": snake, "Name": camel, "kebab": snake.replace("_", "-")}
     module = staging / shelf.folder / f"{words['name']}.py"
     test = staging / "tests" / f"test_{words['name']}.py"
     for path in (module, test):
@@ -64,16 +70,6 @@ def scaffold(staging: Path, what: str, name: str) -> tuple[Path, ...]:
     os.chmod(new, engine.stat().st_mode)
     os.replace(new, engine)  # in one step: whoever watches it never reads half of it
     return module, test, engine
-
-
-def _words(name: str) -> dict[str, str]:
-    snake = name.replace("-", "_")
-    if not _NAME.fullmatch(snake) or keyword.iskeyword(snake) or len(snake) > _LONGEST:
-        raise PulseError(
-            f"{name!r} can't be a name here; take small letters and digits, as 'disk_fills_up' or 'disk-fills-up'"
-        )
-    camel = "".join(part.capitalize() for part in snake.split("_"))
-    return {"name": snake, "Name": camel, "kebab": snake.replace("_", "-")}
 
 
 def _filled(skeleton: str, words: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from pulse_adapters.ipc.peer import Peer
 from pulse_adapters.ipc.protocol import NotWelcome
-from pulse_adapters.ipc.wire import Limits, Wire
+from pulse_adapters.ipc.wire import Wire, WireLimits
 from pulse_core.model.payload import Role
 
 
@@ -19,7 +19,7 @@ class ConnectionLimit:
     opens many loses many, and what others hold stays.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: WireLimits) -> None:
         self._limits = limits
         self._callers: dict[asyncio.Task[None], Wire] = {}
         self._leaving: set[asyncio.Task[None]] = set()

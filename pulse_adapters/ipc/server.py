@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from pulse_adapters.ipc.connection_limit import ConnectionLimit
-from pulse_adapters.ipc.peer import Peer, group_id, peer_of
+from pulse_adapters.ipc.peer import Peer, peer_of
 from pulse_adapters.ipc.protocol import (
     END,
     InternalError,
@@ -21,7 +21,7 @@ from pulse_adapters.ipc.protocol import (
     request,
     short_socket_path,
 )
-from pulse_adapters.ipc.wire import ConnectionClosed, Limits, Wire
+from pulse_adapters.ipc.wire import ConnectionClosed, Wire, WireLimits
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role
@@ -31,7 +31,7 @@ Handler = Callable[[Peer, Mapping[str, Json]], Answer]
 OnError = Callable[[Exception], None]
 PeerOf = Callable[[socket.socket], Peer]
 
-_LIMITS = Limits()
+_LIMITS = WireLimits()
 _OURS = frozenset({"lock", "lock.new", "pid", "reserve", "pulse.sock"})
 
 
@@ -46,19 +46,18 @@ async def serve(
     *,
     owner: int,
     on_error: OnError,
-    group: str | None = None,
+    group: int | None = None,
     sign: Path | None = None,
-    limits: Limits = _LIMITS,
+    limits: WireLimits = _LIMITS,
 ) -> AsyncIterator[None]:
     """Answer at this socket while inside; leaving hangs up on everybody.
 
-    owner: the home's user, who with root is a PERSON; group: its members are AGENTs. sign: where to leave a
+    owner: the home's user, who with root is a PERSON; group: the gid of those who are AGENTs. sign: where to leave a
     symbolic link to the socket if it is not in the home. on_error is told of what the handler raises and is
     no PulseError. The caller holds the home's lock.
     """
-    gid = group_id(group) if group else None
-    connections = _ConnectionHandler(partial(peer_of, owner=owner, group=gid), handler, on_error, limits)
-    listening = bind_socket(path, owner, gid)
+    connections = _ConnectionHandler(partial(peer_of, owner=owner, group=group), handler, on_error, limits)
+    listening = bind_socket(path, owner, group)
     placed = [(path, os.lstat(path))]
     if sign and sign != path:
         link_socket(sign, path)
@@ -76,7 +75,7 @@ async def serve(
 class _ConnectionHandler:
     """Lets callers in, and answers their requests one after another."""
 
-    def __init__(self, peer_of: PeerOf, handler: Handler, on_error: OnError, limits: Limits) -> None:
+    def __init__(self, peer_of: PeerOf, handler: Handler, on_error: OnError, limits: WireLimits) -> None:
         self._peer_of, self._handler, self._on_error, self._limits = peer_of, handler, on_error, limits
         self.limit = ConnectionLimit(limits)
 

@@ -10,7 +10,7 @@ from pulse_adapters.ipc.protocol import ALIVE, BEAT, BadRequest, error_line
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WireLimits:
     """What one caller may cost. line: bytes not yet worked on; idle, stuck, beat: seconds; rest: connections.
 
     idle counts from one request to the end of the next line, stuck while an answer is not read. `agents` is the
@@ -35,7 +35,7 @@ class ConnectionClosed(Exception):
 class Wire(asyncio.Protocol):
     """Collects bytes into lines for one reader, and writes without letting the unread grow."""
 
-    def __init__(self, limits: Limits, opened: Callable[["Wire", asyncio.Transport], None]) -> None:
+    def __init__(self, limits: WireLimits, opened: Callable[["Wire", asyncio.Transport], None]) -> None:
         self._limits, self._opened = limits, opened
         self._transport: asyncio.Transport | None = None
         self.peer: Peer

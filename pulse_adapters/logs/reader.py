@@ -45,7 +45,9 @@ class FollowedLogs:
     """
 
     def __init__(
-        self, failed: Callable[[str, str], None] = _log, journalctl: Sequence[str] = ("journalctl",)
+        self,
+        failed: Callable[[str, str], None] = _log,
+        journalctl: Sequence[str] = ("journalctl",),
     ) -> None:
         self._failed, self._journalctl = failed, tuple(journalctl)
         self._news: Callable[[], None] = lambda: None

@@ -1,9 +1,11 @@
 """Scenes that break something harmless in a home of their own, and what Pulse answers."""
 
+import os
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.incidents import incidents_in
@@ -20,27 +22,11 @@ Told = Mapping[str, Any]
 Seen = Callable[[Sequence[Told]], bool]
 
 
-class DemoStage(Protocol):
-    """A home of a scene with its daemon running, and what can be broken there."""
+class DemoStage(NamedTuple):
+    """The home of a scene, whose daemon runs, and what starts that anew."""
 
-    @property
-    def home(self) -> HomeContext: ...
-
-    def kill(self, pid: int) -> None:
-        """End a process at once, as SIGKILL does."""
-        ...
-
-    def freeze(self, pid: int) -> None:
-        """Have a process live and do nothing, as SIGSTOP does."""
-        ...
-
-    def start_daemon(self) -> None:
-        """Start the daemon anew."""
-        ...
-
-    def write_log(self, line: str) -> None:
-        """Write a line into the log that the scene follows."""
-        ...
+    home: HomeContext
+    start_daemon: Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -74,14 +60,14 @@ def pid_of(home: HomeContext, name: str = "demo") -> int:
 def kill(stage: DemoStage) -> str:
     """Kill the guarded process."""
     pid = pid_of(stage.home)
-    stage.kill(pid)
+    os.kill(pid, signal.SIGKILL)
     return f"kill -9 {pid}"
 
 
 def stop_answering(stage: DemoStage) -> str:
     """Have the guarded server live and not answer."""
     pid = pid_of(stage.home)
-    stage.freeze(pid)
+    os.kill(pid, signal.SIGSTOP)
     return f"kill -STOP {pid}: it lives, but answers nobody"
 
 
@@ -94,16 +80,17 @@ def kill_daemon(stage: DemoStage) -> str:
     """Kill the daemon, then what it guards; then start the daemon again."""
     home = stage.home
     daemon, guarded = int(home_status(home)["daemon"]["pid"] or 0), pid_of(home)
-    stage.kill(daemon)
+    os.kill(daemon, signal.SIGKILL)
     wait_until(lambda: home.daemon.lock_holder() is None, "the daemon's death")
-    stage.kill(guarded)
+    os.kill(guarded, signal.SIGKILL)
     stage.start_daemon()
     return f"kill -9 {daemon} (the daemon), kill -9 {guarded}, upulse daemon start"
 
 
 def write_error(stage: DemoStage) -> str:
     """Write an error line into a followed log."""
-    stage.write_log("2026-01-31 03:00:00 ERROR the model does not answer")
+    with (stage.home.layout.path / "agent.log").open("a") as log:
+        log.write("2026-01-31 03:00:00 ERROR the model does not answer\n")
     return 'echo "ERROR the model does not answer" >> agent.log'
 
 
@@ -168,7 +155,8 @@ def play(scene: Scene, stage: DemoStage) -> Answer:
     home, since = stage.home, 0
     if not scene.from_the_start:
         wait_until(lambda: ready(home), "the guarded process to be up")
-        since = last_row(home)
+        with home.events() as log:
+            since = log.head().seq
     broken = scene.break_it(stage)
     wait_until(lambda: scene.answered(events_since(home, since)), "the answer")
     time.sleep(AFTERMATH)
@@ -183,12 +171,6 @@ def ready(home: HomeContext) -> bool:
         if not any(log.events(EventQuery(kinds=("process-up",)), limit=1)):
             return False
     return all(one["state"] == "up" for one in home_status(home)["processes"])
-
-
-def last_row(home: HomeContext) -> int:
-    """The last row of the log."""
-    with home.events() as log:
-        return log.head().seq
 
 
 def events_since(home: HomeContext, seq: int) -> Sequence[Told]:

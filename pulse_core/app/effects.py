@@ -1,6 +1,6 @@
 """Effects by hand: those that are open or were, why a notice waits, and wishes to add, cancel or repeat one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pulse_core.app.append import Appended, append
@@ -8,6 +8,11 @@ from pulse_core.app.context import HomeContext
 from pulse_core.app.effect_timeline import EffectTimeline, effect_meant, effect_timeline, last_effects
 from pulse_core.app.status import why_unheard
 from pulse_core.model.errors import PulseError
+from pulse_core.model.names import SETTLING
+from pulse_core.ports.readers import EventQuery
+
+NEWEST = 2_000
+"""Rows at the end of the log in which effects are searched: a person waits at a prompt."""
 
 
 def open_effects(home: HomeContext) -> Sequence[EffectTimeline]:
@@ -76,3 +81,19 @@ def retry_effect(
     wish = {name: one.data[name] for name in ("action", "key", "params") if name in one.data}
     wish["reason"] = f"retry of {one.wish.id}"
     return add_effect(home, wish, cause=one.wish.id, to_wait=to_wait)
+
+
+def effect_names(home: HomeContext, prefix: str, only_open: bool = False) -> Iterator[str]:
+    """Keys of the newest effects; their ids, too, once something of the word is typed."""
+    with home.events() as log:
+        since = max(0, log.head().seq - NEWEST)
+        events = list(log.events(EventQuery(since_seq=since, kinds=("effect", *SETTLING))))
+    settled = {event.subject for event in events if event.kind != "effect"}
+    effects = [
+        event
+        for event in reversed(events)
+        if event.kind == "effect" and not (only_open and event.id in settled)
+    ]
+    yield from (event.subject for event in effects)
+    if prefix:
+        yield from (event.id for event in effects)

@@ -42,7 +42,7 @@ class Incident:
     over: bool = False
     faded: bool = False
     times: int = 1
-    measures: dict[str, "Measure"] = field(default_factory=dict)
+    measures: dict[str, "IncidentMeasure"] = field(default_factory=dict)
 
     def spelled(self) -> dict[str, Any]:
         """The story as JSON values; `helped`: None while nothing was done but telling people."""
@@ -62,7 +62,7 @@ class Incident:
 
 
 @dataclass
-class Measure:
+class IncidentMeasure:
     """What was done about it under one key, however often: the newest wish, and how all of them ended."""
 
     action: str
@@ -89,7 +89,7 @@ class IncidentFold:
     def __init__(self) -> None:
         self.all: list[Incident] = []
         self._open: dict[tuple[str, str], Incident] = {}
-        self._under_way: dict[str, Measure] = {}
+        self._under_way: dict[str, IncidentMeasure] = {}
 
     def hear(self, row: Event) -> None:
         """Take one event, in the order of the log."""
@@ -146,7 +146,7 @@ class IncidentFold:
         data = decoded(row)
         if story := self._concerned(row.subject, data.get("params", {})):
             action = str(data.get("action", ""))
-            measure = story.measures.setdefault(row.subject, Measure(action, row.subject))
+            measure = story.measures.setdefault(row.subject, IncidentMeasure(action, row.subject))
             measure.effect, measure.reason = row.id, str(data.get("reason", ""))
             measure.times += 1
             self._under_way[row.id] = measure
@@ -154,7 +154,7 @@ class IncidentFold:
                 story.last, story.over, story.faded = row.moment, True, False
 
     @staticmethod
-    def _settled(measure: Measure, row: Event) -> None:
+    def _settled(measure: IncidentMeasure, row: Event) -> None:
         measure.outcomes[row.kind.removeprefix("effect-")] += 1
         measure.end = row
 

@@ -73,6 +73,13 @@ def series(home: HomeContext, name: str, after: int, upto: int) -> Series:
     raise UnknownName("vital", name, known)
 
 
+def vital_names(home: HomeContext) -> Iterator[str]:
+    """Every number of the last samples."""
+    with home.vitals() as reader:
+        for sample in reader.last_samples():
+            yield from (name for name, _ in numbers(sample.data, sample.key))
+
+
 def numbers(data: Mapping[str, Any], path: str) -> Iterator[tuple[str, float]]:
     """Every number in a sample with its way to it; true and false count as 1 and 0."""
     for key, value in data.items():

@@ -31,9 +31,13 @@ def _folded(home: HomeContext, log: EventReader) -> State:
     state = resumed(log, checkpoints_of(home, log))
     query = EventQuery(since_seq=state.seq, kinds=tuple(FOLD.kinds))
     for batch in home.progress(in_batches(log.events(query)), head):
-        damage = damage or damage_among(batch)
+        lost = (event for event in batch if is_damaged(event.data))
+        damage = damage or next((f"row {one.seq} ({one.kind}): {damage_in(one.data)}" for one in lost), "")
         state = FOLD(state, [foldable(event) for event in batch])
-    return with_damage(FOLD(state, (), upto=max(head, state.seq)), damage)
+    state = FOLD(state, (), upto=max(head, state.seq))
+    if not damage or state.control.damage:  # a check of the log has named one
+        return state
+    return replace(state, control=replace(state.control, damage=damage))
 
 
 def state_at(home: HomeContext, log: EventReader, seq: int, *kept: Mapping[str, Checkpoint]) -> State:
@@ -102,16 +106,3 @@ def in_batches(events: Iterator[Event]) -> Iterator[Sequence[Event]]:
 def foldable(event: Event) -> Event:
     """The event; one whose payload is lost is passed over by the folds, as a redacted one is."""
     return event._replace(data=REDACTED) if is_damaged(event.data) else event
-
-
-def damage_among(events: Sequence[Event]) -> str:
-    """What is wrong with the first of these events whose payload is lost, or nothing."""
-    lost = (event for event in events if is_damaged(event.data))
-    return next((f"row {event.seq} ({event.kind}): {damage_in(event.data)}" for event in lost), "")
-
-
-def with_damage(state: State, damage: str) -> State:
-    """The state, with the damage that it was folded past, if no check of the log has named one."""
-    if not damage or state.control.damage:
-        return state
-    return replace(state, control=replace(state.control, damage=damage))

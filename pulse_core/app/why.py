@@ -10,7 +10,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Sample
-from pulse_core.ports.readers import EventQuery, EventReader, VitalsReader
+from pulse_core.ports.readers import EventQuery, EventReader
 from pulse_core.projections.effects import Phase
 
 NEWS = ("process-died", "process-up", "process-stopped", "process-stop-requested", "process-start-requested")
@@ -118,17 +118,14 @@ def why(home: HomeContext, name: str | None) -> EffectExplanation:
     with home.events() as log, home.vitals() as vitals:
         one = effect_timeline(log, effect_explained(log, name))
         process = one.data.get("params", {}).get("process")
-        tick = _tick_of(vitals, one.data.get("tick"))
+        number = one.data.get("tick")
+        tick = vitals.tick(number) if number is not None else None
         kept = bool(tick and tick.snapshot and home.objects().exists(tick.snapshot))
         samples = vitals.samples(list(one.data.get("samples", ())))
         origin = log.event(one.wish.cause) if one.wish.cause else None
         seen = _before(log, process, one.wish) if process else None
         after = _after(log, process, one) if process else None
         return EffectExplanation(one, process, samples, seen, tick, kept, origin, after)
-
-
-def _tick_of(vitals: VitalsReader, number: int | None) -> TickRecord | None:
-    return vitals.tick(number) if number is not None else None
 
 
 def _before(log: EventReader, process: str, wish: Event) -> Event | None:

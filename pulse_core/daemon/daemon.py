@@ -136,7 +136,12 @@ class Daemon:
             await cancel_and_wait(*sources)
             self.ticker.stop()
             await ticking
-            await self._drain(executing)
+            # Let running effects end within the grace period; the next start settles the others.
+            self.executor.stop()
+            grace = self.parts.current_settings().daemon.stop_grace / US_PER_SECOND
+            await asyncio.wait([executing], timeout=grace)
+            self.executor.workers.cancel()
+            await executing
             await cancel_and_wait(*background)
         await self._end()
 
@@ -193,14 +198,6 @@ class Daemon:
         await work
         if not self._stopping:
             raise RuntimeError(f"the loop {name!r} returned unasked")
-
-    async def _drain(self, executing: "asyncio.Task[None]") -> None:
-        """Let running effects end within the grace period; the next start settles the others."""
-        self.executor.stop()
-        grace = self.parts.current_settings().daemon.stop_grace / US_PER_SECOND
-        await asyncio.wait([executing], timeout=grace)
-        self.executor.workers.cancel()
-        await executing
 
     async def _end(self) -> None:
         p = self.parts

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
+from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import hint
 from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.cross_checks import Disagreement, repeated_places
-from pulse_core.settings.durations import UNITS, Duration
+from pulse_core.settings.durations import Duration
 from pulse_core.settings.groups import Group, HttpUrl
 from pulse_core.settings.processes import ProcessSettings
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.log import EventLog
@@ -13,27 +14,17 @@ if TYPE_CHECKING:
     from pulse_core.settings import Settings
 
 
-class OfflineStores(Protocol):
-    """The stores of a home without a daemon, opened for one caller that writes. Nothing is migrated."""
+@dataclass(frozen=True)
+class OfflineStores:
+    """The stores of a home without a daemon, opened for one caller that writes. Nothing is migrated.
 
-    @property
-    def actor(self) -> str:
-        """The name that the caller's events bear."""
-        ...
+    actor: the name that the caller's events bear; lock: holds the home's lock, raises HomeBusy if another process holds
+    it for two seconds; log: whose writer the caller is, only under the lock, raises Damaged if rows are gone;
+    executors: those that check effects, by action.
+    """
 
-    @property
-    def checkpoints(self) -> Checkpoints: ...
-
-    def lock(self) -> AbstractContextManager[object]:
-        """Hold the home's lock; raises HomeBusy if another process holds it for two seconds."""
-        ...
-
-    def log(self) -> AbstractAsyncContextManager[EventLog]:
-        """The log, whose writer the caller is; raises Damaged if rows are gone. Only under the lock."""
-        ...
-
-    def executors(
-        self, settings: "Callable[[], Settings]", state: "Callable[[], State]"
-    ) -> Mapping[str, Executor]:
-        """The executors that check effects, by action."""
-        ...
+    actor: str
+    checkpoints: Checkpoints
+    lock: Callable[[], AbstractContextManager[object]]
+    log: Callable[[], AbstractAsyncContextManager[EventLog]]
+    executors: "Callable[[Callable[[], Settings], Callable[[], State]], Mapping[str, Executor]]"

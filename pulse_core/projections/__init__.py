@@ -11,7 +11,7 @@ from pulse_core.projections.fold import CatchUp, Fold, Gap
 from pulse_core.projections.logs import Logs
 from pulse_core.projections.notices import Notice, Notices
 from pulse_core.projections.processes import Intent, Processes, ProcessHistory, Stage
-from pulse_core.projections.state import CurrentState, Projection, Snapshot, State
+from pulse_core.projections.state import CurrentState, Snapshot, State, StateProjection
 
 __all__ = [
     "CatchUp",
@@ -32,8 +32,8 @@ __all__ = [
     "Phase",
     "ProcessHistory",
     "Processes",
-    "Projection",
     "Snapshot",
     "Stage",
     "State",
+    "StateProjection",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pulse_core.model.event import Checkpoint, Event, Head
-from pulse_core.projections.state import OWN, Projection, State
+from pulse_core.projections.state import OWN, State, StateProjection
 
 
 class Gap(NamedTuple):
@@ -19,8 +19,8 @@ class Fold:
     """These projections as one fold over the log. kinds: the events that may change any of them; start: the
     state before the first event."""
 
-    def __init__(self, projections: Iterable[Projection[Any]]) -> None:
-        self.projections: Mapping[str, Projection[Any]] = {one.name: one for one in projections}
+    def __init__(self, projections: Iterable[StateProjection[Any]]) -> None:
+        self.projections: Mapping[str, StateProjection[Any]] = {one.name: one for one in projections}
         self.kinds = frozenset[str]().union(*(one.kinds for one in self.projections.values()))
         self._parts = {name: one.empty for name, one in self.projections.items() if name not in OWN}
         self.start = State().with_values(self._parts, 0)
@@ -83,7 +83,7 @@ class CatchUp:
     def __init__(self, fold: Fold, rows: Mapping[str, int], state: State) -> None:
         self.state = state
         self._fold, self._rows = fold, dict(rows)
-        self._behind: Sequence[Projection[Any]] = ()
+        self._behind: Sequence[StateProjection[Any]] = ()
 
     def gaps(self) -> Iterator[Gap]:
         """The gaps to read and take, one after the other; none if all stand at one row."""
@@ -99,14 +99,16 @@ class CatchUp:
         self.state = self.state.with_values(folded_values(self.state, self._behind, events), self.state.seq)
 
 
-def folded_values(state: State, some: Iterable[Projection[Any]], events: Sequence[Event]) -> dict[str, Any]:
+def folded_values(
+    state: State, some: Iterable[StateProjection[Any]], events: Sequence[Event]
+) -> dict[str, Any]:
     """Fold the events into the projections that have their kinds; returns the new values by name."""
     kinds = {event.kind for event in events}
     return {one.name: one.after(state.of(one), events) for one in some if not one.kinds.isdisjoint(kinds)}
 
 
 def _furthest(
-    projection: Projection[Any], kept: Iterable[Mapping[str, Checkpoint]], upto: int | None
+    projection: StateProjection[Any], kept: Iterable[Mapping[str, Checkpoint]], upto: int | None
 ) -> tuple[int, Any]:
     """The row and the value of the furthest checkpoint that can be used; the beginning if there is none."""
     found = (checkpoints.get(projection.name) for checkpoints in kept)

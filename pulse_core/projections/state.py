@@ -25,7 +25,7 @@ _NONE: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, eq=False)
-class Projection(Generic[T]):
+class StateProjection(Generic[T]):
     """What one fold needs: raise `version` whenever the same events would give another value, and old checkpoints go.
 
     name: under which it is checkpointed and shown; type: of its value, which is empty when made without arguments;
@@ -56,15 +56,15 @@ class Projection(Generic[T]):
         return TypeAdapter(self.type)
 
 
-EFFECTS = Projection("effects", 3, Effects, effects.KINDS, effects.after)
-PROCESSES = Projection("processes", 4, Processes, processes.KINDS, processes.after)
-CONTROL = Projection("control", 1, Control, control.KINDS, control.after)
-CONDITIONS = Projection("conditions", 3, Conditions, conditions.KINDS, conditions.after)
-NOTICES = Projection("notices", 2, Notices, notices.KINDS, notices.after)
-LOGS = Projection("logs", 2, Logs, logs.KINDS, logs.after)
-ENGINE = Projection("engine", 4, Engine, engine.KINDS, engine.after)
+EFFECTS = StateProjection("effects", 3, Effects, effects.KINDS, effects.after)
+PROCESSES = StateProjection("processes", 4, Processes, processes.KINDS, processes.after)
+CONTROL = StateProjection("control", 1, Control, control.KINDS, control.after)
+CONDITIONS = StateProjection("conditions", 3, Conditions, conditions.KINDS, conditions.after)
+NOTICES = StateProjection("notices", 2, Notices, notices.KINDS, notices.after)
+LOGS = StateProjection("logs", 2, Logs, logs.KINDS, logs.after)
+ENGINE = StateProjection("engine", 4, Engine, engine.KINDS, engine.after)
 
-CORE: tuple[Projection[Any], ...] = (EFFECTS, PROCESSES, CONTROL, CONDITIONS, NOTICES, LOGS, ENGINE)
+CORE: tuple[StateProjection[Any], ...] = (EFFECTS, PROCESSES, CONTROL, CONDITIONS, NOTICES, LOGS, ENGINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class State:
     parts: Mapping[str, Any] = field(default_factory=lambda: _NONE)
     provisional: int = 0
 
-    def of(self, projection: Projection[T]) -> T:
+    def of(self, projection: StateProjection[T]) -> T:
         """The value of this projection; the empty one if nothing of its kinds has happened."""
         name = projection.name
         value: T = getattr(self, name) if name in OWN else self.parts.get(name, projection.empty)
@@ -157,7 +157,7 @@ class Snapshot:
         """The engine's commit and its failures."""
         return self.state.engine
 
-    def of(self, projection: Projection[T]) -> T:
+    def of(self, projection: StateProjection[T]) -> T:
         """The value of a capability's projection, with its type."""
         return self.state.of(projection)
 

@@ -3,7 +3,8 @@
 Nothing here opens a file; the adapter `pulse_adapters.config` does, and reports every fault with its line.
 """
 
-from pulse_core.settings.durations import Duration, format_duration, parse_duration
+from pulse_core.model.durations import format_duration, parse_duration
+from pulse_core.settings.durations import Duration
 from pulse_core.settings.engine import RollbackSettings
 from pulse_core.settings.groups import Bound
 from pulse_core.settings.logs import LogSettings

@@ -6,17 +6,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ValidationInfo
 from pydantic.fields import FieldInfo
 
-from pulse_core.model.durations import LONGEST, UNITS, format_duration, parse_duration
-
-__all__ = [
-    "AS_WRITTEN",
-    "LONGEST",
-    "UNITS",
-    "Duration",
-    "format_duration",
-    "is_duration",
-    "parse_duration",
-]
+from pulse_core.model.durations import parse_duration
 
 AS_WRITTEN: Mapping[str, Any] = {"as_written": True}
 """Validation context for what a person wrote: there a bare number is refused, since nobody means microseconds."""

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pulse_core.settings.durations import UNITS, Duration
+from pulse_core.model.durations import UNITS
+from pulse_core.settings.durations import Duration
 from pulse_core.settings.groups import Group, context_check
 
 USER_CHECK = "user_check"

@@ -4,8 +4,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
+from pulse_core.model.durations import UNITS
 from pulse_core.model.pattern import search_pattern
-from pulse_core.settings.durations import UNITS, Duration
+from pulse_core.settings.durations import Duration
 from pulse_core.settings.groups import (
     PATTERN_CHECK,
     AbsolutePath,

@@ -8,7 +8,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import decode_plain
 from pulse_core.model.stored_data import REDACTED
-from pulse_core.projections import Projection
+from pulse_core.projections import StateProjection
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
 
 
@@ -58,4 +58,4 @@ def after(state: Silences, events: Iterable[Event]) -> Silences:
     return Silences(of)
 
 
-SILENCES = Projection("silences", 1, Silences, KINDS, after)
+SILENCES = StateProjection("silences", 1, Silences, KINDS, after)

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pulse_core.model.durations import UNITS
 from pulse_core.settings.composed import SettingsGroup
-from pulse_core.settings.durations import UNITS, Duration
+from pulse_core.settings.durations import Duration
 from pulse_core.settings.groups import Group, text_check
 
 HOUR = UNITS["h"]

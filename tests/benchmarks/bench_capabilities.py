@@ -10,7 +10,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectAcked, EffectExecuting, ErrorReported
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
-from pulse_core.projections import Fold, Projection, Snapshot, State
+from pulse_core.projections import Fold, Snapshot, State, StateProjection
 from pulse_core.projections.state import CORE
 from pulse_core.tick import RuleFolds
 from tests.benchmarks.crowd import Looks, windows
@@ -26,14 +26,14 @@ class Toy:
     seen: int = 0
 
 
-def toy(number: int) -> Projection[Toy]:
+def toy(number: int) -> StateProjection[Toy]:
     """A projection of one kind that hardly ever comes."""
 
     def after(value: Toy, events: Iterable[Event]) -> Toy:
         return Toy(value.seen + sum(event.kind == kind for event in events))
 
     kind = f"toy-{number}"
-    return Projection(kind, 1, Toy, frozenset({kind}), after)
+    return StateProjection(kind, 1, Toy, frozenset({kind}), after)
 
 
 def row(seq: int, payload: Effect | EffectExecuting | EffectAcked | ErrorReported, subject: str) -> Event:
@@ -51,7 +51,7 @@ async def recorded(effects: Sequence[Effect]) -> Collection[str]:
 class Machine:
     """Folds what one tick brings, and then the reflex; extra: projections of more capabilities."""
 
-    def __init__(self, extra: Sequence[Projection[Toy]]) -> None:
+    def __init__(self, extra: Sequence[StateProjection[Toy]]) -> None:
         own = [one for name, one in FOLD.projections.items() if name not in {core.name for core in CORE}]
         self.fold = Fold((*CORE, *own, *extra))
         self.rules = RuleFolds(SURVIVAL, None, recorded, int, [Looks(number) for number in range(len(extra))])

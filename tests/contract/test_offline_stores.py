@@ -16,7 +16,6 @@ from pulse_core.ports.offline_stores import OfflineStores
 from pulse_core.projections import State
 from pulse_core.settings import Settings
 from upulse_cli.wiring import offline_stores
-from upulse_cli.wiring.offline_stores import HomeOfflineStores
 
 
 @pytest.fixture
@@ -26,10 +25,9 @@ def layout(tmp_path: Path) -> HomeLayout:
     return home
 
 
-@pytest.fixture(params=[HomeOfflineStores])
-def stores(request: pytest.FixtureRequest, layout: HomeLayout) -> OfflineStores:
-    made: OfflineStores = request.param(layout)
-    return made
+@pytest.fixture
+def stores(layout: HomeLayout) -> OfflineStores:
+    return offline_stores.offline_stores(layout)
 
 
 def test_whoever_appends_is_named_after_the_user(stores: OfflineStores) -> None:

@@ -1,6 +1,7 @@
 """`upulse effect`: what Pulse wishes to do, by hand too."""
 
 import json
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -90,12 +91,13 @@ def add(
     If an effect with this key is open already, its id is printed instead.
     """
     from pulse_core.app.effects import add_effect
+    from upulse_cli.time_args import duration_arg
 
     wish: dict[str, Any] = {"action": action, "key": key, "params": parameters(param or ()), "reason": reason}
     if idempotent:
         wish["params"]["idempotent"] = True
     if not_after is not None:
-        wish["not_after"] = deadline(not_after)
+        wish["not_after"] = time.time_ns() // 1000 + duration_arg(not_after, "--not-after")
     where = open_home(home)
     tell(where, add_effect(where, wish, to_wait=wait), wait)
 
@@ -160,12 +162,3 @@ def parameters(given: list[str] | tuple[str, ...]) -> dict[str, Any]:
         except ValueError:
             found[name] = text
     return found
-
-
-def deadline(text: str) -> int:
-    """UTC microseconds so long from now."""
-    import time
-
-    from upulse_cli.time_args import duration_arg
-
-    return time.time_ns() // 1000 + duration_arg(text, "--not-after")

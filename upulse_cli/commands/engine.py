@@ -16,7 +16,7 @@ def status(as_json: AsJson = False, home: HomeDir = None) -> None:
 
     What is in force, what waits in staging, and what is wrong.
     """
-    from pulse_core.app.engine.status import engine_status
+    from pulse_core.app.engine.history import engine_status
     from upulse_cli.wiring.engine import workflow_context
 
     now = engine_status(workflow_context(open_home(home)))

@@ -1,7 +1,6 @@
 """`upulse events`: what happened."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -53,17 +52,11 @@ def events(
 
     from pulse_core.app import event_filter
     from upulse_cli.time_args import since_arg as parsed
+    from upulse_cli.views.events import line
 
     where = open_home(home)
     if last is None and since is None and sys.stdout.isatty():
         last = LAST
     wanted = event_filter.EventFilter.made(kind or (), subject, parsed(since) if since else None, last)
     for event in event_filter.events(where, wanted, and_new=follow):
-        put_line(event) if as_json else put(one_line(words(event)))
-
-
-def words(event: Mapping[str, Any]) -> str:
-    """The event as a line for people."""
-    from upulse_cli.views.events import line
-
-    return line(event)
+        put_line(event) if as_json else put(one_line(line(event)))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pulse_core.app.engine.candidate_checks import GateResult
     from pulse_core.app.engine.promote import Promoted
 
+LATER = "no daemon runs; it is loaded when one starts (upulse daemon start)"
 Message = Annotated[
     str, typer.Option("--message", "-m", metavar="WORDS", help="What it is for, kept with the commit.")
 ]
@@ -79,7 +80,7 @@ def rollback(
     if as_json:
         put_json(answer)
     elif answer is None:
-        later()
+        say(LATER)
     else:
         data = answer["data"]
         put_commit(answer["subject"])
@@ -122,7 +123,7 @@ def told(what: "Promoted", as_json: bool) -> None:
         return put_json({"commit": what.commit, "gates": spelled(what.gates), "answer": what.answer})
     put_commit(what.commit)
     if what.answer is None:
-        return later()
+        return say(LATER)
     return say(f"{what.commit[:12]} is in force; undo it with: upulse rollback")
 
 
@@ -135,8 +136,3 @@ def put_commit(commit: str) -> None:
 def spelled(gates: "Sequence[GateResult]") -> list[dict[str, object]]:
     """The gates' words for scripts."""
     return [{**gate._asdict(), "took": round(gate.took, 3)} for gate in gates]
-
-
-def later() -> None:
-    """No daemon runs."""
-    say("no daemon runs; it is loaded when one starts (upulse daemon start)")

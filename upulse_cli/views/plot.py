@@ -27,7 +27,7 @@ def plot(values: Sequence[float], width: int = 80, height: int = HEIGHT) -> list
     eighths = [round((value - bottom) / span * height * 8) for value in shown]
     labels = [bottom + span * row / height for row in range(height)]
     return [
-        f"{labels[row]:>12.4g} ┤" + "".join(_block(level - row * 8) for level in eighths)
+        f"{labels[row]:>12.4g} ┤" + "".join(BLOCKS[max(0, min(8, level - row * 8))] for level in eighths)
         for row in reversed(range(height))
     ]
 
@@ -39,7 +39,3 @@ def thinned(values: Sequence[float], width: int) -> list[float]:
     edges = [round(place * len(values) / width) for place in range(width + 1)]
     parts = [values[start:end] for start, end in pairwise(edges)]
     return [sum(part) / len(part) for part in parts]
-
-
-def _block(eighths: int) -> str:
-    return BLOCKS[max(0, min(8, eighths))]

@@ -7,8 +7,9 @@ from glob import glob
 from pathlib import Path
 
 from pulse_adapters.config.home import BASE, Home, instance_at
-from pulse_core.app.completion import effect_names, vital_names
 from pulse_core.app.context import HomeContext
+from pulse_core.app.effects import effect_names
+from pulse_core.app.series import vital_names
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import one_line
 from upulse_cli.wiring.home import home_context

@@ -1,48 +1,20 @@
 """The stage of a scene: a home of its own with a daemon of its own on this machine."""
 
-import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.demo_home import filled_settings, kill_started
-from pulse_core.app.context import HomeContext
-from pulse_core.app.demo import PATIENCE, Scene, wait_until
+from pulse_core.app.demo import PATIENCE, DemoStage, Scene, wait_until
 from upulse_cli.wiring.daemon_control import daemon_process
 from upulse_cli.wiring.home import home_context
 
 
-@dataclass(frozen=True)
-class RealStage:
-    """Implements `DemoStage` with real processes."""
-
-    home: HomeContext
-
-    def kill(self, pid: int) -> None:
-        """SIGKILL."""
-        os.kill(pid, signal.SIGKILL)
-
-    def freeze(self, pid: int) -> None:
-        """SIGSTOP."""
-        os.kill(pid, signal.SIGSTOP)
-
-    def start_daemon(self) -> None:
-        """Start the daemon in the background."""
-        daemon_process(Home(self.home.layout.path)).start()
-
-    def write_log(self, line: str) -> None:
-        """Append to the log in the home."""
-        with (self.home.layout.path / "agent.log").open("a") as log:
-            log.write(f"{line}\n")
-
-
 @contextmanager
-def demo_stage(scene: Scene) -> Iterator[RealStage]:
+def demo_stage(scene: Scene) -> Iterator[DemoStage]:
     """A home for this scene with its daemon running; everything of it is gone afterwards."""
     place = Path(tempfile.mkdtemp(prefix="pulse-demo-"))
     home = Home(place / "home")
@@ -51,7 +23,7 @@ def demo_stage(scene: Scene) -> Iterator[RealStage]:
     daemon = daemon_process(home)
     try:
         daemon.start()
-        yield RealStage(home_context(home))
+        yield DemoStage(home_context(home), daemon.start)
     finally:
         try:
             daemon.stop(PATIENCE)

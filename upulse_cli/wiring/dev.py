@@ -8,7 +8,7 @@ from os.path import relpath
 from pulse_adapters.host.system_watcher import SystemResource
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.context import STAGING
-from pulse_core.app.engine.dev_session import DevTarget, DevTools, daemon_executor
+from pulse_core.app.engine.dev_session import DevTarget, daemon_executor
 from pulse_core.app.state import current_state, settings_for
 from pulse_core.daemon import CurrentSettings
 from pulse_core.model.vitals import Window
@@ -22,12 +22,12 @@ def dev_target(home: HomeContext, *, does_execute: bool) -> DevTarget:
     """Staging of this home, tried. does_execute: by the daemon; raises PulseError if none runs."""
     engine = workflow_context(home, is_live=True)
     execute = daemon_executor(engine) if does_execute else None
-    tools = DevTools(saves, partial(system_sense_of, engine.home))
-    return DevTarget(engine, tools, engine.revision(STAGING).path, lambda report: None, execute)
+    machine = partial(system_watcher_of, engine.home)
+    return DevTarget(engine, saves, machine, engine.revision(STAGING).path, lambda report: None, execute)
 
 
 @contextmanager
-def system_sense_of(context: HomeContext) -> Iterator[Watcher]:
+def system_watcher_of(context: HomeContext) -> Iterator[Watcher]:
     """The sense of this machine's vital signs, as a daemon has it."""
     state = current_state(context)
     current_settings, view = CurrentSettings(lambda: settings_for(context, state).settings), View(state)

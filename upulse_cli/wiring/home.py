@@ -89,9 +89,9 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
         return str(uuid7())
 
     def offline() -> "OfflineStores":
-        from upulse_cli.wiring.offline_stores import HomeOfflineStores
+        from upulse_cli.wiring.offline_stores import offline_stores
 
-        return HomeOfflineStores(layout)
+        return offline_stores(layout)
 
     return HomeContext(
         layout=layout,

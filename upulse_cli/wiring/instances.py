@@ -11,6 +11,8 @@ from pulse_adapters.systemd.manager import Unit, units
 from pulse_core.app.status import daemon_status
 from upulse_cli.wiring.home import home_context
 
+NOBODY = {"pid": None, "since": None, "version": None}
+
 
 def known(option: str | None) -> list[Mapping[str, Any]]:
     """Every home: the usual one, those of instances beside it, those of units, the one that is named.
@@ -41,11 +43,7 @@ def _told(home: Home, unit: Unit | None) -> Mapping[str, Any] | None:
     about = {"name": instance_at(home.path), "home": str(home.path), "unit": str(unit.path) if unit else None}
     try:
         if not home.exists():
-            return {**about, **_nobody("missing")} if unit else None
+            return {**about, **NOBODY, "state": "missing"} if unit else None
         return {**about, **daemon_status(home_context(home))}
     except (NotUsable, PermissionError):
-        return {**about, **_nobody("not-readable")}
-
-
-def _nobody(state: str) -> Mapping[str, Any]:
-    return {"state": state, "pid": None, "since": None, "version": None}
+        return {**about, **NOBODY, "state": "not-readable"}

@@ -1,8 +1,8 @@
 """The stores of a home without a daemon, for a command that appends for itself."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock
@@ -14,38 +14,33 @@ from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
 from pulse_core import __version__
 from pulse_core.home import HomeLayout
-from pulse_core.ports import Checkpoints, EventLog, Executor
-from pulse_core.projections import State
-from pulse_core.settings import Settings
+from pulse_core.ports import EventLog
+from pulse_core.ports.offline_stores import OfflineStores
 from upulse_cli.wiring.executors import machine_executors
 
 LOCK_WAIT = 2.0
 
 
-class HomeOfflineStores:
-    """`OfflineStores` on the files of a home."""
-
-    def __init__(self, layout: HomeLayout) -> None:
-        self._layout = layout
-        self.actor = user_name(os.getuid())
-        self.checkpoints: Checkpoints = SqliteCheckpoints(layout.state)
-
-    def lock(self) -> AbstractContextManager[object]:
-        return HomeLock(self._layout.lock, __version__, wait=LOCK_WAIT)
+def offline_stores(home: HomeLayout) -> OfflineStores:
+    """The stores of this home."""
+    checkpoints = SqliteCheckpoints(home.state)
 
     @asynccontextmanager
-    async def log(self) -> AsyncIterator[EventLog]:
+    async def open_log() -> AsyncIterator[EventLog]:
         async with SqliteEventLog.open(
-            self._layout.events,
+            home.events,
             clock=SystemClock(),
-            objects=FileObjects(self._layout.objects),
-            reserve=self._layout.reserve,
+            objects=FileObjects(home.objects),
+            reserve=home.reserve,
             how=Opening(may_migrate=False),
         ) as log:
-            await refuse_lost_rows(log, self.checkpoints)
+            await refuse_lost_rows(log, checkpoints)
             yield log
 
-    def executors(
-        self, settings: Callable[[], Settings], state: Callable[[], State]
-    ) -> Mapping[str, Executor]:
-        return machine_executors(self._layout, settings, state).executors
+    return OfflineStores(
+        user_name(os.getuid()),
+        checkpoints,
+        lambda: HomeLock(home.lock, __version__, wait=LOCK_WAIT),
+        open_log,
+        lambda settings, state: machine_executors(home, settings, state).executors,
+    )

@@ -7,10 +7,11 @@ without waiting for the next tick. Nothing that staging wishes is done, unless s
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import AbstractContextManager, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 
+from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.context import STAGING, WorkflowContext
 from pulse_core.app.engine.dev_reports import (
     DevRemark,
@@ -34,28 +35,21 @@ from pulse_core.model.kinds import Effect
 from pulse_core.ports import CannotLoad, History, LoadedRevision, Revision, RuleHost, RuleHosts, Watcher
 from pulse_core.projections import Snapshot
 
-Execute = Callable[[Sequence[Effect]], Awaitable[Sequence[str]]]
-"""Has effects done; what is to be said of it."""
-
-
-@dataclass(frozen=True)
-class DevTools:
-    """What a session needs of the machine.
-
-    saves: the files that were saved beneath a folder, each time that some were; machine: the sense of this machine's
-    vital signs, for when no daemon runs.
-    """
-
-    saves: Callable[[str], AsyncIterator[Collection[str]]]
-    machine: Callable[[], AbstractContextManager[Watcher]]
+Execute = Callable[[Effect], Awaitable[str]]
+"""Has an effect done; what is to be said of it."""
 
 
 @dataclass(frozen=True)
 class DevTarget:
-    """What is tried: the engine, its tree, who hears of it, and who does what it wishes."""
+    """What is tried: the engine, its tree, who hears of it, and who does what it wishes.
+
+    saves: the files that were saved beneath a folder, each time that some were; machine: the watcher of this machine's
+    vital signs, for when no daemon runs.
+    """
 
     engine: WorkflowContext
-    tools: DevTools
+    saves: Callable[[str], AsyncIterator[Collection[str]]]
+    machine: Callable[[], AbstractContextManager[Watcher]]
     path: str
     tell: Tell
     execute: Execute | None = None
@@ -72,9 +66,10 @@ class _Course:
 
 
 class DevSession:
-    """Runs the tree at `path`. tell: hears all there is to say; execute: is given each wish when it begins.
+    """Runs the tree at `path`. tell: hears all there is to say; execute: is given each wish when it begins that the
+    tree has no executor for.
 
-    actions: run its watchers, whose samples its rules see; None: they are not asked.
+    actions: run its watchers, whose samples its rules see, and its executors; None: they are not asked.
     """
 
     def __init__(
@@ -199,9 +194,11 @@ class DevSession:
         news = [wish.effect for wish in seen.wishes if wish.state == "new"]
         begun = [effect for effect in news if effect.key not in self._going_on]
         self._going_on = frozenset(effect.key for effect in news)
-        if self.execute and begun:
-            for words in await self.execute(begun):
-                self.tell(DevRemark(words))
+        for effect in begun if self.execute else ():
+            own = self.actions if self.actions and effect.action in self.actions.executors else None
+            execute = own.execute if own else self.execute
+            assert execute is not None
+            self.tell(DevRemark(await execute(effect)))
 
     async def close(self) -> None:
         """End the host."""
@@ -243,7 +240,7 @@ async def follow_staging(target: DevTarget) -> None:
 
 
 async def _follow_saves(dev: DevSession, target: DevTarget) -> None:
-    async for files in target.tools.saves(target.path):
+    async for files in target.saves(target.path):
         await dev.load(files)
 
 
@@ -269,8 +266,7 @@ async def open_dev_session(target: DevTarget, senses: bool = True) -> AsyncItera
             woken.set()
 
     actions = StagingActions(engine.action_hosts, engine.home.clock, tell) if senses else None
-    execute = staging_executor(target.execute, actions) if target.execute and actions else target.execute
-    dev = DevSession(hosts, history_of(engine.home), target.path, tell, execute, actions)
+    dev = DevSession(hosts, history_of(engine.home), target.path, tell, target.execute, actions)
     waking = asyncio.create_task(_wake(dev, woken), name="folding what staging senses")
     try:
         yield dev
@@ -292,13 +288,10 @@ async def live_snapshots(target: DevTarget) -> AsyncIterator[LiveSnapshots]:
     """Beside the daemon if one runs, else alone."""
     home = target.engine.home
     if home.daemon.lock_holder():
-        beside = DaemonTicks(home)
-        try:
+        with closing(DaemonTicks(home)) as beside:
             yield beside
-        finally:
-            beside.close()
         return
-    with target.tools.machine() as sense:
+    with target.machine() as sense:
         yield await MachineSamples.begun(home, sense)
 
 
@@ -308,32 +301,19 @@ def daemon_executor(engine: WorkflowContext) -> Execute:
     if why := why_unheard(home):
         raise PulseError(f"{why}; or leave out --execute, since nobody would do what staging wishes")
 
-    async def execute(effects: Sequence[Effect]) -> Sequence[str]:
-        return [await asyncio.to_thread(_submitted, engine, effect) for effect in effects]
+    async def execute(effect: Effect) -> str:
+        return await asyncio.to_thread(_submitted, home, effect)
 
     return execute
 
 
-def staging_executor(daemon_executor: Execute, actions: StagingActions) -> Execute:
-    """Has done what staging has an executor for by that one, and all else by the daemon."""
-
-    async def execute(effects: Sequence[Effect]) -> Sequence[str]:
-        found: list[str] = []
-        for effect in effects:
-            own = effect.action in actions.executors
-            found += [await actions.execute(effect)] if own else await daemon_executor([effect])
-        return found
-
-    return execute
-
-
-def _submitted(engine: WorkflowContext, effect: Effect) -> str:
+def _submitted(home: HomeContext, effect: Effect) -> str:
     """Have the daemon record one; what came of it."""
     data = effect.model_dump(include={"action", "key", "params", "not_after"}, exclude_none=True)
     data["reason"] = f"{effect.rule} in staging: {effect.reason}"
     draft = {"kind": Effect.kind, "subject": effect.key, "data": data}
     try:
-        event, existing = engine.home.daemon.append(draft)
+        event, existing = home.daemon.append(draft)
     except PulseError as error:
         return f"{effect.key} is not done: {error}"
     if existing:

@@ -1,10 +1,12 @@
-"""What became of the engine, from the log: who promoted what, why, and how it went since."""
+"""How the engine stands, and what became of it: who promoted what, why, and how it went since."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulse_core.app.engine.context import WorkflowContext
-from pulse_core.model.errors import PulseError
+from pulse_core.app.engine.promote import main_moved_by_hand
+from pulse_core.app.state import current_state
+from pulse_core.model.errors import NotAnswering, PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     EngineLoaded,
@@ -80,3 +82,35 @@ def turn(engine: WorkflowContext, word: str) -> Told:
             before = one["previous"]
             return {**one, "diff": repository.diff(before, commit) if before else ""}
     raise PulseError(f"{commit[:12]} was never in force; upulse engine log lists what was")
+
+
+def engine_status(engine: WorkflowContext) -> Mapping[str, Any]:
+    """`running`: what the daemon says of its host (None without one); `log`, `main` and `staging`: the rest."""
+    now, repository = current_state(engine.home).engine, engine.repository
+    staging = repository.staging()
+    return {
+        "running": _running(engine),
+        "commit": now.commit or None,
+        "previous": now.previous or None,
+        "good": now.good or None,
+        "main": repository.head(),
+        "moved": main_moved_by_hand(engine, now.commit),
+        "errors": len(now.errors),
+        "breakdowns": len(now.breakdowns),
+        "quarantined": dict(now.quarantined),
+        "requests": [event.subject for event in now.requests.values()],
+        "staging": {
+            "commit": staging.commit,
+            "dirty": list(staging.dirty),
+            "ahead": staging.ahead,
+            "behind": staging.behind,
+            "advice": list(staging.advice()),
+        },
+    }
+
+
+def _running(engine: WorkflowContext) -> Any:
+    try:
+        return engine.home.daemon.status().get("engine")
+    except NotAnswering:
+        return None

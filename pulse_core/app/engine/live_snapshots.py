@@ -36,10 +36,6 @@ class LiveSnapshots(Protocol):
         """Each snapshot later than `first`, with what is new in the log; ends when there will be no more."""
         ...
 
-    def close(self) -> None:
-        """Let go of what it reads."""
-        ...
-
 
 class DaemonTicks:
     """The ticks that a daemon records, read beside it. is_patient: goes on when the daemon ends, for the next one."""
@@ -128,9 +124,6 @@ class MachineSamples:
         begun = cls(home, sense)
         begun.first = (await begun.sensed()).snapshot
         return begun
-
-    def close(self) -> None:
-        """Nothing is open."""
 
     async def ticks(self) -> AsyncIterator[RecordedTick]:
         """A snapshot after each sample."""

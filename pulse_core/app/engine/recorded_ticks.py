@@ -67,41 +67,30 @@ class RecordedTicks:
         self.settings, faults = settings_for(self.home, self.state)
         self.reach = self._vitals.oldest_sample() or self.rows[-1].moment.at + 1
         self.caveats += [f"the settings are faulty: {fault}" for fault in faults[:1]]
-        self.caveats += self._of_settings() + self._of_reach() + self._of_revisions()
+        self.caveats += self._differences()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def _of_settings(self) -> list[str]:
-        """What is to be said if others were in force; there are none in a record that names none."""
-        other = [row.moment.at for row in self.rows if row.settings != self.settings.digest]
-        if not other:
-            return []
-        return [
-            f"other settings were in force for a part of it (until {iso(other[-1])}); the present ones are used"
-        ]
-
-    def _of_reach(self) -> list[str]:
-        """From when on it is coarse."""
-        coarse = sum(self._is_coarse(row) for row in self.rows)
-        if not coarse:
-            return []
-        return [
-            f"before {iso(self.reach)} only ticks that emitted effects are kept ({coarse:,} of them);"
-            " what rules would have wished between them is not seen"
-        ]
+    def _differences(self) -> Iterator[str]:
+        """What is to be said where other settings were in force, the samples are gone, or several revisions were asked."""
+        if other := [row.moment.at for row in self.rows if row.settings != self.settings.digest]:
+            until = iso(other[-1])
+            yield f"other settings were in force for a part of it (until {until}); the present ones are used"
+        if coarse := sum(self._is_coarse(row) for row in self.rows):
+            yield (
+                f"before {iso(self.reach)} only ticks that emitted effects are kept ({coarse:,} of them);"
+                " what rules would have wished between them is not seen"
+            )
+        if len(asked := self.in_force) > 1:
+            words = ", then ".join(
+                f"{commit[:12]} ({count(ticks, 'tick')})" for commit, ticks in asked.items()
+            )
+            yield f"in force were {words}; --against recorded tells what they really did"
 
     def _is_coarse(self, row: TickRecord) -> bool:
         return bool(row.samples) and row.moment.at < self.reach
-
-    def _of_revisions(self) -> list[str]:
-        """Which were in force, if there were several."""
-        asked = self.in_force
-        if len(asked) < 2:
-            return []
-        words = ", then ".join(f"{commit[:12]} ({count(ticks, 'tick')})" for commit, ticks in asked.items())
-        return [f"in force were {words}; --against recorded tells what they really did"]
 
     def unnamed_revisions(self) -> list[str]:
         """What is to be said to whom it matters which revision was asked."""

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -74,8 +75,11 @@ class Shadow:
         """Start the host; raises CannotLoad."""
         self._host = await self._started()
         first, rules = self.source.first, list(self._host.loaded.rules)
-        state = {"tick": first.tick, "at": first.now.at, "rules": rules}
-        self.what.log.begin(revision=self.what.revision.commit, **state, **_staging(self.what))
+        state: dict[str, object] = {"tick": first.tick, "at": first.now.at, "rules": rules}
+        if self.what.revision.commit == STAGING:  # which commit lies there, and what differs from it
+            staging = self.what.engine.repository.staging()
+            state |= {"commit": staging.commit, "dirty": list(staging.dirty)}
+        self.what.log.begin(revision=self.what.revision.commit, **state)
         self._tell()
 
     async def follow(self) -> None:
@@ -143,19 +147,11 @@ class Shadow:
         self.what.log.write("through", tick=last.tick, at=last.now.at, ticks=self._ticks, errors=self._errors)
 
 
-def _staging(what: ShadowTarget) -> dict[str, object]:
-    """For staging: the commit that lies there, and which files differ from it."""
-    if what.revision.commit != STAGING:
-        return {}
-    staging = what.engine.repository.staging()
-    return {"commit": staging.commit, "dirty": list(staging.dirty)}
-
-
 async def run_shadow(what: ShadowTarget, ready: Callable[[], None]) -> None:
     """Run the shadow until it is cancelled; `ready` is called when its rules are loaded."""
-    source, why = DaemonTicks(what.engine.home, is_patient=True), "it failed"
-    shadow = Shadow(what, source)
-    try:
+    why = "it failed"
+    with closing(DaemonTicks(what.engine.home, is_patient=True)) as source:
+        shadow = Shadow(what, source)
         await shadow.begin()
         ready()
         try:
@@ -168,8 +164,6 @@ async def run_shadow(what: ShadowTarget, ready: Callable[[], None]) -> None:
             raise
         finally:
             await shadow.end(why)
-    finally:
-        source.close()
 
 
 def shadow_report(home: HomeContext, said: Sequence[ShadowLine], running: bool) -> ShadowLine:

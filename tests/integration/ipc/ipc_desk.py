@@ -9,7 +9,7 @@ from typing import Any
 
 from pulse_adapters.ipc.peer import Peer
 from pulse_adapters.ipc.server import serve
-from pulse_adapters.ipc.wire import Limits
+from pulse_adapters.ipc.wire import WireLimits
 from pulse_core.model.errors import HomeBusy, PulseError, Refused
 
 
@@ -57,10 +57,10 @@ class Desk:
                     self.ended.append("flood")
 
     def serve(
-        self, path: Path, limits: Limits | None = None, **more: Any
+        self, path: Path, limits: WireLimits | None = None, **more: Any
     ) -> AbstractAsyncContextManager[None]:
         return serve(
-            path, self, owner=os.getuid(), on_error=self.errors.append, limits=limits or Limits(), **more
+            path, self, owner=os.getuid(), on_error=self.errors.append, limits=limits or WireLimits(), **more
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.ipc.wire import Limits
+from pulse_adapters.ipc.wire import WireLimits
 from tests.integration.ipc.ipc_desk import Desk
 
 ASK = b'{"v": 1, "op": "echo", "n": 1}\n'
@@ -108,7 +108,7 @@ async def test_a_line_may_have_a_mebibyte_and_no_more(path: Path) -> None:
 
 async def test_idle_callers_are_dropped_even_with_half_a_line_but_not_at_work(path: Path) -> None:
     async with (
-        Desk().serve(path, Limits(idle=0.1)),
+        Desk().serve(path, WireLimits(idle=0.1)),
         connected(path) as (idle, _),
         connected(path) as (half, half_writer),
         connected(path) as (works, works_writer),
@@ -121,7 +121,7 @@ async def test_idle_callers_are_dropped_even_with_half_a_line_but_not_at_work(pa
 
 
 async def test_a_line_that_comes_byte_by_byte_does_not_stretch_the_time_to_idle(path: Path) -> None:
-    async with Desk().serve(path, Limits(idle=0.1)), connected(path) as (reader, writer):
+    async with Desk().serve(path, WireLimits(idle=0.1)), connected(path) as (reader, writer):
         gone = asyncio.ensure_future(reader.read())
         for _ in range(1_000):
             if gone.done() or writer.is_closing():
@@ -134,7 +134,7 @@ async def test_a_line_that_comes_byte_by_byte_does_not_stretch_the_time_to_idle(
 
 async def test_a_stream_that_is_not_read_is_bounded_and_then_dropped(path: Path) -> None:
     request_handler = Desk()
-    async with request_handler.serve(path, Limits(stuck=0.2)), connected(path) as (_, writer):
+    async with request_handler.serve(path, WireLimits(stuck=0.2)), connected(path) as (_, writer):
         writer.transport.pause_reading()  # type: ignore[attr-defined]  # the stubs know only the base class
         before = resident()
         writer.write(b'{"v": 1, "op": "flood"}\n')
@@ -158,7 +158,7 @@ async def test_one_who_asks_without_end_does_not_hold_up_another(path: Path) -> 
 
 async def test_callers_at_work_beyond_the_limit_are_told_and_later_ones_let_in(path: Path) -> None:
     request_handler = Desk()
-    async with request_handler.serve(path, Limits(connections=3)):
+    async with request_handler.serve(path, WireLimits(connections=3)):
         async with connected(path) as first, connected(path) as second, connected(path) as third:
             for reader, writer in (first, second, third):
                 writer.write(FOR_EVER)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.ipc.wire import Limits
+from pulse_adapters.ipc.wire import WireLimits
 from tests.integration.ipc.ipc_desk import Desk
 
 ASK = b'{"v": 1, "op": "echo", "n": 1}\n'
@@ -86,7 +86,7 @@ async def test_sixty_four_who_ask_for_nothing_keep_nobody_out(path: Path) -> Non
 
 
 async def test_who_has_asked_lately_stays(path: Path) -> None:
-    async with Desk().serve(path, Limits(connections=3)), calling(path, 3) as (first, second, third):
+    async with Desk().serve(path, WireLimits(connections=3)), calling(path, 3) as (first, second, third):
         for line in (third, first, second):
             assert await line.is_answered()
         assert await answered(path)
@@ -96,7 +96,7 @@ async def test_who_has_asked_lately_stays(path: Path) -> None:
 
 
 async def test_half_a_line_is_nothing_asked(path: Path) -> None:
-    async with Desk().serve(path, Limits(connections=2)), calling(path, 2) as (half, idle):
+    async with Desk().serve(path, WireLimits(connections=2)), calling(path, 2) as (half, idle):
         assert await half.is_answered()
         half.writer.write(ASK[:5])
         assert await idle.is_answered()
@@ -107,7 +107,7 @@ async def test_half_a_line_is_nothing_asked(path: Path) -> None:
 
 async def test_a_request_under_way_is_never_ended_to_make_room(path: Path) -> None:
     request_handler = Desk()
-    async with request_handler.serve(path, Limits(connections=2)), calling(path, 2) as (works, idle):
+    async with request_handler.serve(path, WireLimits(connections=2)), calling(path, 2) as (works, idle):
         assert "item" in await works.says(FOR_EVER)
         for _ in range(5):
             assert await answered(path)
@@ -140,7 +140,7 @@ async def test_sixty_four_who_follow_leave_room_for_whoever_asks(path: Path) -> 
 
 async def test_a_follower_that_goes_makes_room_for_the_next(path: Path) -> None:
     request_handler = Desk()
-    async with request_handler.serve(path, Limits(followers=1)), calling(path) as (late,):
+    async with request_handler.serve(path, WireLimits(followers=1)), calling(path) as (late,):
         async with calling(path) as (early,):
             assert "item" in await early.says(FOLLOW)
             assert "error" in await late.says(FOLLOW)
@@ -167,7 +167,7 @@ async def heard(one: socket.socket) -> bytes:
 
 
 async def test_a_request_that_only_the_kernel_knows_of_counts(path: Path) -> None:
-    async with Desk().serve(path, Limits(connections=2)), calling(path, 2) as (asks, idle):
+    async with Desk().serve(path, WireLimits(connections=2)), calling(path, 2) as (asks, idle):
         assert await asks.is_answered()
         assert await idle.is_answered()
         newcomer = caller(path, ASK)  # nothing of this is seen before the next turn, and then all at once
@@ -178,7 +178,7 @@ async def test_a_request_that_only_the_kernel_knows_of_counts(path: Path) -> Non
 
 
 async def test_a_crowd_that_comes_at_once_is_answered_or_told_why_not(path: Path) -> None:
-    async with Desk().serve(path, Limits(connections=5)):
+    async with Desk().serve(path, WireLimits(connections=5)):
         crowd = [caller(path, ASK) for _ in range(90)]
         told = [await heard(one) for one in crowd]
         assert sum(b"item" in line for line in told) >= 5
@@ -188,7 +188,7 @@ async def test_a_crowd_that_comes_at_once_is_answered_or_told_why_not(path: Path
 
 async def test_an_answer_that_is_not_read_is_under_way_for_a_while_and_then_makes_room(path: Path) -> None:
     for stuck, welcome in ((30.0, False), (0.0, True)):
-        limits = Limits(connections=1, unsent=1 << 20, stuck=stuck)
+        limits = WireLimits(connections=1, unsent=1 << 20, stuck=stuck)
         async with Desk().serve(path, limits), calling(path) as (greedy,):
             greedy.writer.transport.pause_reading()  # type: ignore[attr-defined]  # the stubs know only the base class
             greedy.writer.write(LARGE)
@@ -201,7 +201,7 @@ async def test_an_answer_that_is_not_read_is_under_way_for_a_while_and_then_make
 
 
 async def test_an_answer_that_is_never_read_holds_no_connection_for_ever(path: Path) -> None:
-    limits = Limits(idle=0.05, stuck=0.1, unsent=1 << 20)
+    limits = WireLimits(idle=0.05, stuck=0.1, unsent=1 << 20)
     async with Desk().serve(path, limits), calling(path) as (greedy,):
         assert await greedy.is_answered()
         greedy.writer.transport.pause_reading()  # type: ignore[attr-defined]  # the stubs know only the base class
@@ -229,7 +229,7 @@ def holding() -> Iterator[Callable[[Path, int], subprocess.Popen[bytes]]]:
 async def test_a_process_that_holds_many_gives_way_before_one_that_holds_few(
     path: Path, holding: Callable[[Path, int], subprocess.Popen[bytes]]
 ) -> None:
-    async with Desk().serve(path, Limits(connections=6)), calling(path) as (oldest,):
+    async with Desk().serve(path, WireLimits(connections=6)), calling(path) as (oldest,):
         assert await oldest.is_answered()
         child = holding(path, 5)
         assert child.stdout
@@ -244,5 +244,5 @@ async def test_a_client_that_was_hung_up_on_while_it_asked_nothing_calls_again(p
         with Client(path) as first, Client(path) as second:
             return [client.ask("echo", n=n)["n"] for n, client in enumerate((first, second, first, second))]
 
-    async with Desk().serve(path, Limits(connections=1)):
+    async with Desk().serve(path, WireLimits(connections=1)):
         assert await asyncio.to_thread(work) == [0, 1, 2, 3]

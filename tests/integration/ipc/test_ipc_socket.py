@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from pulse_adapters.ipc.client import Client
+from pulse_adapters.ipc.peer import group_id
 from pulse_adapters.ipc.protocol import BadRequest, InternalError, NewerProtocol
 from pulse_adapters.ipc.server import SocketUnusable
-from pulse_adapters.ipc.wire import Limits
+from pulse_adapters.ipc.wire import WireLimits
 from pulse_core.model.errors import HomeBusy, NotAnswering, Refused, UnknownName
 from tests.integration.ipc.ipc_desk import Desk
 
@@ -83,7 +84,7 @@ async def test_a_newer_caller_is_told_to_restart_the_older_daemon(path: Path) ->
 
 
 async def test_a_slow_answer_shows_signs_of_life_and_only_the_whole_question_times_out(path: Path) -> None:
-    async with Desk().serve(path, Limits(beat=0.02)):
+    async with Desk().serve(path, WireLimits(beat=0.02)):
         slow = await asked(path, lambda client: list(client.stream("slow")), timeout=0.15)
         assert slow == [{"slow": True}]
         with pytest.raises(NotAnswering, match=r"has not answered for 0\.15 s"):
@@ -171,10 +172,9 @@ async def test_a_directory_shared_with_others_is_refused_and_not_touched(tmp_pat
     assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o1777
 
 
-async def test_an_unknown_group_is_refused_with_the_nearest(path: Path) -> None:
+def test_an_unknown_group_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownName, match="did you mean 'daemon'"):
-        async with Desk().serve(path, group="deamon"):
-            pass
+        group_id("deamon")
 
 
 async def test_a_sign_leads_to_a_socket_elsewhere(path: Path, tmp_path: Path) -> None:

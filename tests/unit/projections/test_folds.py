@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ProcessDied
-from pulse_core.projections import Fold, Phase, Projection, State
+from pulse_core.projections import Fold, Phase, State, StateProjection
 from pulse_core.projections.state import CORE, EFFECTS, OWN
 from tests.events import WISHES, event, histories
 
@@ -81,7 +81,7 @@ def test_a_projection_of_a_capability_has_its_value_in_the_state() -> None:
     def counted(value: Counted, events: Iterable[Event]) -> Counted:
         return Counted(value.died + sum(one.kind == "process-died" for one in events))
 
-    counts = Projection("counts", 1, Counted, frozenset({"process-died"}), counted)
+    counts = StateProjection("counts", 1, Counted, frozenset({"process-died"}), counted)
     fold = Fold((*CORE, counts))
     death = event(1, ProcessDied(pid=1, evidence="x", healthy=True), "gateway")
     state = fold(fold.start, [death, event(2, WISHES[0])])
