@@ -161,16 +161,13 @@ def is_known(topic: str, curr: Snapshot, is_over: bool = False) -> bool:
     return not is_over and (not remind or curr.now.since(told.last) < remind)
 
 
-def is_told_too_soon(effect: Effect, curr: Snapshot) -> bool:
-    """Whether a notice with the same content was sent already."""
-    return is_known(effect.key.removeprefix(PREFIX), curr, bool(effect.params.get("over", False)))
-
-
 NOTIFY = ActionDeclaration(
     names.NOTIFY,
     NoticeParams,
     "Sends what is begun together as one message; a notice that reached some addresses is sent to the others only.",
-    is_too_soon=is_told_too_soon,
+    is_too_soon=lambda effect, curr: is_known(
+        effect.key.removeprefix(PREFIX), curr, bool(effect.params.get("over", False))
+    ),
 )
 
 # Processes

@@ -29,13 +29,13 @@ from pulse_core.settings import Settings as Settings  # the root, complete once 
 
 def load_capabilities(names: Sequence[str]) -> tuple[Capability, ...]:
     """Load the capabilities of these names."""
-    found: list[Capability] = []
-    for name in names:
-        capability: Capability = import_module(f"pulse_core.{name}.capability").CAPABILITY
+    found: dict[str, Capability] = {
+        name: import_module(f"pulse_core.{name}.capability").CAPABILITY for name in names
+    }
+    for name, capability in found.items():
         if capability.name != name:
             raise TypeError(f"the capability in pulse_core/{name}/ calls itself {capability.name!r}")
-        found.append(capability)
-    return tuple(found)
+    return tuple(found.values())
 
 
 def order_rules(core: Sequence[Rule], more: Sequence[SurvivalRule]) -> tuple[Rule, ...]:

@@ -1,12 +1,10 @@
 """The executor `collect`: writes a diagnostic bundle of the current state for later analysis."""
 
 from pathlib import Path
-from typing import NamedTuple
 
 from pulse_adapters.workers.conversation import ask
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
 from pulse_adapters.workers.framing import WorkerFault
-from pulse_adapters.workers.messages import Seq
 from pulse_adapters.workers.worker import module_program
 from pulse_core.actions import COLLECT, CollectParams
 from pulse_core.model.errors import PulseError
@@ -15,14 +13,6 @@ from pulse_core.model.kinds import Effect
 from pulse_core.ports import Executor, Policy, Result, Safety
 
 TIMEOUT_S = 120.0
-
-
-class WrittenBundle(NamedTuple):
-    """The child's report of a bundle: its path, its size, and what could not be read."""
-
-    path: str
-    bytes: Seq
-    missing: tuple[str, ...] = ()
 
 
 class Collect(Executor):
@@ -45,7 +35,6 @@ class Collect(Executor):
         order = {"home": str(self._home), "name": event.id, "why": params.why or effect.reason}
         program = module_program(self._program, env={**inherited_environment(), EFFECT_MARK: event.id})
         try:
-            written = await ask(program, order, WrittenBundle, seconds=TIMEOUT_S)
+            return Result(await ask(program, order, dict, seconds=TIMEOUT_S))
         except WorkerFault as fault:
             raise PulseError(f"no bundle was written: its process {fault}") from None
-        return Result({**written._asdict(), "missing": list(written.missing)})

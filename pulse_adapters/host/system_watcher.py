@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import NamedTuple
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.disks import Disks
@@ -37,18 +36,13 @@ TRIGGERS: Mapping[str, str] = {
 _APART_S = 2.0
 
 
-class SystemHistory(NamedTuple):
-    """What is known at the start: the log's state, and the samples of the last minute, an earlier daemon's included."""
-
-    current_state: CurrentState
-    window: Callable[[], Window]
-
-
 class SystemResource:
     """CPU, memory, swap, load, disks, pressure; all shares are fractions from 0 to 1, sizes are bytes.
 
     Entered as a context it also registers PSI triggers; a sample that one caused names the resource in
     `trigger` and causes a tick. While memory is short it also lists what may be stopped, in `consumers`.
+
+    current_state: the log's; window: the samples of the last minute, an earlier daemon's included.
     """
 
     name = key = SYSTEM_RESOURCE
@@ -60,11 +54,12 @@ class SystemResource:
         lateness: Callable[[], float],
         spawner: Spawner,
         consumers: MemoryConsumers,
-        before: SystemHistory,
+        current_state: CurrentState,
+        window: Callable[[], Window],
     ) -> None:
         self._settings = settings
         self._lateness = lateness
-        self._consumers, self._before = consumers, before
+        self._consumers, self._current_state, self._window = consumers, current_state, window
         self._clock = SystemClock()
         self._nudge = asyncio.Event()
         self._meter = ResourceMeter()
@@ -107,17 +102,15 @@ class SystemResource:
 
     async def _allowed(self) -> list[Mapping[str, Json]]:
         """The processes that may be stopped; searched only while memory is short."""
-        standing = self._before.current_state().conditions
+        standing = self._current_state().conditions
         if self._settings().resources.stop and any(standing[name] for name in OF_MEMORY):
             return await self._consumers.largest()
         return []
 
     def _concluded(self, data: dict[str, Json]) -> Reading:
-        last, settings = self._before.window().last, self._settings()
+        last, settings = self._window().last, self._settings()
         patience = max(WINDOW_US, UNSEEN * settings.watch.system_interval)
-        history = History(
-            self._before.current_state().conditions, streaks(last.data) if last else {}, patience
-        )
+        history = History(self._current_state().conditions, streaks(last.data) if last else {}, patience)
         drafts, over = conclude(data, settings.resources, history, self._clock.now())
         if over:
             data[STREAKS_FIELD] = streaks_to_json(over)

@@ -8,6 +8,7 @@ from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.spawner import Spawner
 from pulse_core.model.errors import PulseError
 
+SHOW_S = 3.0
 _ASK = "LoadState,ActiveState,SubState,Result,MainPID"
 
 
@@ -41,13 +42,12 @@ class UnitState(NamedTuple):
 class Systemctl:
     """Runs `systemctl` with a timeout; its error output becomes a PulseError."""
 
-    def __init__(self, spawner: Spawner, timeout: float = 3.0) -> None:
+    def __init__(self, spawner: Spawner) -> None:
         self._spawner = spawner
-        self._timeout = timeout
 
     async def show(self, unit: str, *, user: bool) -> UnitState:
         """The unit's present state."""
-        said = await self._run(["show", "-p", _ASK, unit], user, self._timeout)
+        said = await self._run(["show", "-p", _ASK, unit], user, SHOW_S)
         fields = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
         pid = fields.get("MainPID", "0")
         return UnitState(

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from pulse_adapters.ipc.connection_limit import ConnectionLimit
-from pulse_adapters.ipc.peer import Peer, group_id, peer_of
+from pulse_adapters.ipc.peer import Peer, peer_of
 from pulse_adapters.ipc.protocol import (
     END,
     InternalError,
@@ -46,19 +46,18 @@ async def serve(
     *,
     owner: int,
     on_error: OnError,
-    group: str | None = None,
+    group: int | None = None,
     sign: Path | None = None,
     limits: WireLimits = _LIMITS,
 ) -> AsyncIterator[None]:
     """Answer at this socket while inside; leaving hangs up on everybody.
 
-    owner: the home's user, who with root is a PERSON; group: its members are AGENTs. sign: where to leave a
+    owner: the home's user, who with root is a PERSON; group: the gid of those who are AGENTs. sign: where to leave a
     symbolic link to the socket if it is not in the home. on_error is told of what the handler raises and is
     no PulseError. The caller holds the home's lock.
     """
-    gid = group_id(group) if group else None
-    connections = _ConnectionHandler(partial(peer_of, owner=owner, group=gid), handler, on_error, limits)
-    listening = bind_socket(path, owner, gid)
+    connections = _ConnectionHandler(partial(peer_of, owner=owner, group=group), handler, on_error, limits)
+    listening = bind_socket(path, owner, group)
     placed = [(path, os.lstat(path))]
     if sign and sign != path:
         link_socket(sign, path)

@@ -64,12 +64,10 @@ class SocketService:
         group = self._known_group(settings.group)
         return serve(path, answers, owner=owner, on_error=on_error, group=group, sign=self.home.socket)
 
-    def _known_group(self, name: str | None) -> str | None:
+    def _known_group(self, name: str | None) -> int | None:
         """The socket's group; if this machine has lost it, that is said, and the socket is for its owner alone."""
         try:
-            if name is not None:
-                group_id(name)
+            return None if name is None else group_id(name)
         except UnknownName as error:
             self.failed("socket", f"{error}; {self.without_group}")
             return None
-        return name

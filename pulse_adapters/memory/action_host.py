@@ -167,14 +167,10 @@ class MemoryExecutorProxy:
             raise Unsure(str(error)) from None
 
     async def verify(self, effect: Effect, params: Any, event: Event) -> Result | None:
-        policy = self.policy(params)
-        if policy.safety is Safety.IDEMPOTENT:
-            return None
-        if policy.safety is Safety.AT_MOST_ONCE:
-            raise Unsure("it must not run twice")
+        seconds = self.policy(params).timeout
         try:
             return await self._host.call(
-                lambda: self._author.verify(effect, params, event), Result | None, policy.timeout
+                lambda: self._author.verify(effect, params, event), Result | None, seconds
             )
         except PulseError as error:
             raise Unsure(str(error)) from None

@@ -26,8 +26,6 @@ from pulse_core.projections import Snapshot, State
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import Answer, Inner, Trace, rule_name, run_synchronously, without_survival_marks
 
-NO_ACTIONS: Actions = ((), ())
-
 
 @dataclass
 class MemoryRevisions:
@@ -59,7 +57,7 @@ class MemoryRevisions:
             raise PulseError(f"no commit {to!r}")
         commit, branch = f"{to}-again-after-{self.main}", f"rejected/{rejected}"
         self.engines[commit] = self.engines[to]
-        self.actions[commit] = self.actions.get(to, NO_ACTIONS)
+        self.actions[commit] = self.actions.get(to, ((), ()))
         self.branches[branch] = rejected
         return await self.ensure(commit), branch
 
@@ -78,7 +76,7 @@ class MemoryHosts:
         if rules is None:
             raise CannotLoad(f"{revision.commit} can't be loaded (rules/broken.py:1)")
         host = MemoryRuleHost(tuple(rules), prev.state)
-        watchers, executors = self.revisions.actions.get(revision.commit, NO_ACTIONS)
+        watchers, executors = self.revisions.actions.get(revision.commit, ((), ()))
         host.loaded = replace(
             host.loaded,
             watchers=tuple(one.name for one in watchers),

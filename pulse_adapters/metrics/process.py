@@ -26,10 +26,6 @@ VICTIM = 500
 RETRY_S, EXPORT_S = 5.0, 2.0
 
 
-class PackageMissing(PulseError):
-    """An optional package is not installed."""
-
-
 class MetricsHome(NamedTuple):
     """A home as the metrics process sees it.
 
@@ -109,13 +105,11 @@ def prefer_oom_kill() -> None:
 
 
 def require_package(package: str, name: str, extra: str) -> None:
-    """Raise PackageMissing if an optional package is missing; it may be installed while this runs."""
+    """Raise PulseError if an optional package is missing; it may be installed while this runs."""
     with suppress(ModuleNotFoundError):
         if find_spec(package):
             return
-    raise PackageMissing(
-        f"the package {name} is not installed; install it with: pip install 'upulse[{extra}]'"
-    )
+    raise PulseError(f"the package {name} is not installed; install it with: pip install 'upulse[{extra}]'")
 
 
 def report_problem(words: str) -> None:
@@ -124,7 +118,7 @@ def report_problem(words: str) -> None:
 
 
 class MetricsPage:
-    """The metrics page of a home, made on first use. Raises PackageMissing."""
+    """The metrics page of a home, made on first use. Raises PulseError without its package."""
 
     def __init__(self, look: "Callable[[], MetricsInput]") -> None:
         self._look = look

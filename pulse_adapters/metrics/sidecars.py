@@ -57,11 +57,6 @@ def sidecars(
     }
 
 
-def is_wanted(metrics: MetricsSettings) -> bool:
-    """Whether there is anything for the metrics process to do."""
-    return bool(metrics.listen or metrics.textfile or metrics.otlp)
-
-
 def metrics_program(home: Path, metrics: MetricsSettings) -> Program:
     """The metrics process."""
     every = str(metrics.every / US_PER_SECOND)
@@ -73,7 +68,7 @@ def metrics_program(home: Path, metrics: MetricsSettings) -> Program:
 async def supervise_metrics(home: Path, metrics: MetricsSettings, failed: Failed) -> None:
     """Supervise the metrics process for ever, and restart it when it ends. Returns if there is nothing to do."""
     loop, restarts = asyncio.get_running_loop(), Restarts(BACKOFF, WELL_S)
-    while is_wanted(metrics):
+    while metrics.listen or metrics.textfile or metrics.otlp:
         restarts.started(loop.time())
         end = await run_metrics(metrics_program(home, metrics), failed)
         failed("metrics", f"its process {end}; it is started again")

@@ -9,8 +9,8 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from typing import Any
 
 from pulse_adapters.network.probe_failure import ProbeFailed, describe_cause
@@ -24,55 +24,33 @@ LONGEST_DETAIL = 1_000
 THREADS = 64
 """Lookups that may hang at the same time before another one has to wait."""
 
-Probe = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
-
 INSTALL = "pip install dnspython httpx"
 
 
-async def answer(question: dict[str, Any]) -> dict[str, Any]:
+async def answer(question: Message) -> Message:
     """The answer to one question. Never raises."""
     began = time.perf_counter()
     try:
-        probe = PROBES[question["about"]]()
-        began = time.perf_counter()
-        found: dict[str, Any] = {**await probe(question)}
+        module = probe_module(question["about"])
+        began, timeout = time.perf_counter(), question["timeout_us"] / US_PER_SECOND
+        if question["about"] == "dns":
+            found = {"addresses": await module.resolve(question["target"], question["servers"], timeout)}
+        else:
+            found = {"status": await module.fetch(question["target"], timeout, question["follows"])}
     except ProbeFailed as failed:
-        found = {"trouble": failed.trouble, "detail": failed.words}
+        found = {"trouble": failed.trouble, "detail": failed.words[:LONGEST_DETAIL]}
     except ModuleNotFoundError as error:
         found = {"trouble": "unasked", "detail": f"{error}; install it with: {INSTALL}"}
     except Exception as error:  # noqa: BLE001 - a fault of the probe says nothing about the target
-        found = {"trouble": "unasked", "detail": describe_cause(error)}
-    found["detail"] = found.get("detail", "")[:LONGEST_DETAIL]
+        found = {"trouble": "unasked", "detail": describe_cause(error)[:LONGEST_DETAIL]}
     return {"id": question["id"], "took_ms": round((time.perf_counter() - began) * 1000, 3), **found}
 
 
-def dns_probe() -> Probe:
-    """The DNS probe. Imported on first use, since that takes 6 MiB and a tenth of a second."""
-    from pulse_adapters.network.dns import resolve
-
-    async def probe(question: dict[str, Any]) -> dict[str, Any]:
-        return {"addresses": await resolve(question["target"], question["servers"], _timeout(question))}
-
-    return probe
-
-
-def http_probe() -> Probe:
-    """The HTTP probe. Imported on first use, since that takes 6 MiB and a quarter of a second."""
+def probe_module(about: str) -> Any:
+    """What probes names, or pages. Imported on first use, since each takes 6 MiB and up to a quarter of a second."""
     for unused in ("click", "rich"):  # for the command line of httpx: 7 MiB
         sys.modules.setdefault(unused, None)  # type: ignore[arg-type]  # what is None cannot be imported
-    from pulse_adapters.network.http import fetch
-
-    async def probe(question: dict[str, Any]) -> dict[str, Any]:
-        return {"status": await fetch(question["target"], _timeout(question), question["follows"])}
-
-    return probe
-
-
-def _timeout(question: dict[str, Any]) -> float:
-    return float(question["timeout_us"]) / US_PER_SECOND
-
-
-PROBES: Mapping[str, Callable[[], Probe]] = {"dns": dns_probe, "http": http_probe}
+    return import_module(f"pulse_adapters.network.{about}")
 
 
 async def main() -> None:

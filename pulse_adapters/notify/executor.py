@@ -105,7 +105,7 @@ class Notify(Executor):
             return Result()
         if self._message is None or self._message.closed:
             self._message = PendingMessage(self._send)
-        if error := await self._message.take(RecordedNotice.of(event, params)):
+        if error := await self._message.take(RecordedNotice(event.id, event.seq, event.at, params)):
             raise self._failure(effect, event, error)
         self._forget(event.id)
         return Result({"sent_to": [mask_secret(address) for address in addresses]})

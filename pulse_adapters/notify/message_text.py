@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pulse_core.actions import NoticeParams
-from pulse_core.model.event import Event
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.ports import OutgoingMessage
 
@@ -23,34 +22,24 @@ class RecordedNotice(NamedTuple):
     at: int
     said: NoticeParams
 
-    @classmethod
-    def of(cls, event: Event, said: NoticeParams) -> "RecordedNotice":
-        """The notice that this effect's event requests."""
-        return cls(event.id, event.seq, event.at, said)
-
 
 def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now: int) -> OutgoingMessage:
     """The notices as one message (at least one; oldest first); host: the machine's name; now: UTC microseconds."""
     good = all(notice.said.over for notice in notices)
     late = sum(now - notice.at > LATE_US for notice in notices)
     if len(notices) > 1:
-        return OutgoingMessage(url, f"{len(notices)} notices from {host}", list_text(notices, late), good)
+        waited = "1 of them" if late == 1 else f"{late} of them"
+        entries = [f"{utc_text(notice.at)}  {_entry(notice.said)}" for notice in notices]
+        body = "\n\n".join([f"{waited} could not be sent before.", *entries] if late else entries)
+        return OutgoingMessage(url, f"{len(notices)} notices from {host}", body, good)
     (notice,) = notices
     words = truncate(notice.said.text or notice.said.title, ALONE)
     body = f"{words}\n\nIt is of {utc_text(notice.at)} and could not be sent before." if late else words
     return OutgoingMessage(url, f"{truncate(notice.said.title, TITLE)} ({host})", body, good)
 
 
-def list_text(notices: Sequence[RecordedNotice], late: int) -> str:
-    """Each notice with its time, after the number of late ones."""
-    entries = [f"{utc_text(notice.at)}  {entry_text(notice)}" for notice in notices]
-    waited = "1 of them" if late == 1 else f"{late} of them"
-    return "\n\n".join([f"{waited} could not be sent before.", *entries] if late else entries)
-
-
-def entry_text(notice: RecordedNotice) -> str:
+def _entry(said: NoticeParams) -> str:
     """A notice's title and text for a list."""
-    said = notice.said
     return truncate(f"{truncate(said.title, TITLE)}: {said.text}" if said.text else said.title, ENTRY)
 
 

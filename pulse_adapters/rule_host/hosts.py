@@ -135,6 +135,7 @@ class StandbyHosts:
         self._hosts = hosts
         self._spare: RuleChild | None = None
         self._warming: asyncio.Task[None] | None = None
+        self._one_by_one = asyncio.Lock()
 
     @property
     def spare(self) -> int | None:
@@ -143,18 +144,24 @@ class StandbyHosts:
 
     async def warm(self) -> None:
         """Start a child that waits for a revision to load; without one, the next start takes longer."""
-        if self._spare is None or not self._spare.alive:
-            with suppress(CannotLoad):
-                self._spare = await self._hosts.child()
+        async with self._one_by_one:
+            if self._spare is None or not self._spare.alive:
+                await self.discard()
+                with suppress(CannotLoad):
+                    self._spare = await self._hosts.child()
 
     def warm_soon(self) -> None:
         """Start it in the background."""
         self._warming = asyncio.create_task(self.warm(), name="a child that stands by")
 
     async def close(self) -> None:
-        """End the waiting child."""
+        """End the waiting child, also one that is just started."""
         if self._warming:
             await self._warming
+        await self.discard()
+
+    async def discard(self) -> None:
+        """End the waiting child."""
         spare, self._spare = self._spare, None
         if spare:
             await spare.shut_down()
@@ -163,8 +170,7 @@ class StandbyHosts:
         self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, UserProjectionState]
     ) -> ChildRuleHost:
         """Start a host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
+        if self._spare and not self._spare.alive:
+            await self.discard()
         spare, self._spare = self._spare, None
-        if spare and not spare.alive:
-            await spare.shut_down()
-            spare = None
         return await self._hosts.start_in(spare or await self._hosts.child(), revision, prev, history, kept)

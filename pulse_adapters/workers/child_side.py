@@ -26,9 +26,9 @@ def begin(nice: int = 0) -> None:
         os.nice(nice)
 
 
-def requests(frames: Frames | None = None) -> Iterator[Message]:
+def requests() -> Iterator[Message]:
     """The requests, until the daemon closes the pipe."""
-    frames = frames or Frames(LARGEST_REQUEST)
+    frames = Frames(LARGEST_REQUEST)
     while raw := receive_bytes():
         yield from map(json.loads, frames.take(raw))
 

@@ -6,8 +6,8 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 
 _RESET = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
@@ -76,42 +76,27 @@ def close_at_exec() -> None:
 def _opened(
     program: str, argv: Sequence[str], env: Mapping[str, str], descriptors: Mapping[int, int], cwd: str
 ) -> int:
-    """The same by Popen, with no other descriptors than the standard three."""
-    nowhere = subprocess.DEVNULL
-    standard = [descriptors.get(number, nowhere) for number in range(3)]
-    with _default_signals():
-        process = subprocess.Popen(
-            list(argv), executable=program, cwd=cwd, env=env,
-            stdin=standard[0], stdout=standard[1], stderr=standard[2], start_new_session=True,
-        )  # fmt: skip
-    # We wait by pidfd, and the process may outlive us: subprocess must neither wait nor complain.
-    process.returncode = 0
-    return process.pid
+    """The same by Popen, with no other descriptors than the standard three.
 
-
-@contextmanager
-def _default_signals() -> Iterator[None]:
-    """While inside, what is executed gets an empty signal mask and default dispositions.
-
-    A handled signal goes back to its default at exec: so ignored ones get a handler that does nothing, which keeps this
-    process as deaf as it was. Only the main thread may do that. What Python itself ignores, Popen sees to.
+    A handled signal goes back to its default at exec: so ignored ones get a handler that does nothing meanwhile, which
+    keeps this process as deaf as it was. Only the main thread may do that. What Python itself ignores, Popen sees to.
     """
-    ignored = _ignored() if threading.current_thread() is threading.main_thread() else []
+    is_main = threading.current_thread() is threading.main_thread()
+    candidates = _RESET - {signal.SIGPIPE, signal.SIGXFSZ} if is_main else ()
+    ignored = [number for number in candidates if signal.getsignal(number) is signal.SIG_IGN]
+    stdin, stdout, stderr = (descriptors.get(number, subprocess.DEVNULL) for number in range(3))
     mask = signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in ignored:
         signal.signal(number, lambda *_: None)
     try:
-        yield
+        process = subprocess.Popen(
+            list(argv), executable=program, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr,
+            start_new_session=True,
+        )  # fmt: skip
     finally:
         for number in ignored:
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-
-def _ignored() -> list[signal.Signals]:
-    by_python = (signal.SIGPIPE, signal.SIGXFSZ)
-    return [
-        signal.Signals(number)
-        for number in _RESET
-        if number not in by_python and signal.getsignal(number) is signal.SIG_IGN
-    ]
+    # We wait by pidfd, and the process may outlive us: subprocess must neither wait nor complain.
+    process.returncode = 0
+    return process.pid

@@ -7,7 +7,7 @@ from functools import partial
 from pulse_core.app.compute_status import Beat, compute_status, watcher_status
 from pulse_core.composition import SURVIVAL
 from pulse_core.daemon.housekeeping import GarbageCollection, Housekeeping
-from pulse_core.daemon.load_shedding import SelfMonitor
+from pulse_core.daemon.load_shedding import REFLEX_ALONE, SelfMonitor
 from pulse_core.daemon.parts import Parts
 from pulse_core.daemon.reporter import Reporter
 from pulse_core.daemon.request_handler import RequestHandler
@@ -83,7 +83,7 @@ class Daemon:
         folding = RuleFolds(SURVIVAL, inside, submit, loop_microseconds, p.rules)
         sources = Sources(p.view, lambda: self.watch.windows, p.current_settings, p.clock)
         stores = Stores(p.vitals, p.objects, p.version, lambda: self.housekeeping.flush_soon())
-        return Ticker(sources, folding, stores, self.reporter, lambda: self.budget.is_reflex_alone)
+        return Ticker(sources, folding, stores, self.reporter, lambda: self.budget.shed.level >= REFLEX_ALONE)
 
     def _engine_controller(self, engine: EngineParts) -> EngineController:
         p = self.parts
@@ -136,7 +136,12 @@ class Daemon:
             await cancel_and_wait(*sources)
             self.ticker.stop()
             await ticking
-            await self._drain(executing)
+            # Let running effects end within the grace period; the next start settles the others.
+            self.executor.stop()
+            grace = self.parts.current_settings().daemon.stop_grace / US_PER_SECOND
+            await asyncio.wait([executing], timeout=grace)
+            self.executor.workers.cancel()
+            await executing
             await cancel_and_wait(*background)
         await self._end()
 
@@ -193,14 +198,6 @@ class Daemon:
         await work
         if not self._stopping:
             raise RuntimeError(f"the loop {name!r} returned unasked")
-
-    async def _drain(self, executing: "asyncio.Task[None]") -> None:
-        """Let running effects end within the grace period; the next start settles the others."""
-        self.executor.stop()
-        grace = self.parts.current_settings().daemon.stop_grace / US_PER_SECOND
-        await asyncio.wait([executing], timeout=grace)
-        self.executor.workers.cancel()
-        await executing
 
     async def _end(self) -> None:
         p = self.parts

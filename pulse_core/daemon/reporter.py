@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass
 
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
@@ -15,14 +14,6 @@ DIFFERENT = 5
 LOG = logging.getLogger("pulse.error")
 
 
-@dataclass
-class ReportedError:
-    """When this was last recorded (loop time), and how often it came again since."""
-
-    at: float
-    repeats: int = 0
-
-
 class Reporter:
     """Takes failures at any rate; records the first of each, then one every ten minutes with a count.
 
@@ -31,24 +22,24 @@ class Reporter:
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self._reported: dict[tuple[str, str], ReportedError] = {}
+        self._reported: dict[tuple[str, str], tuple[float, int]] = {}
+        """By whose and message: when it was last recorded (loop time), and how often it came again since."""
         self._queue: asyncio.Queue[Draft] = asyncio.Queue(maxsize=KEPT)
 
     def __call__(self, whose: str, message: str, commit: str = "", ended: bool = False) -> None:
         """Report a failure of `whose`; commit, ended: as in `ErrorReported`. Never blocks, never raises."""
         now = asyncio.get_running_loop().time()
-        earlier = self._reported.get((whose, message))
-        if earlier and now - earlier.at < QUIET_SECONDS:
-            earlier.repeats += 1
+        at, repeats = self._reported.get((whose, message), (float("-inf"), 0))
+        if now - at < QUIET_SECONDS:
+            self._reported[whose, message] = at, repeats + 1
             return
-        lately = (one for (name, _), one in self._reported.items() if name == whose)
-        if sum(now - one.at < QUIET_SECONDS for one in lately) >= DIFFERENT:
+        times = [at for (name, _), (at, _) in self._reported.items() if name == whose]
+        if sum(now - at < QUIET_SECONDS for at in times) >= DIFFERENT:
             return  # more would flood the log
         if len(self._reported) >= KEPT:
             self._reported.pop(next(iter(self._reported)))
-        self._reported[whose, message] = ReportedError(now)
+        self._reported[whose, message] = now, 0
         LOG.warning("%s: %s", whose, message)
-        repeats = earlier.repeats if earlier else 0
         if not self._queue.full():
             error = ErrorReported(message=message, repeats=repeats, commit=commit, ended=ended)
             self._queue.put_nowait(Draft(error, subject=whose))

@@ -95,14 +95,11 @@ class ExecutorLoop:
             while not self._stopping:
                 pause = await self._round(group)
                 self.beats += 1
-                await self._rest(pause)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._stir.wait()
+                self._stir.clear()
             self._group = None
-
-    async def _rest(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stir.wait()
-        self._stir.clear()
 
     async def submit(
         self, effects: Sequence[Effect], gate: Gate, failed: Callable[[str, str], None]
@@ -112,11 +109,18 @@ class ExecutorLoop:
         While slots are free, each is followed by its `effect-executing`: one commit, not two. An effect that no
         executor could carry out is reported and left out: a rule's mistake must not fill the log.
         """
-        wishes = gate.unclaimed(
-            Draft(effect, subject=effect.key, id=self.journal.new_id(), data=text)
-            for effect in effects
-            if (text := self._encoded(effect, failed))
-        )
+        drafts = []
+        for effect in effects:
+            try:
+                check_executable(self.workers.executors, effect)
+                text = encode_checked(
+                    effect
+                )  # effects from outside the package were checked when they arrived
+            except PulseError as error:
+                failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {error}")
+            else:
+                drafts.append(Draft(effect, subject=effect.key, id=self.journal.new_id(), data=text))
+        wishes = gate.unclaimed(drafts)
         if not wishes:
             return ()
         ids = [wish.id for wish in wishes]
@@ -134,18 +138,6 @@ class ExecutorLoop:
         finally:
             self._reserved.difference_update(ids)
         return [wish.subject for wish in wishes]
-
-    def _encoded(self, effect: Effect, failed: Callable[[str, str], None]) -> str:
-        """The effect as JSON text; empty if no executor can carry it out or it can't be encoded, which is reported.
-
-        Effects from outside the package were checked when they arrived.
-        """
-        try:
-            check_executable(self.workers.executors, effect)
-            return encode_checked(effect)
-        except PulseError as error:
-            failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {error}")
-            return ""
 
     def _claim(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
         """The drafts, each effect followed by its `effect-executing` while slots are free."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pulse_core.model.event import Event
-from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, EffectAcked
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import SETTLING
@@ -124,15 +123,9 @@ def _settle_measure(raised: dict[str, Condition], place: tuple[str, int], event:
     if condition is None or number >= len(condition.measures):
         return
     data, worked = decode_plain(event.data), event.kind == EffectAcked.kind
-    told = str(data.get("error") or data.get("why") or _describe_freed(data.get("result", {})))
+    size = data.get("result", {}).get("bytes")  # what a successful measure has freed, if its result says so
+    freed = "" if size is None else f"freed {format_size(size)}" if size else "freed nothing"
+    told = str(data.get("error") or data.get("why") or freed)
     done = condition.measures[number]._replace(settled=event.moment, worked=worked, told=told)
     measures = (*condition.measures[:number], done, *condition.measures[number + 1 :])
     raised[name] = condition._replace(measures=measures)
-
-
-def _describe_freed(result: Mapping[str, Json]) -> str:
-    """What a successful measure has freed, if its result says so."""
-    size = result.get("bytes")
-    if size is None:
-        return ""
-    return f"freed {format_size(size)}" if size else "freed nothing"

@@ -90,8 +90,11 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
     for event in events:
         kind = event.kind
         if kind == Effect.kind:
-            if state.promoted is not None and decode_plain_effect(event.data).get("survival"):
-                state = _note_request(state, trying, event)
+            if state.promoted is not None and (wish := decode_plain_effect(event.data)).get("survival"):
+                if wish["action"] == ROLLBACK_ENGINE:
+                    state = replace(state, asked=event.moment)
+                elif wish["action"] not in OUTWARD:
+                    trying[event.id] = str(wish["action"])
         elif kind in SETTLING:
             if trying.pop(event.subject, None):
                 if kind == EffectAcked.kind:
@@ -115,15 +118,6 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
             left = {id_: asked for id_, asked in state.requests.items() if id_ != event.cause}
             state = replace(state, requests=left)
     return replace(state, trying=trying, failures=failures)
-
-
-def _note_request(state: Engine, trying: dict[str, str], event: Event) -> Engine:
-    action = str(decode_plain_effect(event.data).get("action", ""))
-    if action == ROLLBACK_ENGINE:
-        return replace(state, asked=event.moment)
-    if action not in OUTWARD:
-        trying[event.id] = action
-    return state
 
 
 def _count_error(state: Engine, event: Event) -> Engine:

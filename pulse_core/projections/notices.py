@@ -61,7 +61,11 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
         elif event.kind == EffectAttemptFailed.kind:
             failed[event.subject] = event.moment
         elif event.kind == EffectExecuting.kind:
-            sent = sent if failed.pop(event.subject, None) else _with_message(sent, event.moment)
+            now = event.moment
+            # A retry is no new message, nor is a notice that is part of the newest one.
+            if not failed.pop(event.subject, None) and (not sent or sent[-1] != now):
+                # Pruned at each event, not at each batch: a fold must not depend on how it was cut.
+                sent = (*(then for then in sent[1 - MESSAGES :] if now.since(then) < HOUR), now)
         elif event.kind in SETTLING:
             del open_[event.subject]
             failed.pop(event.subject, None)
@@ -98,11 +102,3 @@ def _add_notice(of: dict[str, Notice], open_: dict[str, str], event: Event) -> N
         of[topic] = before._replace(last=now, times=before.times + 1, over=over)
     if len(of) > TOPICS:
         del of[next(iter(of))]
-
-
-def _with_message(before: tuple[Moment, ...], now: Moment) -> tuple[Moment, ...]:
-    """With one message more, unless this notice is part of the newest one."""
-    if before and before[-1] == now:
-        return before
-    # Pruned at each event, not at each batch: a fold must not depend on how it was cut.
-    return (*(then for then in before[1 - MESSAGES :] if now.since(then) < HOUR), now)

@@ -92,7 +92,11 @@ class Ticker:
             await self.tick("start")
             self.begun.set()
             while not self._stopping:
-                await self._turn()
+                gap = self.sources.settings().daemon.min_tick_ms / 1000
+                reason = await self.waker.wait(gap, max(0.0, self._due - _now()))
+                self.beats += 1
+                if reason and not self._stopping:
+                    await self.tick(reason)
             whole.cancel()
             _resolve(self._answers)
 
@@ -101,13 +105,6 @@ class Ticker:
         if self.begun.is_set() and not self._stopping:
             self._answers.append(answer := asyncio.get_running_loop().create_future())
             await answer
-
-    async def _turn(self) -> None:
-        gap = self.sources.settings().daemon.min_tick_ms / 1000
-        reason = await self.waker.wait(gap, max(0.0, self._due - _now()))
-        self.beats += 1
-        if reason and not self._stopping:
-            await self.tick(reason)
 
     async def tick(self, reason: str) -> None:
         """One tick: the reflex at once, the whole onion as soon as it is free."""
@@ -120,8 +117,7 @@ class Ticker:
         self._due = began + self._bounded(folded.verdict.tick_ms) / 1000
         record = self._record(curr, reason, folded, began)
         self.took_us.append(record.took_us)
-        record = await self._with_snapshot(record, curr)
-        self._store(record)
+        record = await self._stored(record, curr)
         if self.folding.has_more and not self.reflex_alone():
             self._handed = (curr, record)
             self._news.set()
@@ -154,7 +150,7 @@ class Ticker:
             tick_ms=tick_ms,
             took_us=reflex.took_us + round((_now() - began) * 1e6),
         )
-        self._store(await self._with_snapshot(record, curr))
+        await self._stored(record, curr)
         if (due := began + tick_ms / 1000) < self._due:
             self._due = due
             self.waker.ping()  # the loop waits for a later time
@@ -168,11 +164,6 @@ class Ticker:
         for fault in folded.faults:
             self.failed(*fault)
         return folded
-
-    def _store(self, record: TickRecord) -> None:
-        self.stores.vitals.record(record)
-        if record.effects:
-            self.stores.kept()
 
     def _bounded(self, tick_ms: int) -> int:
         return max(1, min(tick_ms, self.sources.settings().daemon.tick_ms))
@@ -193,16 +184,18 @@ class Ticker:
             engine="",
         )
 
-    async def _with_snapshot(self, record: TickRecord, curr: Snapshot) -> TickRecord:
-        """The record, with the stored snapshot's name if effects were emitted; those are being carried out already."""
-        if not record.effects or record.snapshot:
-            return record
-        await asyncio.sleep(0)  # recorded effects are begun before the snapshot is encoded
-        try:
-            return replace(record, snapshot=await self.stores.objects.put(encode_snapshot(curr)))
-        except (PulseError, OSError) as error:
-            self.failed("tick", f"its snapshot could not be kept: {error}")
-            return record
+    async def _stored(self, record: TickRecord, curr: Snapshot) -> TickRecord:
+        """Store the record, with its snapshot if effects were emitted; those are being carried out already."""
+        if record.effects and not record.snapshot:
+            await asyncio.sleep(0)  # recorded effects are begun before the snapshot is encoded
+            try:
+                record = replace(record, snapshot=await self.stores.objects.put(encode_snapshot(curr)))
+            except (PulseError, OSError) as error:
+                self.failed("tick", f"its snapshot could not be kept: {error}")
+        self.stores.vitals.record(record)
+        if record.effects:
+            self.stores.kept()
+        return record
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:

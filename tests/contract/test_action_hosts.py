@@ -23,6 +23,7 @@ from pulse_core.ports import (
     ReservedNames,
     Result,
     Revision,
+    Safety,
     Unsure,
     Watcher,
 )
@@ -93,9 +94,15 @@ async def act(host: ActionHost, **params: Any) -> Result:
 
 
 async def verified(host: ActionHost, **params: Any) -> Result | None:
-    """Have `beep` look."""
+    """Have `beep` look, as the daemon has it: only where its policy says so."""
     one, (effect, event) = host.executors["beep"], wished("beep", params)
-    return await one.verify(effect, one.params.model_validate(params), event)
+    own = one.params.model_validate(params)
+    match one.policy(own).safety:
+        case Safety.IDEMPOTENT:
+            return None
+        case Safety.AT_MOST_ONCE:
+            raise Unsure("it must not run twice")
+    return await one.verify(effect, own, event)
 
 
 async def test_what_an_engine_lists_is_there_by_its_names(engines: Engines) -> None:

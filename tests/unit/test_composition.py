@@ -1,11 +1,8 @@
 """What the core and its capabilities add up to."""
 
-from pathlib import Path
-
 import pytest
 
 from pulse_core import composition
-from pulse_core.capabilities import CAPABILITIES
 from pulse_core.capability import SurvivalRule
 from pulse_core.composition import ALL_RULES, FOLD, KINDS, LOADED, SURVIVAL, load_capabilities, order_rules
 from pulse_core.model.verdict import Verdict
@@ -15,8 +12,6 @@ from pulse_core.rules import Inner
 from pulse_core.rules.onion import rule_name
 from pulse_core.settings import Settings
 from pulse_core.settings.composed import SettingsGroup
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 async def outer(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -85,8 +80,3 @@ def test_a_folder_whose_capability_has_another_name_is_refused(monkeypatch: pyte
     monkeypatch.setattr(composition, "import_module", lambda name: Module)
     with pytest.raises(TypeError, match=f"pulse_core/other/ calls itself '{LOADED[0].name}'"):
         load_capabilities(["other"])
-
-
-def test_capabilities_are_strangers_to_each_other_by_contract() -> None:
-    """The contract's line names every capability, so that one which imports another is found."""
-    assert f'"{" | ".join(CAPABILITIES)}",' in (ROOT / "pyproject.toml").read_text()

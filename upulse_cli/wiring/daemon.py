@@ -14,7 +14,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.own_files import HomeFiles
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.host.system_watcher import SystemHistory, SystemResource
+from pulse_adapters.host.system_watcher import SystemResource
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.ipc.socket_service import SocketService
 from pulse_adapters.logs.reader import FollowedLogs
@@ -82,7 +82,8 @@ async def real_daemon(
         lambda: daemon.housekeeping.lateness() * 1000,
         acting.spawner,
         acting.consumers,
-        SystemHistory(view, lambda: window(SystemResource.key)),
+        view,
+        lambda: window(SystemResource.key),
     )
     async with AsyncExitStack() as stack:
         stack.callback(acting.close)

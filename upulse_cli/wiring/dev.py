@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import partial
 from os.path import relpath
 
-from pulse_adapters.host.system_watcher import SystemHistory, SystemResource
+from pulse_adapters.host.system_watcher import SystemResource
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.context import STAGING, revision_named
 from pulse_core.app.engine.dev_session import DevTarget, daemon_executor
@@ -34,9 +34,8 @@ def system_watcher_of(context: HomeContext) -> Iterator[Watcher]:
     state = current_state(context)
     current_settings, view = CurrentSettings(lambda: settings_for(context, state).settings), View(state)
     acting = machine_executors(context.layout, current_settings, view)
-    before = SystemHistory(view, lambda: Window())
     try:
-        yield SystemResource(current_settings, lambda: 0.0, acting.spawner, acting.consumers, before)
+        yield SystemResource(current_settings, lambda: 0.0, acting.spawner, acting.consumers, view, Window)
     finally:
         acting.close()
 

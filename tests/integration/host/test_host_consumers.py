@@ -16,7 +16,7 @@ from pulse_adapters.host.memory_consumers import MemoryConsumers, memory_of, pro
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.stop_process import StopProcess
-from pulse_adapters.host.system_watcher import SystemHistory, SystemResource
+from pulse_adapters.host.system_watcher import SystemResource
 from pulse_adapters.workers.proc import ProcStat, command_line, is_alive, live_processes, read_stat
 from pulse_core.actions import StopParams
 from pulse_core.model.errors import PulseError, Refused
@@ -274,9 +274,9 @@ async def sense(crowd: Crowd) -> AsyncIterator[Callable[..., SystemResource]]:
     made: list[SystemResource] = []
 
     def make(facts: State, window: Window) -> SystemResource:
-        before = SystemHistory(lambda: facts, lambda: window)
+        known = (lambda: facts, lambda: window)
         made.append(
-            SystemResource(lambda: crowd.settings, lambda: 0, crowd.spawner, crowd.consumers(), before)
+            SystemResource(lambda: crowd.settings, lambda: 0, crowd.spawner, crowd.consumers(), *known)
         )
         return made[-1]
 

@@ -11,7 +11,7 @@ import pytest
 from pulse_adapters.host.disks import Disks
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.host.system_watcher import PsiTriggers, SystemHistory, SystemResource
+from pulse_adapters.host.system_watcher import PsiTriggers, SystemResource
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections import State
@@ -24,8 +24,7 @@ SETTINGS = Settings.model_validate({"watch": {"system_interval": "2s", "disks": 
 @pytest.fixture
 async def watcher(spawner: Spawner) -> AsyncIterator[SystemResource]:
     consumers = MemoryConsumers(lambda: SETTINGS, dict, frozenset)
-    before = SystemHistory(State, Window)
-    async with SystemResource(lambda: SETTINGS, lambda: 1.5, spawner, consumers, before) as watcher:
+    async with SystemResource(lambda: SETTINGS, lambda: 1.5, spawner, consumers, State, Window) as watcher:
         yield watcher
 
 

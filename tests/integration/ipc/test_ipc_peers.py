@@ -71,7 +71,7 @@ def opened(path: Path) -> None:
 
 async def test_a_stranger_is_nobody_and_gets_no_further_than_the_door(path: Path) -> None:
     request_handler = Desk()
-    async with request_handler.serve(path, group=GROUP.gr_name):
+    async with request_handler.serve(path, group=GROUP.gr_gid):
         opened(path)
         told = await call(path, [], STRANGER, STRANGER)
     assert told["error"]["type"] == "NotWelcome"
@@ -89,7 +89,7 @@ async def test_a_member_of_the_group_is_an_agent_and_reaches_the_socket(
     path: Path, groups: list[int], gid: int
 ) -> None:
     request_handler = Desk()
-    async with request_handler.serve(path, group=GROUP.gr_name):
+    async with request_handler.serve(path, group=GROUP.gr_gid):
         found, directory = path.stat(), path.parent.stat()
         assert (stat.S_IMODE(found.st_mode), found.st_gid) == (0o660, GROUP.gr_gid)
         assert (stat.S_IMODE(directory.st_mode), directory.st_gid) == (0o750, GROUP.gr_gid)
@@ -138,7 +138,7 @@ async def holding(path: Path, uid: int, count: int) -> AsyncIterator[Callable[[]
 async def test_the_user_who_holds_most_makes_room_by_however_many_processes(path: Path) -> None:
     limits = WireLimits(connections=6, agents=5)
     async with (
-        Desk().serve(path, limits=limits, group=GROUP.gr_name),
+        Desk().serve(path, limits=limits, group=GROUP.gr_gid),
         asyncio.timeout(60),
         holding(path, 2, 2) as modest,
         holding(path, STRANGER, 1) as one,
@@ -152,7 +152,7 @@ async def test_the_user_who_holds_most_makes_room_by_however_many_processes(path
 async def test_an_agent_takes_the_place_of_an_agent_even_if_the_owner_holds_more(path: Path) -> None:
     limits = WireLimits(connections=10, agents=2)
     async with (
-        Desk().serve(path, limits=limits, group=GROUP.gr_name),
+        Desk().serve(path, limits=limits, group=GROUP.gr_gid),
         asyncio.timeout(60),
         holding(path, 0, 5) as owner,
         holding(path, 2, 1) as one,
@@ -163,6 +163,6 @@ async def test_an_agent_takes_the_place_of_an_agent_even_if_the_owner_holds_more
 
 
 async def test_agents_can_not_lock_the_owner_out(path: Path) -> None:
-    async with Desk().serve(path, limits=WireLimits(connections=3, agents=0), group=GROUP.gr_name):
+    async with Desk().serve(path, limits=WireLimits(connections=3, agents=0), group=GROUP.gr_gid):
         assert "try again later" in (await call(path, [], GROUP.gr_gid, STRANGER))["error"]["message"]
         assert "item" in await call(path, [], 0, 0)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.ipc.client import Client
+from pulse_adapters.ipc.peer import group_id
 from pulse_adapters.ipc.protocol import BadRequest, InternalError, NewerProtocol
 from pulse_adapters.ipc.server import SocketUnusable
 from pulse_adapters.ipc.wire import WireLimits
@@ -171,10 +172,9 @@ async def test_a_directory_shared_with_others_is_refused_and_not_touched(tmp_pat
     assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o1777
 
 
-async def test_an_unknown_group_is_refused_with_the_nearest(path: Path) -> None:
+def test_an_unknown_group_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownName, match="did you mean 'daemon'"):
-        async with Desk().serve(path, group="deamon"):
-            pass
+        group_id("deamon")
 
 
 async def test_a_sign_leads_to_a_socket_elsewhere(path: Path, tmp_path: Path) -> None:

@@ -108,10 +108,11 @@ def test_it_gives_way_to_everybody(tmp_path: Path, asked: Asked) -> None:
 
 
 def test_without_its_package_it_says_what_to_install() -> None:
-    from pulse_adapters.metrics.process import PackageMissing, require_package
+    from pulse_adapters.metrics.process import require_package
+    from pulse_core.model.errors import PulseError
 
-    with pytest.raises(PackageMissing, match=r"pip install 'upulse\[metrics\]'"):
+    with pytest.raises(PulseError, match=r"pip install 'upulse\[metrics\]'"):
         require_package("no_such_package_here", "prometheus-client", "metrics")
-    with pytest.raises(PackageMissing, match=r"pip install 'upulse\[otel\]'"):
+    with pytest.raises(PulseError, match=r"pip install 'upulse\[otel\]'"):
         require_package("no_such_package_here.inside", "opentelemetry-exporter-otlp-proto-http", "otel")
     require_package("prometheus_client", "prometheus-client", "metrics")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.metrics import sidecars
-from pulse_adapters.metrics.sidecars import is_wanted, metrics_program, run_metrics, supervise_metrics
+from pulse_adapters.metrics.sidecars import metrics_program, run_metrics, supervise_metrics
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.worker import Program
 from pulse_core.settings import MetricsSettings
@@ -62,5 +62,8 @@ def test_every_setting_of_metrics_reaches_the_process(tmp_path: Path) -> None:
         *("--home", str(tmp_path), "--every", "90.0", "--listen", "127.0.0.1:9464"),
         *("--textfile", "/x.prom", "--otlp", "http://127.0.0.1:4318/"),
     )
-    assert is_wanted(metrics)
-    assert not is_wanted(MetricsSettings(every=1_000_000))
+
+
+async def test_without_anything_to_serve_there_is_no_process(tmp_path: Path) -> None:
+    nothing = MetricsSettings(every=1_000_000)
+    await asyncio.wait_for(supervise_metrics(tmp_path, nothing, lambda whose, words: None), 5)

@@ -44,9 +44,10 @@ def test_lines_are_followed_into_the_next_file(tmp_path: Path) -> None:
     assert next(coming) == "new"
     with log.open("a") as file:
         file.write("late\n")
+    assert next(coming) == "late"  # it follows the file by now
     log.rename(tmp_path / "log.1")
     log.write_text("two\nthr")
-    assert [next(coming), next(coming)] == ["late", "two"]
+    assert next(coming) == "two"
     with log.open("a") as file:
         file.write("ee\n")
     assert next(coming) == "three"
