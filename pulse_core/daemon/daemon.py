@@ -7,7 +7,7 @@ from functools import partial
 from pulse_core.app.compute_status import Beat, compute_status, watcher_status
 from pulse_core.composition import SURVIVAL
 from pulse_core.daemon.housekeeping import GarbageCollection, Housekeeping
-from pulse_core.daemon.load_shedding import SelfMonitor
+from pulse_core.daemon.load_shedding import REFLEX_ALONE, SelfMonitor
 from pulse_core.daemon.parts import Parts
 from pulse_core.daemon.reporter import Reporter
 from pulse_core.daemon.request_handler import RequestHandler
@@ -83,7 +83,7 @@ class Daemon:
         folding = RuleFolds(SURVIVAL, inside, submit, loop_microseconds, p.rules)
         sources = Sources(p.view, lambda: self.watch.windows, p.current_settings, p.clock)
         stores = Stores(p.vitals, p.objects, p.version, lambda: self.housekeeping.flush_soon())
-        return Ticker(sources, folding, stores, self.reporter, lambda: self.budget.is_reflex_alone)
+        return Ticker(sources, folding, stores, self.reporter, lambda: self.budget.shed.level >= REFLEX_ALONE)
 
     def _engine_controller(self, engine: EngineParts) -> EngineController:
         p = self.parts

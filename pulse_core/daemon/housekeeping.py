@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from pulse_core.app.gc import collect_garbage
-from pulse_core.daemon.load_shedding import SelfMonitor
+from pulse_core.daemon.load_shedding import NO_VITALS, SelfMonitor
 from pulse_core.daemon.reporter import Reporter
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
@@ -64,7 +64,7 @@ class Housekeeping:
             except TimeoutError:
                 self._late = max(self._late, now() - due)
             await self.budget.look()
-            if self._soon.is_set() or not self.budget.skips_vitals:
+            if self._soon.is_set() or self.budget.shed.level < NO_VITALS:
                 self._soon.clear()
                 await self.vitals.flush()
             else:

@@ -133,16 +133,6 @@ class SelfMonitor:
         self.shed = SheddingState()
         self._seen: Sample | None = None
 
-    @property
-    def skips_vitals(self) -> bool:
-        """Whether vitals are written to disk only for ticks that emit effects."""
-        return self.shed.level >= NO_VITALS
-
-    @property
-    def is_reflex_alone(self) -> bool:
-        """Whether only the survival rules are folded."""
-        return self.shed.level >= REFLEX_ALONE
-
     def pace(self, watcher: Watcher) -> Pace:
         """How this watcher is slowed down."""
         looks = self.settings().watch.process_interval / US_PER_SECOND

@@ -1,7 +1,8 @@
 """Carries out effects: one asyncio task for each, from its executor's call until its outcome is on disk."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -54,7 +55,7 @@ def begin_wait(effect: OpenEffect, now: Moment, cooldown_us: int, settled: Momen
     return max(0, retry, cooling)
 
 
-class ExecutorRegistry(Mapping[str, Executor]):
+class ExecutorRegistry(UserDict[str, Executor]):
     """Executors by action; Pulse's own can't be replaced.
 
     is_complete: whether all executors are registered. Until then an effect without an executor waits instead of
@@ -62,26 +63,17 @@ class ExecutorRegistry(Mapping[str, Executor]):
     """
 
     def __init__(self, own: Mapping[str, Executor], is_complete: bool = True) -> None:
+        super().__init__(own)
         self._own = own
-        self._all: Mapping[str, Executor] = own
         self.is_complete = is_complete
 
     def register(self, executors: Mapping[str, Executor]) -> None:
         """Register these besides Pulse's own, instead of those that were registered before."""
-        self._all, self.is_complete = {**executors, **self._own}, True
+        self.data, self.is_complete = {**executors, **self._own}, True
 
     def awaits(self, action: str) -> bool:
         """Whether an executor for this action may still be registered."""
-        return not self.is_complete and action not in self._all
-
-    def __getitem__(self, action: str) -> Executor:
-        return self._all[action]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all)
-
-    def __len__(self) -> int:
-        return len(self._all)
+        return not self.is_complete and action not in self
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The record of a tick: enough to fold it again."""
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 
 from pulse_core.model.event import Head
 from pulse_core.model.json_types import Json
@@ -43,19 +43,7 @@ class TickRecord:
 
     def spelled(self) -> dict[str, Json]:
         """The record as JSON values: the chain value in hex, layers as (rule, outcome, notes, microseconds)."""
-        return {
-            "tick": self.tick,
-            **self.moment._asdict(),
-            "woken_by": self.woken_by,
-            "seq": self.head.seq,
-            "chain": self.head.chain.hex(),
-            "samples": self.samples,
-            "settings": self.settings,
-            "version": self.version,
-            "layers": [astuple(layer) for layer in self.layers],
-            "effects": self.effects,
-            "tick_ms": self.tick_ms,
-            "took_us": self.took_us,
-            "snapshot": self.snapshot,
-            "engine": self.engine,
-        }
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        moment, head = values.pop("moment")._asdict(), values.pop("head")
+        layers = [astuple(layer) for layer in self.layers]
+        return {**values, **moment, "seq": head.seq, "chain": head.chain.hex(), "layers": layers}
