@@ -8,6 +8,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.files.shadow_log import FileShadowLog
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_core import __version__
+from pulse_core.app.engine.context import revision_named
 from pulse_core.app.engine.shadow import ShadowTarget, run_shadow
 from pulse_core.model.errors import HomeBusy, PulseError
 from upulse_cli.run_loop import run_until_ended
@@ -34,7 +35,9 @@ def main() -> None:
     try:
         with HomeLock(home.run / LOCK, __version__):
             engine = workflow_context(home_context(home), is_live=True)
-            what = ShadowTarget(engine, engine.revision(asked.engine), FileShadowLog(home.path))
+            what = ShadowTarget(
+                engine, revision_named(engine.repository, asked.engine), FileShadowLog(home.path)
+            )
             run_until_ended(run_shadow(what, lambda: tell(READY)))
     except HomeBusy as error:
         tell(f"another one runs (process {error.pid})")

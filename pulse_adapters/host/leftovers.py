@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from pulse_adapters.host.disks import is_local
 from pulse_adapters.host.outputs import ROTATE_AT, truncate_log
+from pulse_adapters.host.own_files import bytes_on_disk
 from pulse_core.app.gc import MINIMUM_AGE
 from pulse_core.home import HomeLayout
 from pulse_core.settings import SessionsSettings, Settings
@@ -68,7 +69,7 @@ class HomeLeftovers:
         )
         yield from _files_before(home.outputs.glob("*.log.1"), now - OLD_LOG)
         for path in home.outputs.glob("*.log"):
-            if (size := _size(path)) > ROTATE_AT:
+            if (size := bytes_on_disk(path)) > ROTATE_AT:
                 yield Leftover(path, size - ROTATE_AT, is_log=True)
         if sessions := settings.resources.sessions:
             archive = self.expand(sessions.archive) if sessions.archive else home.path / "archive"
@@ -94,13 +95,6 @@ def _files_before(paths: Iterator[Path], before: float) -> Iterator[Leftover]:
             found = path.lstat()
             if found.st_mtime < before and path.is_file():
                 yield Leftover(path, found.st_size)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0
 
 
 def _expired_archives(directory: Path, sessions: SessionsSettings, now: float) -> Iterator[Leftover]:

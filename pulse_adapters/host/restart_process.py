@@ -1,6 +1,5 @@
 """The executor `restart-process`: restarts a guarded process in the way its settings name."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from pulse_adapters.host.guarded_processes import (
     processes_left_by,
 )
 from pulse_adapters.host.outputs import end_of_output
-from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import ProcessEnded, Spawner
 from pulse_adapters.host.systemctl import Systemctl
@@ -75,9 +73,8 @@ class RestartProcess:
             if up := _up_by_now(sight):
                 return up
             if start and start.code == 0 and behind:
-                return _already_up(
-                    behind[0]
-                )  # it went into the background, and has its grace to come up there
+                # It went into the background, and has its grace to come up there.
+                return Result({"already": True, **behind[0]._asdict()})
         return await self._start(
             process, (*{*sight.found, *self._live_predecessors(params), *behind},), event
         )
@@ -118,8 +115,8 @@ class RestartProcess:
             },
             output=self._log(process),
         )
-        self._last_started[process.name] = ProcessId(new.pid, new.started)
-        return Result({"pid": new.pid, "started": new.started})
+        self._last_started[process.name] = new
+        return Result(new._asdict())
 
     async def _run(self, process: ProcessSettings, event: Event) -> Result:
         outcome = await self._spawner.run(
@@ -138,18 +135,11 @@ class RestartProcess:
         """The process that this effect started, if it lives; for a command or unit, one younger than the request."""
         process = guarded_process(self._settings(), params.process)
         if process.start:
-            return await self._find_started(event)
+            started = await processes_left_by(event.id)
+            return Result(started[0]._asdict()) if started else None
         sight = await observe_all(self._table, process, self._known())
         younger = (one for one in sight.found if self._is_younger(one, event))
-        return next((_result(one) for one in younger), None)
-
-    async def _find_started(self, event: Event) -> Result | None:
-        for pause in (0.05, 0.0):
-            if carriers := await find_marked(event.id):
-                return _result(carriers[0])
-            # A process that is just being executed shows no environment yet.
-            await asyncio.sleep(pause)
-        return None
+        return next((Result(one._asdict()) for one in younger), None)
 
     def _is_younger(self, found: ProcessId, event: Event) -> bool:
         # Start times are cut to a hundredth of a second.
@@ -160,12 +150,4 @@ def _up_by_now(sight: ProcessObservation) -> Result | None:
     """The result if it is up by now and, where it has a port, accepts connections."""
     if sight.answering is False or not (sight.found or sight.answering):
         return None
-    return _already_up(sight.found[0]) if sight.found else Result({"already": True})
-
-
-def _already_up(found: ProcessId) -> Result:
-    return Result({"already": True, **_result(found).data})
-
-
-def _result(found: ProcessId) -> Result:
-    return Result({"pid": found.pid, "started": found.started})
+    return Result({"already": True, **(sight.found[0]._asdict() if sight.found else {})})

@@ -61,11 +61,11 @@ class DaemonProcess:
                 raise PulseError(self._last_words(child.returncode, before))
             daemon = _answer(self.home)
             if daemon and daemon["pid"] == child.pid and daemon["state"] != "starting":
-                return child.pid
+                break
             time.sleep(_STEP)
         child.returncode = 0  # it is not waited for: it goes on without us
         if daemon and daemon["pid"] == child.pid:
-            return child.pid  # it is not ready, but does what it can
+            return child.pid  # one that is not ready does what it can
         raise PulseError(
             f"the daemon (process {child.pid}) does not answer after {READY:g} s, but lives; "
             "it may have a long log to read: see upulse daemon logs, then upulse status"

@@ -34,10 +34,7 @@ class LostWithHost(PulseError):
 
 @dataclass
 class MemoryActionHosts:
-    """Implements `ActionHosts`. engines: watchers and executors of each commit, None for one that can't be loaded.
-
-    started: every host that was begun, the newest last.
-    """
+    """Implements `ActionHosts`. engines: watchers and executors of each commit, None for one that can't be loaded."""
 
     engines: Mapping[str, Actions | None]
     started: list["MemoryActionHost"] = field(default_factory=list)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pulse_core.model.errors import PulseError
+from pulse_core.model.errors import HomeBusy, PulseError
 
 
 @dataclass
@@ -13,6 +13,8 @@ class MemoryBackgroundDaemon:
     options: tuple[str, ...] = ()
 
     def start(self, *options: str) -> int:
+        if self.pid:
+            raise HomeBusy("memory", self.pid)
         self.pid, self.options = 4711, options
         return self.pid
 
@@ -44,6 +46,7 @@ class MemoryDaemonUnit:
         self.active = True
 
     def stop(self) -> None:
+        self.start()
         self.active = False
 
     def restart(self) -> None:

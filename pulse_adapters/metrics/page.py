@@ -3,16 +3,29 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from prometheus_client.core import Metric
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
+from pulse_core.model.errors import PulseError
 
-from pulse_adapters.metrics.families import MetricsInput, families
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from pulse_adapters.metrics.families import MetricsInput
 
 FRESH_S = 1.0
 TEXT = "text/plain"
+PROMETHEUS = "prometheus_client", "prometheus-client", "metrics"
+"""The package that makes the page, where it comes from, and the extra that installs it."""
+
+
+def require_package(package: str, name: str, extra: str) -> None:
+    """Raise PulseError if an optional package is missing; it may be installed while this runs."""
+    with suppress(ModuleNotFoundError):
+        if find_spec(package):
+            return
+    raise PulseError(f"the package {name} is not installed; install it with: pip install 'upulse[{extra}]'")
 
 
 class ServedPage(NamedTuple):
@@ -22,21 +35,23 @@ class ServedPage(NamedTuple):
     kind: str
 
 
-class Page(Collector):
+class Page:
     """Samples Pulse and caches the sample for a second. look: takes a sample, which may take long; it is never
-    called concurrently, and must not raise."""
+    called concurrently, and must not raise. What makes the page is imported when it is first served."""
 
-    def __init__(self, look: Callable[[], MetricsInput], version: str, fresh: float = FRESH_S) -> None:
+    def __init__(self, look: "Callable[[], MetricsInput]", version: str, fresh: float = FRESH_S) -> None:
         self._look, self._version, self._fresh = look, version, fresh
         self._lock = threading.Lock()
         self._seen: MetricsInput | None = None
         self._at = 0.0
 
-    def collect(self) -> Iterator[Metric]:
-        """The families as of now."""
+    def collect(self) -> "Iterator[Metric]":
+        """The families as of now; all that is asked of a registry."""
+        from pulse_adapters.metrics.families import families
+
         return families(self._recent(), self._version)
 
-    def _recent(self) -> MetricsInput:
+    def _recent(self) -> "MetricsInput":
         with self._lock:
             if self._seen is None or time.monotonic() - self._at >= self._fresh:
                 self._seen = self._look()
@@ -44,11 +59,17 @@ class Page(Collector):
             return self._seen
 
     def served(self, accept: str = TEXT) -> ServedPage:
-        """The page in the format that an Accept header requests."""
+        """The page in the format that an Accept header requests. Raises PulseError without the package."""
+        require_package(*PROMETHEUS)
+        from prometheus_client.exposition import choose_encoder
+
+        encode: Any
         encode, kind = choose_encoder(accept)
         return ServedPage(encode(self), kind)
 
-    def farewell(self) -> None:
-        """From now on report that there is no daemon, and no state."""
+    def farewell(self) -> bool:
+        """From now on report that there is no daemon, and no state; whether anything else was ever reported."""
         with self._lock:
-            self._seen, self._at = MetricsInput(False, {}), float("inf")
+            before, self._at = self._seen, float("inf")
+            self._seen = before and before._replace(answers=False, standing={}, sizes={})
+            return before is not None

@@ -4,10 +4,10 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pulse_adapters.metrics.page import PROMETHEUS, Page, require_package
 from pulse_adapters.metrics.replace_file import replace_file
 from pulse_adapters.metrics.tracing import PositionFile, RecordedTraces, Tracing
 from pulse_adapters.workers import child_side
@@ -17,7 +17,6 @@ from pulse_core.model.errors import PulseError
 
 if TYPE_CHECKING:
     from pulse_adapters.metrics.families import MetricsInput
-    from pulse_adapters.metrics.page import Page
 
 NICE = 10
 VICTIM = 500
@@ -41,11 +40,11 @@ def run(home: MetricsHome, listen: str | None, textfile: str | None, every: floa
     """Serve at an address, write a file every so many seconds, export to a collector: as far as each is requested."""
     child_side.begin(NICE)
     prefer_oom_kill()
-    page = MetricsPage(home.look)
+    page = Page(home.look, __version__)
     if listen:
-        PeriodicTask(lambda: page.serve(listen), RETRY_S, report_problem, RETRY_S).begin("web")
+        PeriodicTask(lambda: serve_page(page, listen), RETRY_S, report_problem, RETRY_S).begin("web")
     if textfile:
-        PeriodicTask(lambda: page.write(Path(textfile)), every, report_problem, every).begin("textfile")
+        PeriodicTask(lambda: write_page(page, Path(textfile)), every, report_problem, every).begin("textfile")
     export = TraceExport(home, otlp) if otlp else None
     if export:
         PeriodicTask(export.round, EXPORT_S, report_problem).begin("traces")
@@ -53,8 +52,8 @@ def run(home: MetricsHome, listen: str | None, textfile: str | None, every: floa
         """Nothing is asked of it; it waits for the end."""
     if export:
         export.rest()
-    if textfile:
-        page.farewell(Path(textfile))
+    if textfile and page.farewell():
+        write_page(page, Path(textfile))
     child_side.exit_at_once(0)  # what still waits for somebody in a thread must not hold up the end
 
 
@@ -104,56 +103,26 @@ def prefer_oom_kill() -> None:
         Path("/proc/self/oom_score_adj").write_text(str(VICTIM))
 
 
-def require_package(package: str, name: str, extra: str) -> None:
-    """Raise PulseError if an optional package is missing; it may be installed while this runs."""
-    with suppress(ModuleNotFoundError):
-        if find_spec(package):
-            return
-    raise PulseError(f"the package {name} is not installed; install it with: pip install 'upulse[{extra}]'")
-
-
 def report_problem(words: str) -> None:
     """Report a problem to the daemon."""
     child_side.send({"why": words[:1_000]})
 
 
-class MetricsPage:
-    """The metrics page of a home, made on first use. Raises PulseError without its package."""
+def serve_page(page: Page, listen: str) -> str:
+    """Serve the page for ever, or return why that is impossible."""
+    require_package(*PROMETHEUS)
+    from pulse_adapters.metrics.web import serve_forever
 
-    def __init__(self, look: "Callable[[], MetricsInput]") -> None:
-        self._look = look
-        self._page: Page | None = None
-        self._lock = threading.Lock()
+    return serve_forever(listen, page)
 
-    def page(self) -> "Page":
-        """The page."""
-        require_package("prometheus_client", "prometheus-client", "metrics")
-        from pulse_adapters.metrics.page import Page
 
-        with self._lock:
-            self._page = self._page or Page(self._look, __version__)
-            return self._page
-
-    def serve(self, listen: str) -> str:
-        """Serve it for ever, or return why that is impossible."""
-        page = self.page()
-        from pulse_adapters.metrics.web import serve_forever
-
-        return serve_forever(listen, page)
-
-    def write(self, path: Path) -> str:
-        """Write it into a file; returns why that failed, or empty."""
-        try:
-            replace_file(path, self.page().served().body)
-        except OSError as error:
-            return f"{path} can't be written: {error.strerror}"
-        return ""
-
-    def farewell(self, path: Path) -> None:
-        """Write it for the last time, as without a daemon."""
-        if self._page:
-            self._page.farewell()
-            self.write(path)
+def write_page(page: Page, path: Path) -> str:
+    """Write the page into a file; returns why that failed, or empty."""
+    try:
+        replace_file(path, page.served().body)
+    except OSError as error:
+        return f"{path} can't be written: {error.strerror}"
+    return ""
 
 
 class TraceExport:

@@ -1,7 +1,7 @@
 """Which events a person wants to see: kinds, a subject with all that belongs to it, a beginning, a number."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,24 +19,20 @@ EFFECT = "effect"
 class EventFilter:
     """What is wanted. `effects` collects the ids of the effects that belong to the subject."""
 
-    kinds: tuple[str, ...]
-    subject: str | None
-    since: EventQuery
-    last: int | None
+    kinds: tuple[str, ...] = ()
+    subject: str | None = None
+    since: EventQuery = ALL_EVENTS
+    last: int | None = None
     effects: set[str] = field(default_factory=set)
 
-    @classmethod
-    def made(
-        cls, kinds: Collection[str], subject: str | None, since: EventQuery | None, last: int | None
-    ) -> "EventFilter":
-        """A filter; raises UnknownName for a kind that was never defined."""
-        if kinds:
+    def __post_init__(self) -> None:
+        """Raises UnknownName for a kind that was never defined."""
+        if self.kinds:
             from pulse_core.composition import KINDS  # slow to import, and seldom needed
 
-            for kind in kinds:
+            for kind in self.kinds:
                 if kind not in KINDS:
                     raise UnknownName("event kind", kind, KINDS)
-        return cls(tuple(kinds), subject, since or ALL_EVENTS, last)
 
     @property
     def streamed(self) -> tuple[str, ...]:

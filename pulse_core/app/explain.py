@@ -15,7 +15,6 @@ from pulse_core.ports import FoldResult
 if TYPE_CHECKING:
     from pulse_core.app.engine.user_rules import UserRules
     from pulse_core.app.snapshots import CaveatedSnapshot
-    from pulse_core.model.kinds import Effect
     from pulse_core.projections import Snapshot
     from pulse_core.rules import Rule
 
@@ -34,26 +33,22 @@ class RuleTrace(NamedTuple):
             "at": iso(seen.now.at),
             "tick": seen.tick,
             "seq": seen.state.seq,
-            "rules": [self._layer(layer) for layer in self.layers],
-            "effects": [self._effect(effect) for effect in self.verdict.effects],
+            "rules": [
+                {
+                    **asdict(layer),
+                    "effects": [effect.key for effect in self.verdict.effects if effect.rule == layer.rule],
+                }
+                for layer in self.layers
+            ],
+            "effects": [
+                {
+                    **{name: getattr(effect, name) for name in ("key", "action", "rule", "reason")},
+                    "open": effect.key in seen.effects.keys,
+                }
+                for effect in self.verdict.effects
+            ],
             "next_tick_ms": min(self.verdict.tick_ms, seen.settings.daemon.tick_ms),
             "caveats": list(self.seen.caveats),
-        }
-
-    def _layer(self, layer: LayerOutcome) -> dict[str, Any]:
-        return {
-            **asdict(layer),
-            "effects": [effect.key for effect in self.verdict.effects if effect.rule == layer.rule],
-        }
-
-    def _effect(self, effect: "Effect") -> dict[str, Any]:
-        is_open = effect.key in self.seen.snapshot.effects.keys
-        return {
-            "key": effect.key,
-            "action": effect.action,
-            "rule": effect.rule,
-            "reason": effect.reason,
-            "open": is_open,
         }
 
 

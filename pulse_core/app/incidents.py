@@ -96,7 +96,8 @@ class IncidentFold:
         if row.kind == "effect":
             self._wished(row)
         elif measure := self._under_way.pop(row.subject, None):
-            self._settled(measure, row)
+            measure.outcomes[row.kind.removeprefix("effect-")] += 1
+            measure.end = row
         elif about := BEGINS.get(row.kind):
             self._began(about, row)
         elif row.kind == STARTED:
@@ -152,11 +153,6 @@ class IncidentFold:
             self._under_way[row.id] = measure
             if story.about in FADING and data.get("params", {}).get("over"):
                 story.last, story.over, story.faded = row.moment, True, False
-
-    @staticmethod
-    def _settled(measure: IncidentMeasure, row: Event) -> None:
-        measure.outcomes[row.kind.removeprefix("effect-")] += 1
-        measure.end = row
 
     def _concerned(self, key: str, params: Mapping[str, Any]) -> Incident | None:
         """The incident that an effect answers: by its params if they say so, else by what its key ends with."""

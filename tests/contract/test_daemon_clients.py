@@ -38,10 +38,9 @@ def layout(tmp_path: Path) -> HomeLayout:
     return home
 
 
-@pytest.fixture(params=[SocketDaemonClient])
-def client(request: pytest.FixtureRequest, layout: HomeLayout) -> DaemonClient:
-    made: DaemonClient = request.param(layout)
-    return made
+@pytest.fixture
+def client(layout: HomeLayout) -> DaemonClient:
+    return SocketDaemonClient(layout)
 
 
 @asynccontextmanager

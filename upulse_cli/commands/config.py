@@ -24,8 +24,7 @@ def check(
     from pathlib import Path
 
     from pulse_core.model.errors import SettingsRefused
-    from upulse_cli.wiring.home import meant_home
-    from upulse_cli.wiring.settings import checked_settings
+    from upulse_cli.wiring.home import checked_settings, meant_home
 
     path = Path(file) if file else meant_home(home).config
     try:
@@ -44,7 +43,7 @@ def check(
 @app.command()
 def show(as_json: AsJson = False, home: HomeDir = None) -> None:
     """Print the settings, defaults filled in."""
-    from upulse_cli.wiring.settings import settings_in, settings_text
+    from upulse_cli.wiring.home import settings_in, settings_text
 
     settings = settings_in(open_home(home).layout.config)
     if as_json:

@@ -76,7 +76,7 @@ def reload(home: HomeDir = None) -> None:
     from pulse_core.app.append import append
     from pulse_core.app.status import why_unheard
     from pulse_core.model.errors import PulseError
-    from upulse_cli.wiring.settings import settings_in
+    from upulse_cli.wiring.home import settings_in
 
     where = open_home(home)
     if why := why_unheard(where):
@@ -112,7 +112,7 @@ def install(
     Where the home is root's, rules of your own get a user of their own, pulse-engine, which is made if it is missing.
     """
     from upulse_cli.wiring.daemon_control import daemon_control, lingers
-    from upulse_cli.wiring.settings import settings_in
+    from upulse_cli.wiring.home import settings_in
 
     where = open_home(home)
     settings_in(where.layout.config)

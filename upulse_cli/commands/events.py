@@ -51,12 +51,14 @@ def events(
     import sys
 
     from pulse_core.app import event_filter
-    from upulse_cli.time_args import since_arg as parsed
+    from pulse_core.ports.readers import ALL_EVENTS
+    from upulse_cli.time_args import since_arg
     from upulse_cli.views.events import line
 
     where = open_home(home)
     if last is None and since is None and sys.stdout.isatty():
         last = LAST
-    wanted = event_filter.EventFilter.made(kind or (), subject, parsed(since) if since else None, last)
+    from_ = since_arg(since) if since else ALL_EVENTS
+    wanted = event_filter.EventFilter(tuple(kind or ()), subject, from_, last)
     for event in event_filter.events(where, wanted, and_new=follow):
         put_line(event) if as_json else put(one_line(line(event)))

@@ -7,10 +7,6 @@ import typer
 from upulse_cli.options import AsJson, HomeDir, open_home
 from upulse_cli.output import console, put_json, say
 
-NO_DAEMON = (
-    "No daemon answers, so nobody can tell what its watchers cost; what follows is from recorded ticks."
-)
-
 
 def profile(
     since: Annotated[
@@ -32,7 +28,9 @@ def profile(
     if as_json:
         return put_json(told)
     if told["watchers"] is None:
-        say(NO_DAEMON)
+        say(
+            "No daemon answers, so nobody can tell what its watchers cost; what follows is from recorded ticks."
+        )
     if not told["rules"]:
         say("No tick was recorded in that time; choose a longer --since, or see: upulse status")
     from upulse_cli.views.profile import tables

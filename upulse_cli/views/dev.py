@@ -20,6 +20,7 @@ from pulse_core.model.text import count, one_line
 from upulse_cli.time_args import local, took
 
 SHOWN = 200
+EFFECT_FIELDS = {"key", "action", "rule", "reason", "params"}
 
 
 class Lines:
@@ -120,17 +121,13 @@ def _tick(seen: TickSeen) -> Mapping[str, Any]:
         "again": seen.is_again,
         "took_ms": _ms(seen.took),
         "rules": [asdict(layer) for layer in seen.layers],
-        "effects": [effect_of(wish) for wish in seen.wishes],
+        "effects": [
+            {**wish.effect.model_dump(include=EFFECT_FIELDS), "state": wish.state, "why": wish.why}
+            for wish in seen.wishes
+        ],
         "errors": [fault._asdict() for fault in seen.faults],
         "warnings": list(seen.warnings),
     }
-
-
-def effect_of(wish: TriedEffect) -> Mapping[str, Any]:
-    """What a rule wishes."""
-    effect = wish.effect
-    whole = {name: getattr(effect, name) for name in ("key", "action", "rule", "reason", "params")}
-    return {**whole, "state": wish.state, "why": wish.why}
 
 
 def _ms(seconds: float) -> float:

@@ -21,13 +21,16 @@ def tables(told: Told) -> RenderableType:
 
 def _tables(told: Told) -> Iterator[RenderableType]:
     if told["watchers"]:
-        yield heading("watchers: their newest looks, and the share of a core that they took in the daemon")
+        yield Text(
+            "watchers: their newest looks, and the share of a core that they took in the daemon", style="bold"
+        )
         yield watcher_table(told["watchers"])
     if told["helpers"]:
-        yield heading("processes that help the daemon, since their start")
+        yield Text("processes that help the daemon, since their start", style="bold")
         yield helper_table(told["helpers"])
     if told["rules"]:
-        yield heading(f"rules: {count(told['ticks']['calls'], 'tick')} since {local(told['since'])}")
+        words = f"rules: {count(told['ticks']['calls'], 'tick')} since {local(told['since'])}"
+        yield Text(words, style="bold")
         yield rule_table(told["rules"])
 
 
@@ -57,11 +60,6 @@ def rule_table(rules: Sequence[Told]) -> Table:
         p50, p99, share = took(one["p50_us"]), took(one["p99_us"]), f"{one['share']:.1%}"
         drawn.line(one["rule"], one["calls"], failures(one["errors"]), p50, p99, share)
     return drawn
-
-
-def heading(words: str) -> Text:
-    """What the next table is of."""
-    return Text(words, style="bold")
 
 
 def failures(number: int) -> Text:

@@ -7,7 +7,7 @@ from os.path import relpath
 
 from pulse_adapters.host.system_watcher import SystemResource
 from pulse_core.app.context import HomeContext
-from pulse_core.app.engine.context import STAGING
+from pulse_core.app.engine.context import STAGING, revision_named
 from pulse_core.app.engine.dev_session import DevTarget, daemon_executor
 from pulse_core.app.state import current_state, settings_for
 from pulse_core.daemon import CurrentSettings
@@ -23,7 +23,9 @@ def dev_target(home: HomeContext, *, does_execute: bool) -> DevTarget:
     engine = workflow_context(home, is_live=True)
     execute = daemon_executor(engine) if does_execute else None
     machine = partial(system_watcher_of, engine.home)
-    return DevTarget(engine, saves, machine, engine.revision(STAGING).path, lambda report: None, execute)
+    return DevTarget(
+        engine, saves, machine, revision_named(engine.repository, STAGING).path, lambda report: None, execute
+    )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A home over its real adapters, for the application.
+"""A home over its real adapters, for the application; and the settings in a file.
 
 Imported by every command, so what only some of them need is imported when it is asked for.
 """
@@ -12,13 +12,16 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.daemon_client import SocketDaemonClient
 from pulse_core.app.context import FoldProgress, HomeContext, LoadedSettings
 from pulse_core.home import HomeLayout
-from pulse_core.model.errors import NoHome
+from pulse_core.model.errors import NoHome, SettingsRefused
 from pulse_core.model.event import Checkpoint
 from upulse_cli.output import fold_progress
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pulse_core.ports.offline_stores import OfflineStores
     from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
+    from pulse_core.settings import Settings
 
 
 def meant_home(option: str | None) -> Home:
@@ -106,3 +109,35 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
         offline=offline,
         progress=progress,
     )
+
+
+def settings_in(path: "Path") -> "Settings":
+    """The settings; raises SettingsRefused with every fault."""
+    from pulse_adapters.config.file import load
+
+    return load(path)
+
+
+def settings_text(settings: "Settings") -> str:
+    """The settings as TOML, defaults filled in."""
+    from pulse_adapters.config.toml_writer import settings_as_toml
+
+    return settings_as_toml(settings)
+
+
+def checked_settings(path: "Path") -> "Settings":
+    """The settings, once Apprise too has understood the addresses; raises SettingsRefused."""
+    settings = settings_in(path)
+    if not settings.notify.urls:
+        return settings
+    from pulse_adapters.config.toml_lines import locate, nearest
+    from pulse_adapters.notify.addresses import unknown_services  # Apprise is slow to import
+
+    lines = locate(path.read_text(encoding="utf-8-sig"))
+    faults = [
+        f"{path}:{nearest(lines, ('notify', 'urls', place))}: notify.urls[{place + 1}]: {words}"
+        for place, words in unknown_services(settings.notify).items()
+    ]
+    if faults:
+        raise SettingsRefused(faults)
+    return settings

@@ -47,10 +47,6 @@ class WorkflowContext:
     action_hosts: Callable[[Windows], ActionHosts]
     standby_hosts: Callable[[], StandbyRuleHosts]
 
-    def revision(self, word: str) -> Revision:
-        """The revision that a word means, laid out; `staging` as it lies there, with what is not committed."""
-        return revision_named(self.repository, word)
-
 
 def revision_named(repository: EngineRepository, word: str) -> Revision:
     """The revision that a word means, laid out; `staging` as it lies there, with what is not committed."""

@@ -225,7 +225,9 @@ def wait_for_answers(
                 raise PulseError(f"{words}; it is answered when a daemon runs: upulse daemon start")
             if waits > PATIENCE:
                 raise PulseError(f"{words}, and not done after {PATIENCE:g} s; try again later")
-        elif _lags(now, main := repository.head(), repository):
+        elif (
+            now.commit and now.commit != (main := repository.head()) and repository.contains(now.commit, main)
+        ):
             words = "main does not yet follow what is in force"
             if not runs or waits > OWN_PACE:
                 repository.point_main(now.commit, main)
@@ -244,11 +246,6 @@ def pending_request(now: Engine, runs: bool, moment: Moment) -> str:
         return "a promote or rollback is asked for already"
     is_wished = now.asked is not None and moment.since(now.asked) < ROLLBACK_UNDER_WAY
     return "a rollback is under way" if is_wished and runs else ""
-
-
-def _lags(now: Engine, main: str, repository: EngineRepository) -> bool:
-    """Whether main is an ancestor of what is in force, and just does not follow yet."""
-    return bool(now.commit) and now.commit != main and repository.contains(now.commit, main)
 
 
 def _answer(engine: WorkflowContext, waited: Mapping[str, int]) -> SpelledEvent | None:

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.engine.context import WorkflowContext
+from pulse_core.app.engine.context import WorkflowContext, revision_named
 from pulse_core.app.engine.effect_diff import (
     EffectDifference,
     WishedEffect,
@@ -304,4 +304,4 @@ def compare_revisions(
 def _replayable(engine: WorkflowContext, word: str) -> Revision:
     """The revision that a word means, or whichever was in force, or what was really emitted."""
     found = next((one for one in (RECORDED, IN_FORCE) if word == one.commit), None)
-    return found or engine.revision(word)
+    return found or revision_named(engine.repository, word)

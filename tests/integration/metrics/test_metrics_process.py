@@ -108,7 +108,7 @@ def test_it_gives_way_to_everybody(tmp_path: Path, asked: Asked) -> None:
 
 
 def test_without_its_package_it_says_what_to_install() -> None:
-    from pulse_adapters.metrics.process import require_package
+    from pulse_adapters.metrics.page import require_package
     from pulse_core.model.errors import PulseError
 
     with pytest.raises(PulseError, match=r"pip install 'upulse\[metrics\]'"):

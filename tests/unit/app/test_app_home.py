@@ -302,19 +302,19 @@ def test_an_incident_says_what_was_done_and_that_it_helped(scene: Scene) -> None
 def test_events_of_a_process_are_its_own_and_those_of_its_effects(scene: Scene) -> None:
     effect_done(scene)
     scene.at(9, Paused())
-    about = EventFilter.made((), "gateway", None, None)
+    about = EventFilter(subject="gateway")
     kinds = [event["kind"] for event in events(scene.home, about, and_new=False)]
     assert kinds == ["process-died", "effect", "effect-executing", "effect-acked", "process-up"]
-    last = EventFilter.made(["paused"], None, None, 1)
+    last = EventFilter(("paused",), last=1)
     assert [event["kind"] for event in events(scene.home, last, and_new=False)] == ["paused"]
     with pytest.raises(UnknownName):
-        EventFilter.made(["pausd"], None, None, None)
+        EventFilter(("pausd",))
 
 
 def test_events_that_come_follow_those_that_are_there(scene: Scene) -> None:
     scene.daemon.answers = running(scene)
     scene.at(1, Paused())
-    coming = events(scene.home, EventFilter.made((), None, None, None), and_new=True)
+    coming = events(scene.home, EventFilter(), and_new=True)
     assert next(coming)["kind"] == "paused"
     scene.at(2, DaemonStopped(pid=1, reason="now"))
     assert next(coming)["kind"] == "daemon-stopped"
