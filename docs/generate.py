@@ -12,7 +12,7 @@ from typing import Any
 import typer.main
 from pydantic import BaseModel
 
-from pulse_adapters.config.reference import reference
+from docs.settings_reference import reference
 from pulse_core.actions import BUILT_IN
 from pulse_core.composition import KINDS
 from pulse_core.model.kinds import Effect

@@ -1,6 +1,7 @@
 """Ports: small protocols that adapters implement; their docstrings state the guarantees.
 
-Each has a real adapter and a twin in `pulse_adapters.memory`; one contract suite runs over both.
+Those of the daemon have a real adapter and a twin in `pulse_adapters.memory`; one contract suite runs over both. Those that
+only commands need (a client of the daemon, a repository, checks of code) are tested with real files and processes.
 """
 
 from pulse_core.model.event import Checkpoint as Checkpoint

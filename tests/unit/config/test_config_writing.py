@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from docs.settings_reference import reference
 from pulse_adapters.config.catalogue import groups, settings_of
 from pulse_adapters.config.file import load
-from pulse_adapters.config.reference import reference
 from pulse_adapters.config.settings_check import validate
 from pulse_adapters.config.template import has_header, header, template
 from pulse_adapters.config.toml_writer import settings_as_toml, value_as_toml
