@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping
 
 from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.host.spawner import ProcessEnded, Spawner
-from pulse_adapters.workers.proc import read_stat
 from pulse_core.model.errors import PulseError, Refused, hint
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports import ProcessId, ProcessObservation, ProcessTable
@@ -59,11 +58,6 @@ async def processes_left_by(effect: str) -> tuple[ProcessId, ...]:
     """The live processes that this start left: session leaders first, then the oldest first."""
     for pause in _PAUSES:
         if left := await find_marked(effect):
-            return tuple(sorted(left, key=lambda one: (not _is_session_leader(one), one.started)))
+            return left
         await asyncio.sleep(pause)
     return ()
-
-
-def _is_session_leader(found: ProcessId) -> bool:
-    seen = read_stat(found.pid)
-    return seen is not None and seen.session == found.pid

@@ -53,7 +53,7 @@ def may_match(found: ProcessId, pattern: SearchPattern) -> bool:
 async def find_marked(
     marker: str, variable: str = EFFECT_MARK, leaders: bool = False
 ) -> tuple[ProcessId, ...]:
-    """The live processes that carry this marker (by default a `PULSE_EFFECT`), oldest first.
+    """The live processes that carry this marker (by default a `PULSE_EFFECT`): session leaders first, then the oldest.
 
     leaders: only session leaders, which processes started by Pulse are and their children are not.
     """
@@ -61,10 +61,11 @@ async def find_marked(
     for count, pid in enumerate(list(pids()), 1):
         seen = read_stat(pid) if pid != os.getpid() and has_marker(pid, marker, variable) else None
         if seen and seen.alive and (seen.session == pid or not leaders):
-            carriers.append(seen.found)
+            carriers.append(seen)
         if count % _SLICE == 0:
             await asyncio.sleep(0)
-    return tuple(sorted(carriers, key=lambda one: one.started))
+    carriers.sort(key=lambda one: (one.session != one.pid, one.started))
+    return tuple(one.found for one in carriers)
 
 
 def command_lines() -> Iterator[tuple[int, bytes]]:

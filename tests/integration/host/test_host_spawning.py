@@ -197,10 +197,10 @@ async def test_a_fork_bomb_is_ended(spawner: Spawner) -> None:
 
 
 POLITE = """
-import signal, sys, time
-def told(*_): print("term", flush=True); time.sleep(0.1); sys.exit()
+import os, signal, sys, time
+def told(*_): os.write(1, b"term\\n"); time.sleep(0.1); sys.exit()
 signal.signal(signal.SIGTERM, told)
-print("ready", flush=True)
+os.write(1, b"ready\\n")  # not by print, in which the signal might come
 while True: time.sleep(1000)
 """
 
