@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import FailFast, Field
+from pydantic import Field
 from pydantic_core import to_json
 
 from pulse_adapters.workers.framing import WorkerFault
@@ -22,7 +22,7 @@ Text = Annotated[str, cut_to(2_000)]
 Name = Annotated[str, Field(pattern=r"^[^\x00-\x20\x7f-\x9f\u2028\u2029]{1,200}$")]
 Seconds = Annotated[float, Field(ge=0.001, le=LONGEST)]
 Pause = Annotated[float, Field(ge=0.0, le=LONGEST)]
-Items = Annotated[tuple[dict[str, Any], ...], _MOST, FailFast()]
+Items = Annotated[tuple[dict[str, Any], ...], _MOST]
 
 
 class WatcherDescription(NamedTuple):
@@ -79,7 +79,7 @@ class ActionLoadReply(NamedTuple):
     error: Text = ""
     watchers: Items = ()
     executors: Items = ()
-    faults: Annotated[tuple[tuple[Text, Text], ...], Field(max_length=1_000), FailFast()] = ()
+    faults: Annotated[tuple[tuple[Text, Text], ...], Field(max_length=1_000)] = ()
     roots: Mapping[str, Text] = {}
 
     def loaded(self) -> LoadedActions:
@@ -107,7 +107,7 @@ class CallReply(NamedTuple):
     data: dict[str, Any] | None = None
     wake: bool = False
     dropped: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    names: Annotated[tuple[Text, ...], _MOST, FailFast()] = ()
+    names: Annotated[tuple[Text, ...], _MOST] = ()
     policy: dict[str, Any] | None = None
 
     @property

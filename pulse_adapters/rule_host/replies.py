@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import FailFast, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from pulse_adapters.workers.messages import Seq, cut_to
 from pulse_adapters.workers.source_locations import with_place
@@ -18,17 +18,17 @@ _WORDS = 2_000
 _MOST = Field(max_length=2_000)
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Text = Annotated[str, cut_to(_WORDS)]
-Texts = Annotated[tuple[Text, ...], _MOST, FailFast()]
+Texts = Annotated[tuple[Text, ...], _MOST]
 
 
 class FoldReply(NamedTuple):
     """The verdict of a tick, what each layer did, and the faults."""
 
-    effects: Annotated[tuple[dict[str, Any], ...], Field(max_length=MOST_EFFECTS), FailFast()]
+    effects: Annotated[tuple[dict[str, Any], ...], Field(max_length=MOST_EFFECTS)]
     tick_ms: int
     notes: Texts
-    layers: Annotated[tuple[tuple[Text, Text, Texts, Whole], ...], _MOST, FailFast()]
-    faults: Annotated[tuple[tuple[Text, Text], ...], _MOST, FailFast()]
+    layers: Annotated[tuple[tuple[Text, Text, Texts, Whole], ...], _MOST]
+    faults: Annotated[tuple[tuple[Text, Text], ...], _MOST]
 
     def result(self, tick: int, defined: Mapping[str, str]) -> FoldResult:
         """The result of folding this tick; an invalid effect is a fault of its rule. defined: the place of each rule."""
@@ -47,8 +47,8 @@ class FoldReply(NamedTuple):
 class ReplayReply(NamedTuple):
     """Of recorded ticks: those with a result, how often each rule had each outcome, and how many ticks were folded."""
 
-    told: Annotated[tuple[tuple[Whole, FoldReply], ...], _MOST, FailFast()]
-    outcomes: Annotated[tuple[tuple[Text, Text, Whole], ...], _MOST, FailFast()]
+    told: Annotated[tuple[tuple[Whole, FoldReply], ...], _MOST]
+    outcomes: Annotated[tuple[tuple[Text, Text, Whole], ...], _MOST]
     done: Annotated[int, Field(ge=1)]
 
     def batch(self, defined: Mapping[str, str]) -> ReplayBatch:
