@@ -7,7 +7,7 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from pulse_adapters.workers.framing import WorkerFault
-from pulse_adapters.workers.messages import cut_to, decode
+from pulse_adapters.workers.messages import CutTo, decode
 from pulse_adapters.workers.source_locations import with_place
 from pulse_core.ports import EngineFault, Policy, Safety
 
@@ -18,7 +18,7 @@ MOST_BYTES = 64 * 1024
 LEAST_INTERVAL, LONGEST = 1.0, 86_400.0
 _MOST = Field(max_length=200)
 """Watchers, or executors, of an engine."""
-Text = Annotated[str, cut_to(2_000)]
+Text = Annotated[str, CutTo(2_000)]
 Name = Annotated[str, Field(pattern=r"^[^\x00-\x20\x7f-\x9f\u2028\u2029]{1,200}$")]
 Seconds = Annotated[float, Field(ge=0.001, le=LONGEST)]
 Pause = Annotated[float, Field(ge=0.0, le=LONGEST)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from pulse_adapters.workers.conversation import conversation
-from pulse_adapters.workers.messages import cut_to
+from pulse_adapters.workers.messages import CutTo
 from pulse_adapters.workers.worker import Program, module_program
 from pulse_core.daemon import CurrentSettings, Service
 from pulse_core.daemon.services import SettingsService
@@ -33,7 +33,7 @@ FIRST_S, ANSWER_S = 1.0, 10.0
 class SidecarProblem(NamedTuple):
     """A problem of the metrics process."""
 
-    why: Annotated[str, cut_to(2_000)]
+    why: Annotated[str, CutTo(2_000)]
 
 
 def sidecars(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 from pulse_adapters.workers.conversation import conversation
-from pulse_adapters.workers.messages import Seq, cut_to
+from pulse_adapters.workers.messages import CutTo, Seq
 from pulse_adapters.workers.worker import Program, module_program
 from pulse_core.ports import OutgoingMessage
 
@@ -17,7 +17,7 @@ class Delivered(NamedTuple):
     """The child's report on the message of this number: why it did not arrive, or empty."""
 
     number: Seq
-    why: Annotated[str, cut_to(500)]
+    why: Annotated[str, CutTo(500)]
 
 
 class ChildTransport:

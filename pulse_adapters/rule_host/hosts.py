@@ -1,21 +1,26 @@
-"""Starts rule hosts: a child loads a revision, receives the history, and is ready for the next tick."""
+"""Starts rule hosts: a child loads a revision, receives the history, and is ready for the next tick.
+
+What takes long to import is imported once a child has begun, which imports at the same time.
+"""
 
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_adapters.rule_host.process import RuleChild
-from pulse_adapters.rule_host.replies import HistoryReply, LoadReply
-from pulse_adapters.rule_host.snapshot_delta import full_snapshot
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places
 from pulse_core.model.event import Event
 from pulse_core.ports import CannotLoad, History, Revision, UserProjectionState
-from pulse_core.projections import Snapshot
+
+if TYPE_CHECKING:
+    from pulse_adapters.rule_host.host import ChildRuleHost
+    from pulse_adapters.rule_host.replies import LoadReply
+    from pulse_core.projections import Snapshot
 
 LOAD = 10.0
 """Seconds in which an engine must be loaded, and a batch of history folded."""
@@ -38,8 +43,8 @@ class ChildHosts:
     load: float = LOAD
 
     async def start(
-        self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, UserProjectionState]
-    ) -> ChildRuleHost:
+        self, revision: Revision, prev: "Snapshot", history: History, kept: Mapping[str, UserProjectionState]
+    ) -> "ChildRuleHost":
         """Start a host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
         return await self.start_in(await self.child(), revision, prev, history, kept)
 
@@ -60,11 +65,13 @@ class ChildHosts:
         self,
         child: RuleChild,
         revision: Revision,
-        prev: Snapshot,
+        prev: "Snapshot",
         history: History,
         kept: Mapping[str, UserProjectionState],
-    ) -> ChildRuleHost:
+    ) -> "ChildRuleHost":
         """Make a host of a child that was started before. Raises CannotLoad."""
+        from pulse_adapters.rule_host.host import ChildRuleHost
+
         try:
             reply = await self._load(child, await child.run_as.path_of(revision), prev)
             await self._rebuild(child, reply, prev.state.seq, history, kept)
@@ -73,7 +80,10 @@ class ChildHosts:
             await child.shut_down()
             raise
 
-    async def _load(self, child: RuleChild, root: str, prev: Snapshot) -> LoadReply:
+    async def _load(self, child: RuleChild, root: str, prev: "Snapshot") -> "LoadReply":
+        from pulse_adapters.rule_host.replies import LoadReply
+        from pulse_adapters.rule_host.snapshot_delta import full_snapshot
+
         child.places = Places({root: ""})
         message = {
             "root": root,
@@ -96,7 +106,7 @@ class ChildHosts:
     async def _rebuild(
         self,
         child: RuleChild,
-        reply: LoadReply,
+        reply: "LoadReply",
         row: int,
         history: History,
         kept: Mapping[str, UserProjectionState],
@@ -122,6 +132,8 @@ class ChildHosts:
         await self._fold(child, (), row)
 
     async def _fold(self, child: RuleChild, events: Sequence[Event], upto: int) -> None:
+        from pulse_adapters.rule_host.replies import HistoryReply
+
         message = {"do": "history", "events": events, "upto": upto}
         if await child.ask(message, HistoryReply, self.load) is None:
             fault = await child.reason_of_end()
@@ -167,8 +179,8 @@ class StandbyHosts:
             await spare.shut_down()
 
     async def start(
-        self, revision: Revision, prev: Snapshot, history: History, kept: Mapping[str, UserProjectionState]
-    ) -> ChildRuleHost:
+        self, revision: Revision, prev: "Snapshot", history: History, kept: Mapping[str, UserProjectionState]
+    ) -> "ChildRuleHost":
         """Start a host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
         if self._spare and not self._spare.alive:
             await self.discard()

@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from pulse_adapters.workers.messages import Seq, cut_to
+from pulse_adapters.workers.messages import CutTo, Seq
 from pulse_adapters.workers.source_locations import with_place
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import describe
@@ -17,7 +17,7 @@ MOST_EFFECTS = 1_000
 _WORDS = 2_000
 _MOST = Field(max_length=2_000)
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-Text = Annotated[str, cut_to(_WORDS)]
+Text = Annotated[str, CutTo(_WORDS)]
 Texts = Annotated[tuple[Text, ...], _MOST]
 
 

@@ -3,14 +3,13 @@
 import json
 from typing import Any
 
-from pydantic import BaseModel
-from pydantic_core import to_json
-
 from pulse_adapters.workers.framing import frame
 
 
 def encode(message: Any) -> bytes:
     """A message, ready to be sent; half characters become "?"."""
+    from pydantic_core import to_json  # once there is something to say; a worker is begun before
+
     try:
         body = to_json(message, fallback=str)
     except ValueError:
@@ -19,4 +18,4 @@ def encode(message: Any) -> bytes:
 
 
 def _plain(thing: Any) -> Any:
-    return thing.model_dump(mode="json") if isinstance(thing, BaseModel) else str(thing)
+    return thing.model_dump(mode="json") if hasattr(thing, "model_dump") else str(thing)

@@ -3,19 +3,23 @@
 Nothing that a worker says is believed before it went through `Frames`, `parse` and `decode`. The first bounds its size;
 the second what its JSON may hold: depth, numbers, characters; the third makes a typed value of it, or says what does not
 fit. All raise `WorkerFault` and nothing else: whatever is wrong with a message is the fault of the worker that sent it.
+
+pydantic is imported when the first message is decoded: a command begins its worker before, and both import meanwhile.
 """
 
 import json
 import math
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
-from pydantic_core import SchemaValidator
+from annotated_types import Interval
 
 from pulse_adapters.workers.framing import LARGEST_REPLY, Message, WorkerFault
-from pulse_core.model.payload import describe
+
+if TYPE_CHECKING:
+    from pydantic_core import CoreSchema, SchemaValidator
 
 T = TypeVar("T")
 
@@ -35,13 +39,23 @@ class Limits(NamedTuple):
 
 LIMITS = Limits()
 
-Seq = Annotated[int, Field(ge=0, lt=2**63)]
+Seq = Annotated[int, Interval(ge=0, lt=2**63)]
 """A place in the log, or a count."""
 
 
-def cut_to(most: int) -> AfterValidator:
+@dataclass(frozen=True)
+class CutTo:
     """Of a text in `Annotated`: cut it after so many characters."""
-    return AfterValidator(lambda text: text[:most])
+
+    most: int
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: "Callable[[Any], CoreSchema]"
+    ) -> "CoreSchema":
+        """How pydantic does that."""
+        from pydantic_core.core_schema import no_info_after_validator_function
+
+        return no_info_after_validator_function(lambda text: text[: self.most], handler(source))
 
 
 def parse(body: bytes, limits: Limits = LIMITS) -> Message:
@@ -84,25 +98,31 @@ def _depth(message: Any) -> int:
 
 def decode(kind: type[T], value: object) -> T:
     """The value of this type that a part of a message stands for. Raises WorkerFault."""
+    from pydantic import ValidationError
+
     try:
         found: T = validator(kind).validate_python(value)
         return found
     except ValidationError as error:
-        count = (
-            error.error_count()
-        )  # many are those of a mapping; to spell them would take longer than to find them
+        from pulse_core.model.payload import describe
+
+        # Many are those of a mapping; to spell them would take longer than to find them.
+        count = error.error_count()
         words = describe(error)[:_WORDS] if count < 100 else f"{count:,} values of a wrong type"
         raise WorkerFault(words) from None
 
 
-def validator(kind: Any) -> SchemaValidator:
+def validator(kind: Any) -> "SchemaValidator":
     """What decodes values of this type; made once for each."""
+    from pydantic import TypeAdapter
+    from pydantic_core import SchemaValidator
+
     if kind not in _VALIDATORS:
         _VALIDATORS[kind] = SchemaValidator(_strict(TypeAdapter(kind).core_schema))
     return _VALIDATORS[kind]
 
 
-_VALIDATORS: dict[Any, SchemaValidator] = {}
+_VALIDATORS: "dict[Any, SchemaValidator]" = {}
 
 
 def _strict(schema: Any) -> Any:

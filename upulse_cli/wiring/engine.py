@@ -15,7 +15,6 @@ from pulse_core.app.context import HomeContext
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad, Clock
-from pulse_core.settings import Settings
 
 if TYPE_CHECKING:
     from pulse_adapters.action_host.hosts import ChildActionHosts
@@ -25,10 +24,11 @@ if TYPE_CHECKING:
     from pulse_core.app.engine.context import Windows, WorkflowContext
     from pulse_core.app.engine.user_rules import UserRules
     from pulse_core.engine.engine_context import EngineParts
+    from pulse_core.settings import Settings
 
 
 def engine_of(
-    home: HomeLayout, clock: Clock, settings: Callable[[], Settings], windows: "Windows"
+    home: HomeLayout, clock: Clock, settings: "Callable[[], Settings]", windows: "Windows"
 ) -> "EngineParts | None":
     """The user's rules for the daemon, if the home has a repository for them."""
     if not has_engine(home):
@@ -46,7 +46,7 @@ def has_engine(home: HomeLayout) -> bool:
 
 
 def hosts_of(
-    home: HomeLayout, clock: Clock, settings: Callable[[], Settings]
+    home: HomeLayout, clock: Clock, settings: "Callable[[], Settings]"
 ) -> "tuple[Callable[..., ChildHosts], Callable[[Windows], ChildActionHosts]]":
     """What makes the starters of rule hosts and of action hosts, by the settings as they are at each start."""
     from pulse_adapters.action_host.hosts import ChildActionHosts
@@ -149,7 +149,7 @@ def code_checks(context: HomeContext) -> "SandboxedChecks":
     return SandboxedChecks(config, cache_folder)
 
 
-def run_as(home: HomeLayout, settings: Callable[[], Settings]) -> RunAs:
+def run_as(home: HomeLayout, settings: "Callable[[], Settings]") -> RunAs:
     """As whom the engine's code runs. Raises CannotLoad where it can't have the user that it must have."""
     if os.geteuid() != 0:
         return RunAs()  # nobody but root can give a process another user
@@ -160,7 +160,7 @@ def run_as(home: HomeLayout, settings: Callable[[], Settings]) -> RunAs:
     return RunAs(found.account.ids, found.shown) if found else RunAs()
 
 
-def engine_user(home: HomeLayout, settings: Settings) -> "EngineUserLayout | None":
+def engine_user(home: HomeLayout, settings: "Settings") -> "EngineUserLayout | None":
     """The user that the engine's code runs as, with its own place; None if it runs as we do. Raises PulseError."""
     from pulse_adapters.engine_user.layout import engine_user_of
 

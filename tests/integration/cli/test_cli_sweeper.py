@@ -206,7 +206,7 @@ def test_archives_are_known_by_the_name_that_the_archiver_gives() -> None:
     assert theirs[1] == ours[1]
 
 
-async def test_a_log_that_is_written_is_cut_to_its_end_and_its_writer_goes_on(home: Home) -> None:
+async def test_a_log_that_is_written_is_CutTo_its_end_and_its_writer_goes_on(home: Home) -> None:
     await large_event(home, FileObjects(home.objects), "x")
     log = home.outputs / "gateway.log"
     writer = open_output(log)

@@ -21,7 +21,7 @@ def test_the_largest_outputs_are_cut_and_the_small_ones_are_left() -> None:
     assert plan_quota(10 * MIB, outputs, 100 * MIB) == QuotaPlan((Cut("big.log", 25 * MIB // 3),))
 
 
-def test_an_output_that_is_all_in_its_older_file_is_cut_too() -> None:
+def test_an_output_that_is_all_in_its_older_file_is_CutToo() -> None:
     assert plan_quota(0, [ProcessOutput("a.log", 5, 200 * MIB)], 100 * MIB) == QuotaPlan((Cut("a.log", 5),))
 
 

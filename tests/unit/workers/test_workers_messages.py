@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pulse_adapters.workers.framing import Frames, WorkerFault, encode, frame
 from pulse_adapters.workers.host_messages import encode as encode_values
-from pulse_adapters.workers.messages import Limits, Seq, cut_to, decode, parse
+from pulse_adapters.workers.messages import CutTo, Limits, Seq, decode, parse
 
 MESSAGES = st.lists(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=9)), max_size=5)
 JSON = st.recursive(
@@ -33,7 +33,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape:
-    name: Annotated[str, cut_to(5)]
+    name: Annotated[str, CutTo(5)]
     points: tuple[Point, ...] = ()
     colour: Colour | None = None
 
@@ -96,7 +96,7 @@ def test_only_where_it_is_asked_for_may_a_number_be_none() -> None:
     ("kind", "value", "found"),
     [
         (str, "x", "x"),
-        (Annotated[str, cut_to(2)], "xyz", "xy"),
+        (Annotated[str, CutTo(2)], "xyz", "xy"),
         (int, -5, -5),
         (Seq, 2**63 - 1, 2**63 - 1),
         (float, 1, 1.0),
