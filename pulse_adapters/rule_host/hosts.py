@@ -32,7 +32,7 @@ class ChildHosts:
     """`Hosts` as child processes.
 
     scratch: the parent of each child's own writable folder (the system's temporary folder if None); run_as: called at
-    each start for the user that the child takes on (raises CannotLoad if a required user can't be had); plugins: entry
+    each load for the user that the child then takes on (raises CannotLoad if a required user can't be had); plugins: entry
     points as `module:attribute` by name; dev: report non-deterministic calls while rules run, which makes them slower.
     """
 
@@ -50,11 +50,10 @@ class ChildHosts:
 
     async def child(self) -> RuleChild:
         """Start a child, which imports everything but the authors' code. Raises CannotLoad."""
-        run_as = await asyncio.to_thread(self.run_as)
         try:
-            scratch = Scratch(self.scratch, run_as.user)
+            scratch = Scratch(self.scratch)
             try:
-                return RuleChild(self.plugins, scratch, run_as)
+                return RuleChild(self.plugins, scratch)
             except OSError:
                 scratch.remove()
                 raise
@@ -73,14 +72,21 @@ class ChildHosts:
         from pulse_adapters.rule_host.host import ChildRuleHost
 
         try:
-            reply = await self._load(child, await child.run_as.path_of(revision), prev)
+            run_as = await asyncio.to_thread(self.run_as)
+            child.scratch.give_to(run_as.user)
+            reply = await self._load(child, await run_as.path_of(revision), run_as.user, prev)
             await self._rebuild(child, reply, prev.state.seq, history, kept)
             return ChildRuleHost(child, reply.loaded(), prev)
+        except OSError as error:
+            await child.shut_down()
+            raise CannotLoad(f"its scratch folder can't be handed over: {error}") from error
         except BaseException:
             await child.shut_down()
             raise
 
-    async def _load(self, child: RuleChild, root: str, prev: "Snapshot") -> "LoadReply":
+    async def _load(
+        self, child: RuleChild, root: str, user: tuple[int, int] | None, prev: "Snapshot"
+    ) -> "LoadReply":
         from pulse_adapters.rule_host.replies import LoadReply
         from pulse_adapters.rule_host.snapshot_delta import full_snapshot
 
@@ -89,7 +95,7 @@ class ChildHosts:
             "root": root,
             "parent": os.getpid(),
             "scratch": child.scratch.path,
-            "user": child.run_as.user,
+            "user": user,
             "memory": prev.settings.engine.memory * _MIB,
             "plugins": self.plugins,
             "dev": self.dev,

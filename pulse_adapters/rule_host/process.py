@@ -9,7 +9,6 @@ from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.host_process import ENGINE, HostProcess, host_environment, host_program
 from pulse_adapters.workers.messages import Limits
-from pulse_adapters.workers.run_as import RunAs
 from pulse_core.ports import EngineFault
 
 T = TypeVar("T")
@@ -26,8 +25,8 @@ _LAST, _STUCK = 0.3, 5.0
 class RuleChild(HostProcess):
     """A running rule host. units: of the authors' code, by mark: whose each is, and where it is defined."""
 
-    def __init__(self, plugins: Mapping[str, str], scratch: Scratch, run_as: RunAs) -> None:
-        self.scratch, self.run_as = scratch, run_as
+    def __init__(self, plugins: Mapping[str, str], scratch: Scratch) -> None:
+        self.scratch = scratch
         self.units: Sequence[EngineFault] = ()
         env = host_environment(plugins, PYTHONHASHSEED="0", TMPDIR=scratch.path)
         super().__init__(host_program("pulse_adapters.rule_host.child", env, LIMITS))

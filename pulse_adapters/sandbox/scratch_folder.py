@@ -16,21 +16,20 @@ _YOUNG = 60.0
 
 
 class Scratch:
-    """A folder of its own for a child. user: whose it is, if not ours. Raises OSError."""
+    """A folder of its own for a child. Raises OSError."""
 
     def __init__(
-        self,
-        beneath: str | None,
-        user: tuple[int, int] | None,
-        most_bytes: int = MOST_BYTES,
-        most_files: int = MOST_FILES,
+        self, beneath: str | None, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES
     ) -> None:
         self._most_bytes, self._most_files = most_bytes, most_files
         self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=beneath)
         self._held = _held(self.path)
+        self._empty_at: int | None = None
+
+    def give_to(self, user: tuple[int, int] | None) -> None:
+        """Make it this user's (uid and gid), if not ours. Raises OSError."""
         if user:
             os.chown(self.path, *user)
-        self._empty_at: int | None = None
 
     def is_over(self) -> bool:
         """Whether there is more in it than may be; nearly free while nobody writes there."""

@@ -157,8 +157,9 @@ def _told(raw: bytes) -> Mapping[str, Any]:
 
 @contextmanager
 def _scratch(user: tuple[int, int] | None) -> Iterator[Scratch]:
-    scratch = Scratch(None, user, SCRATCH_BYTES, SCRATCH_FILES)
+    scratch = Scratch(None, SCRATCH_BYTES, SCRATCH_FILES)
     try:
+        scratch.give_to(user)
         yield scratch
     finally:
         scratch.remove()

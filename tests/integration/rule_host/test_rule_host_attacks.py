@@ -135,11 +135,11 @@ def test_what_a_killed_daemon_left_is_deleted_but_nothing_that_is_held(tmp_path:
     left, young, foreign = (tmp_path / name for name in ("pulse-rules-left", "pulse-rules-young", "foreign"))
     for folder in (left, young, foreign):
         (folder / "deep").mkdir(parents=True)
-    held = Scratch(str(tmp_path), None)
+    held = Scratch(str(tmp_path))
     long_ago = time.time() - 3600
     for path in (left, foreign, held.path):
         os.utime(path, (long_ago, long_ago))
-    Scratch(str(tmp_path), None).remove()
+    Scratch(str(tmp_path)).remove()
     assert {path.name for path in tmp_path.iterdir()} == {
         young.name,
         foreign.name,
@@ -157,7 +157,7 @@ os.chmod({str(tmp_path)!r}, 0o777)
 if os.geteuid() == 0:
     os.chdir({str(tmp_path)!r})
     os.setresuid(65534, 65534, 65534)
-scratch = Scratch(".", None)
+scratch = Scratch(".")
 os.makedirs(scratch.path + "/a/b/c")
 for path in ("/a/b/c", "/a/b", "/a"):
     os.chmod(scratch.path + path, 0o555)
