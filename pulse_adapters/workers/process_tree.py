@@ -60,7 +60,10 @@ class TreeKiller:
         if self._group and any(one.group == self._group for one in left):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._group, signal.SIGKILL)
-        self.denied.update(one.found for one in left if not send(one.found, signal.SIGKILL))
+        for one in left:
+            with suppress(OSError):  # no descriptor is to be had, or the like: the next round tries again
+                if not send(one.found, signal.SIGKILL):
+                    self.denied.add(one.found)
         return left
 
 
