@@ -112,7 +112,7 @@ def in_tree(root: ProcessId, mark: str = "") -> Chosen:
         if root.pid not in (os.getpgrp(), os.getsid(0)) and (holder is None or holder.found == root):
             yield from (pid for pid, one in now.items() if root.pid in (one.group, one.session))
         if mark:
-            yield from (pid for pid in marked(mark)(now) if now[pid].started >= root.started)
+            yield from marked(mark)({pid: one for pid, one in now.items() if one.started >= root.started})
 
     return chosen
 

@@ -72,6 +72,23 @@ async def test_a_kill_that_finds_no_descriptor_is_tried_again(
     assert tries == [found, found]
 
 
+async def test_only_what_is_younger_is_asked_for_its_mark(
+    spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, young = (spawner.start(["sleep", "1000"], output=log) for _ in range(2))
+    now = {one.pid: one for one in live_processes() if one.pid in (old.pid, young.pid)}
+    now[old.pid] = now[old.pid]._replace(started=young.started - 1)
+    asked = list[int]()
+
+    def bears(pid: int, *_: str) -> bool:
+        asked.append(pid)
+        return True
+
+    monkeypatch.setattr(process_tree, "has_marker", bears)
+    assert set(process_tree.in_tree(young, "IT=1")(now)) == {young.pid}
+    assert asked == [young.pid]
+
+
 async def test_output_of_both_kinds_is_appended(spawner: Spawner, log: Path) -> None:
     for word in ("one", "two"):
         spawner.start(["sh", "-c", f"echo {word}; echo {word}! >&2"], output=log)
