@@ -150,7 +150,7 @@ class ChildActionHosts:
         }
         try:
             reply = await child.ask(message, ActionLoadReply, ENGINE, self.load)
-            if reply.error:
+            if reply.error is not None:
                 raise CannotLoad(reply.error)
             child.places, found = Places(reply.roots), reply.loaded()
             child.defined = {one.whose: one.place for one in found.watchers}

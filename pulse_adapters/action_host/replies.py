@@ -76,7 +76,7 @@ class LoadedActions(NamedTuple):
 class ActionLoadReply(NamedTuple):
     """What was loaded, or why nothing was."""
 
-    error: Text = ""
+    error: Text | None = None
     watchers: Items = ()
     executors: Items = ()
     faults: Annotated[tuple[tuple[Text, Text], ...], Field(max_length=1_000)] = ()

@@ -211,7 +211,8 @@ def _shortened(message: Message) -> Message:
     words = f"what all rules say takes more than {LARGEST_REPLY:,} bytes; most of it is this rule's"
     fault = (f"rule:{most}", words) if most else ("engine", f"an answer of more than {LARGEST_REPLY:,} bytes")
     left: Message = {"effects": [], "notes": [], "layers": [], "kept": None}
-    return {**message, **{name: left[name] for name in left if name in message}, "faults": [fault]}
+    left["faults"] = [fault]
+    return {**message, **{name: left[name] for name in left if name in message}}
 
 
 def _prepare() -> None:

@@ -90,7 +90,7 @@ class ChildRuleHost:
         reply = await self._child.ask(message, ReplayReply, len(ticks) * seconds + LEISURE)
         if reply is None:
             return ReplayBatch({}, {}, await self._child.reason_of_end())
-        return reply.batch(self.defined)
+        return reply.batch(self.defined, len(ticks))
 
     def quarantine(self, rules: Sequence[str]) -> None:
         self._child.send({"do": "skip", "rules": list(rules)})

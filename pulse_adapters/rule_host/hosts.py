@@ -88,7 +88,7 @@ class ChildHosts:
         reply = await child.ask(message, LoadReply, self.load)
         if reply is None:
             raise CannotLoad((await child.reason_of_end()).message)
-        if reply.error:
+        if reply.error is not None:
             raise CannotLoad(reply.error)
         child.places, child.units = Places(reply.roots), tuple(reply.units())
         return reply

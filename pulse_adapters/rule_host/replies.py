@@ -51,17 +51,17 @@ class ReplayReply(NamedTuple):
     outcomes: Annotated[tuple[tuple[Text, Text, Whole], ...], _MOST]
     done: Annotated[int, Field(ge=1)]
 
-    def batch(self, defined: Mapping[str, str]) -> ReplayBatch:
-        """As the replay takes it."""
+    def batch(self, defined: Mapping[str, str], most: int) -> ReplayBatch:
+        """As the replay takes it. most: how many ticks it was asked for."""
         results = {tick: reply.result(tick, defined) for tick, reply in self.told}
         outcomes = {(rule, outcome): times for rule, outcome, times in self.outcomes}
-        return ReplayBatch(results, outcomes, done=self.done)
+        return ReplayBatch(results, outcomes, done=min(self.done, most))
 
 
 class LoadReply(NamedTuple):
     """What was loaded, or why nothing was. projections: version and kinds (None for all) of each; defined: units' places."""
 
-    error: str = ""
+    error: Text | None = None
     rules: Texts = ()
     projections: Annotated[Mapping[Text, tuple[Text, frozenset[Text] | None]], _MOST] = {}
     watchers: Texts = ()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pulse_adapters.workers.framing import Message, WorkerFault
-from pulse_adapters.workers.messages import adapter, decode
+from pulse_adapters.workers.messages import decode, validator
 from pulse_adapters.workers.worker import Program, Worker
 from pulse_core.model.errors import PulseError
 
@@ -31,7 +31,7 @@ class Conversation(Generic[T]):
     """A worker with which messages are exchanged in turns, made by `conversation`; each of its messages is a `kind`."""
 
     def __init__(self, program: Program, kind: type[T]) -> None:
-        adapter(kind)  # a type that cannot be decoded is no fault of the worker
+        validator(kind)  # a type that cannot be decoded is no fault of the worker
         self._kind = kind
         self._waiting: deque[T] = deque()
         self._news = asyncio.Event()

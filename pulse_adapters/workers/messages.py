@@ -8,9 +8,11 @@ fit. All raise `WorkerFault` and nothing else: whatever is wrong with a message 
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator
 
 from pulse_adapters.workers.framing import LARGEST_REPLY, Message, WorkerFault
 from pulse_core.model.payload import describe
@@ -19,6 +21,8 @@ T = TypeVar("T")
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _WORDS = 300
+MOST_KEYS = 10_000
+"""Of a mapping."""
 
 
 class Limits(NamedTuple):
@@ -81,21 +85,49 @@ def _depth(message: Any) -> int:
 def decode(kind: type[T], value: object) -> T:
     """The value of this type that a part of a message stands for. Raises WorkerFault."""
     try:
-        found: T = adapter(kind).validate_python(value)
+        found: T = validator(kind).validate_python(value)
         return found
     except ValidationError as error:
-        # To spell all faults of a mebibyte of nonsense would hold up the loop for seconds.
-        count = error.error_count()
-        raise WorkerFault(
-            describe(error)[:_WORDS] if count < 100 else f"{count:,} values of a wrong type"
-        ) from None
+        count = (
+            error.error_count()
+        )  # many are those of a mapping; to spell them would take longer than to find them
+        words = describe(error)[:_WORDS] if count < 100 else f"{count:,} values of a wrong type"
+        raise WorkerFault(words) from None
 
 
-def adapter(kind: Any) -> TypeAdapter[Any]:
+def validator(kind: Any) -> SchemaValidator:
     """What decodes values of this type; made once for each."""
-    if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
+    if kind not in _VALIDATORS:
+        _VALIDATORS[kind] = SchemaValidator(_strict(TypeAdapter(kind).core_schema))
+    return _VALIDATORS[kind]
 
 
-_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+_VALIDATORS: dict[Any, SchemaValidator] = {}
+
+
+def _strict(schema: Any) -> Any:
+    """A schema that takes no "1" and no true for a number, and stops at the first wrong value of many.
+
+    To find all faults in mebibytes of nonsense would hold up the loop for seconds. A mapping has no such switch, so it is
+    bounded. Arrays stand for tuples, as JSON has no others: so not all of it can be strict.
+    """
+    if isinstance(schema, list):
+        return [_strict(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    stricter = _STRICTER.get(str(schema.get("type")), {})
+    return {**{name: _strict(part) for name, part in schema.items()}, **stricter}
+
+
+_FIRST_FAULT = {"fail_fast": True}
+_STRICTER: Mapping[str, Mapping[str, object]] = {
+    "int": {"strict": True},
+    "str": {"strict": True},
+    "bool": {"strict": True},
+    "float": {"strict": True, "allow_inf_nan": False},
+    "tuple": _FIRST_FAULT,
+    "list": _FIRST_FAULT,
+    "set": _FIRST_FAULT,
+    "frozenset": _FIRST_FAULT,
+    "dict": {"max_length": MOST_KEYS},
+}
