@@ -125,13 +125,15 @@ def main() -> None:
         os._exit(0)
     roots = {begin["root"]: "", **roots_of_plugins(begin["plugins"])}
     places = Places(roots)
+    trouble = "the action host can't be confined: "
     try:
         confine(begin["memory"], begin["user"], begin["parent"])
+        trouble = ""
         os.chdir(begin["root"])
         tracker = CallTracker(host_side.shared())
         contents = load(begin["root"], begin["plugins"], places)
     except (ActionsNotLoadable, OSError, ValueError) as error:
-        host_side.send({"id": begin["id"], "error": str(error)})
+        host_side.send({"id": begin["id"], "error": f"{trouble}{error}"})
         os._exit(1)
     host_side.send({"id": begin["id"], "roots": roots, **contents.told})
     gc.collect()

@@ -56,13 +56,17 @@ class ChildActionHost:
                     known[name].nudge.set()
             await asyncio.sleep(NUDGES)
 
-    def retire(self) -> None:
+    def retire(self) -> asyncio.Future[None]:
         """Close once the calls under way have ended, each within its time; for when another host has taken over."""
-        self._tasks.add(asyncio.create_task(self._retire(), name="retire the action host"))
+        retirement = asyncio.create_task(self._retire(), name="retire the action host")
+        self._tasks.add(retirement)
+        return retirement
 
     async def _retire(self) -> None:
         if self.supervisor:
             await self.supervisor.idle()
+        if task := asyncio.current_task():
+            self._tasks.discard(task)  # closing would cancel it, and it is done only once that is
         await self.close()
 
     async def close(self) -> None:

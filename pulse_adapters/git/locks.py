@@ -89,16 +89,28 @@ def process_holding(home: Path, lock: Path) -> str:
         is_git = False
         try:
             is_git = process.name().startswith("git")
-            if (is_git and _is_told_of(process, here)) or any(
-                one.path == file for one in process.open_files()
-            ):
+            if (is_git and _is_told_of(process, here)) or _has_open(process.pid, file):
                 return f"process {process.pid}"
-        except psutil.AccessDenied:
+        except (psutil.AccessDenied, PermissionError):
             if is_git:
                 return f"process {process.pid}"
-        except psutil.Error:
+        except (psutil.Error, FileNotFoundError, ProcessLookupError):
             continue  # it has ended meanwhile
     return ""
+
+
+def _has_open(pid: int, file: str) -> bool:
+    """Whether a process has this file open. Reads the links only: to look at what they lead to may take for ever."""
+    folder = f"/proc/{pid}/fd"
+    for handle in os.listdir(folder):
+        try:
+            if os.readlink(f"{folder}/{handle}") == file:
+                return True
+        except PermissionError:
+            raise
+        except OSError:
+            continue  # it was closed meanwhile, or its path is too long to be told
+    return False
 
 
 def _is_told_of(git: "Process", home: Path) -> bool:

@@ -8,23 +8,25 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.ipc.protocol import VERSION, NotWelcome, error_from, short_socket_path
 from pulse_core.model.errors import NotAnswering
 
+_PIECE = 64 * 1024
+
 
 class Client:
     """Asks the daemon at this socket, on one connection that is opened when first needed.
 
-    timeout: seconds for a whole `ask`; in a `stream`, seconds without even a sign of life.
+    timeout: seconds for a whole `ask`; in a `stream`, seconds for each line, be it only a sign of life.
     """
 
     def __init__(self, path: Path, timeout: float = 10.0) -> None:
         self._path, self._timeout = path, timeout
         self._socket: socket.socket | None = None
-        self._answers: BinaryIO | None = None
+        self._read = bytearray()
 
     def __enter__(self) -> "Client":
         return self
@@ -34,10 +36,10 @@ class Client:
 
     def close(self) -> None:
         """Hang up; the next question opens a new connection."""
-        for one in (self._answers, self._socket):
-            if one:
-                one.close()
-        self._socket = self._answers = None
+        if self._socket:
+            self._socket.close()
+        self._socket = None
+        self._read.clear()
 
     def ask(self, op: str, /, **fields: Any) -> dict[str, Any]:
         """The one answer to a request; raises the daemon's own error, or NotAnswering."""
@@ -88,24 +90,33 @@ class Client:
         except OSError as error:
             connection.close()
             raise self._explained(error) from error
-        self._socket, self._answers = connection, connection.makefile("rb")
+        self._socket = connection
         return connection
 
     def _line(self, until: float | None) -> dict[str, Any]:
-        left = self._timeout if until is None else until - time.monotonic()
-        if self._socket is None or self._answers is None or left <= 0:
+        until = time.monotonic() + self._timeout if until is None else until
+        searched = 0
+        while (end := self._read.find(b"\n", searched)) < 0:
+            searched = len(self._read)
+            self._read += self._piece(until)
+        found: dict[str, Any] = json.loads(self._read[:end])
+        del self._read[: end + 1]
+        return found
+
+    def _piece(self, until: float) -> bytes:
+        left = until - time.monotonic()
+        if self._socket is None or left <= 0:
             raise self._silent()
         self._socket.settimeout(left)
         try:
-            line = self._answers.readline()
+            piece = self._socket.recv(_PIECE)
         except TimeoutError as error:
             raise self._silent() from error
         except ConnectionResetError:
-            line = b""
-        if not line.endswith(b"\n"):
+            piece = b""
+        if not piece:
             raise NotAnswering(f"the daemon at {self._path} hung up before it answered; ask again")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        return piece
 
     def _is_left_over(self) -> bool:
         """Whether nobody can be serving here: the lock beside the socket can be read, and nobody holds it."""

@@ -93,8 +93,9 @@ class MemoryActionHost:
                 raise LostWithHost("broken off: its host was closed") from None
             raise EngineCodeBroken("it cancelled itself") from None
 
-    def retire(self) -> None:
+    def retire(self) -> asyncio.Future[None]:
         self._retirement = asyncio.create_task(self._retire(), name="retire the action host")
+        return self._retirement
 
     async def _retire(self) -> None:
         while self._calls:

@@ -1,12 +1,13 @@
 """The child's program: receives probe requests and answers them.
 
 A question is an id and a `ProbeRequest`, an answer an id and a `ProbeResult`. They are answered in the order in which
-they end. It ends when its input does.
+they end. It ends when its input does, and, should it hang, with the daemon.
 """
 
 import asyncio
 import json
 import logging
+import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,12 +18,15 @@ from pulse_adapters.network.probe_failure import ProbeFailed, describe_cause
 from pulse_adapters.workers import child_side
 from pulse_adapters.workers.descriptors import REQUESTS
 from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
+from pulse_adapters.workers.syscalls import prctl
 
 US_PER_SECOND = 1_000_000
 LONGEST_DETAIL = 1_000
 """Characters of what is told of a trouble."""
 THREADS = 64
 """Lookups that may hang at the same time before another one has to wait."""
+
+_DEATH_SIGNAL = 1
 
 INSTALL = "pip install dnspython httpx"
 
@@ -76,5 +80,6 @@ async def main() -> None:
 
 if __name__ == "__main__":
     child_side.begin()
+    prctl(_DEATH_SIGNAL, signal.SIGKILL)  # one that hangs does not see the end of its input
     logging.disable()
     asyncio.run(main())

@@ -60,7 +60,10 @@ class TreeKiller:
         if self._group and any(one.group == self._group for one in left):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._group, signal.SIGKILL)
-        self.denied.update(one.found for one in left if not send(one.found, signal.SIGKILL))
+        for one in left:
+            with suppress(OSError):  # no descriptor is to be had, or the like: the next round tries again
+                if not send(one.found, signal.SIGKILL):
+                    self.denied.add(one.found)
         return left
 
 
@@ -109,7 +112,7 @@ def in_tree(root: ProcessId, mark: str = "") -> Chosen:
         if root.pid not in (os.getpgrp(), os.getsid(0)) and (holder is None or holder.found == root):
             yield from (pid for pid, one in now.items() if root.pid in (one.group, one.session))
         if mark:
-            yield from (pid for pid in marked(mark)(now) if now[pid].started >= root.started)
+            yield from marked(mark)({pid: one for pid, one in now.items() if one.started >= root.started})
 
     return chosen
 

@@ -37,7 +37,7 @@ class HostSupervisor:
         self.restarts = restarts()
         self.ended = asyncio.Event()
         self._errors = ErrorThrottle()
-        self._former: list[ActionHost] = []
+        self._former: set[ActionHost] = set()
         self._late: list[Event] | None = None
 
     @property
@@ -164,9 +164,9 @@ class HostSupervisor:
             self._late = None
         self.restarts.started(loop_seconds())
         if old:
-            if old.action_host:
-                self._former.append(old.action_host)
-                old.action_host.retire()
+            if former := old.action_host:
+                self._former.add(former)
+                former.retire().add_done_callback(lambda _: self._former.discard(former))
             await old.close()
 
     async def retire(self) -> None:
@@ -181,7 +181,7 @@ class HostSupervisor:
     async def close(self) -> None:
         """End everything, also retired action hosts that are not done yet."""
         await self.retire()
-        for action_host in self._former:
+        for action_host in tuple(self._former):
             await action_host.close()
 
     def _register(self, action_host: ActionHost | None) -> None:

@@ -13,6 +13,8 @@ from pulse_core.ports.executor import Executor
 from pulse_core.ports.watcher import Watcher
 
 if TYPE_CHECKING:
+    from asyncio import Future
+
     from pulse_core.projections import Snapshot
 
 History = Callable[[int], AsyncIterator[Sequence[Event]]]
@@ -180,8 +182,8 @@ class ActionHost(Protocol):
     @property
     def faults(self) -> Sequence[EngineFault]: ...
 
-    def retire(self) -> None:
-        """Let the calls under way end, each in its time, and then close; returns at once."""
+    def retire(self) -> "Future[None]":
+        """Let the calls under way end, each in its time, and then close; returns at once. Done when it has closed."""
         ...
 
     async def close(self) -> None:

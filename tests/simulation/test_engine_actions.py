@@ -44,6 +44,13 @@ def windows(world: World) -> dict[str, tuple[object, ...]]:
     return {key: window.values("value") for key, window in world.daemon.watch.windows.items()}
 
 
+def former(world: World) -> int:
+    """How many retired hosts are kept."""
+    assert world.daemon is not None
+    assert world.daemon.engine_controller is not None
+    return len(world.daemon.engine_controller.host_supervisor._former)
+
+
 def beep(deed: Callable[[Event], Awaitable[None]]) -> MemoryExecutor:
     return MemoryExecutor("beep", Policy(Safety.AT_MOST_ONCE, timeout=60), deed)
 
@@ -85,9 +92,11 @@ def test_what_is_under_way_ends_with_the_old_host_while_the_new_one_serves() -> 
         await promoted(world, "third", "second")
         await asyncio.sleep(2)
         assert (bench.closed, "queue" in windows(world)) == ([False, False], True)
+        assert former(world) == 1
         go_on.set()
         await asyncio.sleep(0.01)
         assert (len(old.done), bench.closed) == (1, [True, False])
+        assert former(world) == 0
         assert world.events("effect-acked", subject=old.done[0])
 
     bench.tell(story)

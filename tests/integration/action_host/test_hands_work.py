@@ -286,6 +286,14 @@ async def test_the_child_takes_on_the_user_that_it_is_given(
         assert (await scene.look())["user"] == [65534, 65534, []]
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may try to give the child another user")
+async def test_a_child_that_cannot_take_on_its_user_says_what_failed(tmp_path: Path) -> None:
+    nobody = RunAs((2**32 - 1, 2**32 - 1))
+    with pytest.raises(CannotLoad, match="the action host can't be confined: it did not become user"):
+        async with at_work(written(tmp_path, watcher("return Reading({})")), run_as=lambda: nobody):
+            pass
+
+
 async def test_plugins_bring_watchers_and_executors_of_their_own(tmp_path: Path) -> None:
     plugins = {"sample": "tests.integration.action_host.hands_plugin:PLUGIN", "gone": "no.such.module:PLUGIN"}
     engine = written(tmp_path, watcher("return Reading({})"))

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,6 +88,22 @@ def test_a_lock_that_another_program_has_open_is_respected(tmp_path: Path) -> No
             pass
         assert lock.exists()
     assert edited(repository)
+
+
+def test_what_a_process_has_open_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may lie on a file server that does not answer."""
+    repository = made(tmp_path)
+    far, looked, stat = tmp_path / "far", list[str](), os.stat
+
+    def spied(path: Any, *more: Any, **options: Any) -> os.stat_result:
+        looked.append(str(path))
+        return stat(path, *more, **options)
+
+    with far.open("w"):
+        monkeypatch.setattr(os, "stat", spied)
+        assert not process_holding(repository.home, repository.home / "engine" / ".git" / "index.lock")
+        monkeypatch.undo()
+    assert str(far) not in looked
 
 
 def test_a_git_somewhere_else_is_not_taken_for_one_here(tmp_path: Path) -> None:

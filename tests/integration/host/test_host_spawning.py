@@ -1,6 +1,7 @@
 """Starting, running and ending real processes."""
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -12,7 +13,8 @@ import pytest
 
 from pulse_adapters.host import outputs
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
-from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes, read_stat
+from pulse_adapters.workers import process_tree
+from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes, read_stat, send
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import ProcessId
 from tests.integration.host.host_scene import said, script, until
@@ -47,6 +49,44 @@ async def test_start_times_are_the_kernels_own(spawner: Spawner, log: Path) -> N
 
 def is_said(log: Path, word: str) -> bool:
     return word in said(log)
+
+
+async def test_a_kill_that_finds_no_descriptor_is_tried_again(
+    spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = spawner.start(["sleep", "1000"], output=log)
+    tries = list[ProcessId]()
+
+    def full(one: ProcessId, number: signal.Signals) -> bool:
+        tries.append(one)
+        if len(tries) == 1:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return send(one, number)
+
+    monkeypatch.setattr(process_tree, "send", full)
+    killer = process_tree.TreeKiller(lambda now: [found.pid])
+    assert [one.found for one in killer.round()] == [found]
+    assert (killer.denied, is_alive(found)) == (set(), True)
+    killer.round()
+    await until(lambda: not is_alive(found))
+    assert tries == [found, found]
+
+
+async def test_only_what_is_younger_is_asked_for_its_mark(
+    spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, young = (spawner.start(["sleep", "1000"], output=log) for _ in range(2))
+    now = {one.pid: one for one in live_processes() if one.pid in (old.pid, young.pid)}
+    now[old.pid] = now[old.pid]._replace(started=young.started - 1)
+    asked = list[int]()
+
+    def bears(pid: int, *_: str) -> bool:
+        asked.append(pid)
+        return True
+
+    monkeypatch.setattr(process_tree, "has_marker", bears)
+    assert set(process_tree.in_tree(young, "IT=1")(now)) == {young.pid}
+    assert asked == [young.pid]
 
 
 async def test_output_of_both_kinds_is_appended(spawner: Spawner, log: Path) -> None:

@@ -1,9 +1,12 @@
 """The daemon answers over its socket: answers, streams, errors, places."""
 
 import asyncio
+import contextlib
 import os
 import socket
 import stat
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,6 +92,37 @@ async def test_a_slow_answer_shows_signs_of_life_and_only_the_whole_question_tim
         assert slow == [{"slow": True}]
         with pytest.raises(NotAnswering, match=r"has not answered for 0\.15 s"):
             await asked(path, lambda client: client.ask("slow"), timeout=0.15)
+
+
+@pytest.mark.parametrize(
+    "call", [lambda c: c.ask("status"), lambda c: list(c.stream("status"))], ids=["ask", "stream"]
+)
+def test_an_answer_that_drips_is_not_waited_for_beyond_the_time(
+    path: Path, call: Callable[[Client], object]
+) -> None:
+    """Each byte comes in good time, and the line never ends."""
+    over = threading.Event()
+
+    def drip(peer: socket.socket) -> None:
+        connection, _ = peer.accept()
+        with connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while not over.wait(0.1):
+                connection.sendall(b" ")
+
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.bind(str(path))
+        peer.listen()
+        peer.settimeout(10)
+        thread = threading.Thread(target=drip, args=(peer,))
+        thread.start()
+        began = time.monotonic()
+        try:
+            with Client(path, timeout=0.5) as client, pytest.raises(NotAnswering, match=r"for 0\.5 s"):
+                call(client)
+            assert 0.4 < time.monotonic() - began < 2
+        finally:
+            over.set()
+            thread.join(10)
 
 
 async def test_who_leaves_in_mid_stream_ends_it(path: Path) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -10,6 +12,7 @@ import pytest
 
 from pulse_adapters.network import prober as room
 from pulse_adapters.network.prober import ChildProber
+from pulse_adapters.workers.proc import start_time_of
 from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
 from tests.integration.network.network_servers import OK, page_server, says, stalls
 
@@ -24,6 +27,11 @@ def page(port: int, seconds: float = 5) -> ProbeRequest:
 def lives(pid: int) -> bool:
     """Whether there is such a process, be it a zombie."""
     return Path(f"/proc/{pid}").exists()
+
+
+def runs(pid: int) -> bool:
+    """Whether there is such a process, and no zombie."""
+    return start_time_of(pid) is not None
 
 
 async def dead(pid: int) -> None:
@@ -107,6 +115,37 @@ async def test_a_child_that_hangs_is_ended_and_replaced(
         monkeypatch.setattr(room, "MARGIN_S", LONG)
         assert await begun(prober, port) != hung
     assert not lives(hung)
+
+
+LEAVES = """
+import asyncio, os, signal, sys
+from pulse_adapters.network.prober import ChildProber
+from pulse_core.ports import ProbeRequest
+
+async def main():
+    prober = ChildProber()
+    await prober.ask(ProbeRequest("http", sys.argv[1], 5_000_000))
+    os.kill(prober.pid, signal.SIGSTOP)
+    print(prober.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_child_that_hangs_ends_with_a_daemon_that_is_killed() -> None:
+    async with page_server(says(OK)) as port:
+        argv = [sys.executable, "-c", LEAVES, f"http://127.0.0.1:{port}/"]
+        ran = await asyncio.to_thread(subprocess.run, argv, stdout=subprocess.PIPE, timeout=30, check=False)
+    assert ran.returncode == -signal.SIGKILL
+    child = int(ran.stdout)
+    try:
+        async with asyncio.timeout(10):
+            while runs(child):
+                await asyncio.sleep(0.01)
+    finally:
+        if runs(child):
+            os.kill(child, signal.SIGKILL)
 
 
 async def test_a_child_that_nobody_asks_any_more_is_ended(
