@@ -9,6 +9,7 @@ from pulse_core.settings.engine import RollbackSettings
 from pulse_core.settings.groups import Bound
 from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.network import NetworkSettings
+from pulse_core.settings.notify import NotifySettings
 from pulse_core.settings.processes import ProcessSettings, RestartSettings
 from pulse_core.settings.resources import DiskBound, ResourcesSettings, SessionsSettings
 from pulse_core.settings.settings import (
@@ -21,7 +22,7 @@ from pulse_core.settings.settings import (
     SocketSettings,
     WatchSettings,
 )
-from pulse_core.settings.telemetry import HeartbeatSettings, MetricsSettings, NotifySettings, SelfSettings
+from pulse_core.settings.telemetry import HeartbeatSettings, MetricsSettings, SelfSettings
 
 __all__ = [
     "Bound",
