@@ -147,7 +147,7 @@ async def test_the_oldest_vitals_go_and_the_file_gets_smaller(home: Home, vitals
     after = sum(bytes_on_disk(Path(f"{home.vitals}{part}")) for part in ("", "-wal"))
     left = await vitals.recent(0)
     assert 490 <= len(left) <= 510
-    assert left[-1].moment.at >= time.time_ns() // 1000 - 120_000_000
+    assert left[-1].moment.at >= time.time_ns() // 1000 - 180_000_000  # a minute may have begun since
     assert after < before * 0.6
 
 

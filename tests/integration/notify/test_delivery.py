@@ -119,10 +119,7 @@ def python(code: str) -> Program:
         ),
         (
             python(FORGED),
-            [
-                "what delivers it said number: Input should be a valid integer, unable to parse string as an integer"
-            ]
-            * 2,
+            ["what delivers it said number: Input should be a valid integer"] * 2,
         ),
         (Program(("/bin/true",), {}), ["what delivers it ended with status 0"] * 2),
         (
