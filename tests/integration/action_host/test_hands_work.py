@@ -10,7 +10,7 @@ import pytest
 from pulse_adapters.workers.run_as import RunAs
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad, GivenUp, ReservedNames, Revision
-from tests.engine_user import lend
+from tests.engine_user import lend, open_to_all
 from tests.integration.action_host.hands_scene import (
     MEMORY,
     Scene,
@@ -278,9 +278,7 @@ async def test_the_child_takes_on_the_user_that_it_is_given(
     tmp_path: Path, open_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lend(open_python, monkeypatch)
-    for folder in (tmp_path, *tmp_path.parents):
-        if "pytest" in str(folder):  # the tests' own directories, which are for their user alone
-            folder.chmod(0o755)
+    open_to_all(tmp_path)
     body = "return Reading({'user': [os.getuid(), os.getgid(), os.getgroups()]})"
     async with at_work(written(tmp_path, watcher(body)), run_as=lambda: RunAs((65534, 65534))) as scene:
         assert (await scene.look())["user"] == [65534, 65534, []]

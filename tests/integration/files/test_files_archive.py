@@ -23,6 +23,7 @@ from pulse_adapters.files.safe_directory import open_directory
 from pulse_adapters.files.sessions import SessionReader, delete_session
 from pulse_adapters.files.worker import Deadline, OrderRefused
 from pulse_adapters.workers.framing import encode
+from tests.engine_user import open_to_all
 from tests.integration.files.files_scene import (
     LATER,
     archive_order,
@@ -216,8 +217,7 @@ def test_what_may_not_be_read_or_deleted_stays_and_is_not_archived_again_and_aga
     root: Path, tmp_path: Path, mode: int, open_python: str
 ) -> None:
     grow(root, "closed/log", "theirs", "mine")
-    for path in (tmp_path, *tmp_path.parents[:3]):
-        path.chmod(0o755)
+    open_to_all(tmp_path)
     (tmp_path / "archive").mkdir()
     for path in (root, tmp_path / "archive", root / "closed", root / "closed" / "log", root / "mine"):
         os.chown(path, 65534, 65534)

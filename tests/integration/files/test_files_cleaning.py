@@ -19,6 +19,7 @@ from pulse_adapters.files.clean import DEEPEST, LARGEST, SHOWN, WAITING, Ledger,
 from pulse_adapters.files.in_use import MountDevices, find_files_in_use
 from pulse_adapters.files.safe_directory import mount_of
 from pulse_adapters.files.worker import CALLS_PER_CHECK, Deadline
+from tests.engine_user import open_to_all
 from tests.integration.files.files_scene import (
     LATER,
     as_nobody,
@@ -212,8 +213,7 @@ def test_what_may_not_be_read_or_deleted_is_told_and_keeps_nothing_else(
     root: Path, tmp_path: Path, open_python: str
 ) -> None:
     grow(root, "closed/file", "theirs/file", "mine", "unreadable")
-    for path in (tmp_path, *tmp_path.parents[:3]):
-        path.chmod(0o755)
+    open_to_all(tmp_path)
     for path in (root, root / "closed", root / "mine", root / "unreadable"):
         os.chown(path, 65534, 65534)
     (root / "closed").chmod(0)

@@ -20,7 +20,7 @@ from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.worker import Program
 from pulse_core.model.backoff import Backoff
 from pulse_core.settings import LogSettings
-from tests.engine_user import packages_for
+from tests.engine_user import open_to_all, packages_for
 from tests.integration.logs.logs_ear import Ear, errors
 from tests.integration.logs.logs_scene import copytruncate, rename, write
 from tests.processes import child_of_test
@@ -286,9 +286,7 @@ async def test_invalid_utf_8_and_zeros_are_told_as_text(log: Path) -> None:
 async def test_what_may_not_be_read_is_said(log: Path, request: pytest.FixtureRequest) -> None:
     write(log, "ERROR secret")
     log.chmod(0)
-    log.parent.chmod(0o755)
-    for parent in log.parents[:4]:
-        parent.chmod(0o755)
+    open_to_all(log.parent)
     if os.geteuid() != 0:
         async with Ear(errors(log)) as ear:
             await ear.until(lambda: ear.said)

@@ -18,6 +18,7 @@ from pulse_adapters.sandbox import landlock, seccomp
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.syscall_numbers import NUMBERS
 from pulse_core.ports import LoadedRevision
+from tests.engine_user import open_to_all
 from tests.integration.rule_host.rule_host_engines import folded, host_supervisor, rule, written
 from tests.processes import child_of_test
 
@@ -198,9 +199,7 @@ async def test_each_part_of_the_sandbox_is_told(tmp_path: Path) -> None:
 async def test_as_root_it_can_be_given_a_user_of_its_own(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can give it one")
-    for folder in (tmp_path, *tmp_path.parents):
-        if "pytest" in str(folder):  # the tests' own directories, which are for their user alone
-            folder.chmod(0o755)
+    open_to_all(tmp_path)
     found, notes, _ = await loaded(
         tmp_path,
         ChildHosts(run_as=lambda: RunAs((65534, 65534))),
