@@ -39,7 +39,7 @@ Send = Callable[[Sequence[RecordedNotice]], Awaitable[Mapping[str, str]]]
 class Notify(Executor):
     """Sends notices that begin together as one message; one that reached some addresses is sent to the others only.
 
-    `hear` is a listener of the log: it logs each notice as soon as it is recorded, however long that waits to be
+    `log_notices` is a listener of the log: it logs each notice as soon as it is recorded, however long that waits to be
     sent. failed(source, message) is called for settings that prevent sending, and for notices that are given up.
     """
 
@@ -72,7 +72,7 @@ class Notify(Executor):
             Safety.IDEMPOTENT, timeout=LONGEST_S, retries=ATTEMPTS, backoff=AGAIN_S, backoff_max=AGAIN_MAX_S
         )
 
-    def hear(self, events: Sequence[Event]) -> None:
+    def log_notices(self, events: Sequence[Event]) -> None:
         """Log new notices, and report what is wrong with new settings; a listener of the log."""
         for event in events:
             if event.kind == SettingsLoaded.kind:

@@ -91,7 +91,7 @@ class IncidentFold:
         self._open: dict[tuple[str, str], Incident] = {}
         self._under_way: dict[str, IncidentMeasure] = {}
 
-    def hear(self, row: Event) -> None:
+    def take(self, row: Event) -> None:
         """Take one event, in the order of the log."""
         if row.kind == "effect":
             self._wished(row)
@@ -194,7 +194,7 @@ def incidents_in(log: EventReader, wanted: EventQuery, now: Moment) -> Sequence[
     """The incidents in these rows, oldest first, as they stand now."""
     fold = IncidentFold()
     for row in log.events(wanted._replace(kinds=KINDS)):
-        fold.hear(row)
+        fold.take(row)
     return fold.heard(now)
 
 

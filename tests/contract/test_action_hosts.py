@@ -27,7 +27,7 @@ from pulse_core.ports import (
     Unsure,
     Watcher,
 )
-from tests.integration.action_host.hands_scene import MEMORY, executor, until, watcher, wished, written
+from tests.integration.action_host.action_host_scene import MEMORY, executor, until, watcher, wished, written
 
 FINE = watcher("return Reading({'well': True})", "fine")
 WAITS = "os.mkdir(params.path + '-begun')\nwhile not os.path.exists(params.path):\n    await asyncio.sleep(0.01)\n"

@@ -92,7 +92,7 @@ class Day:
         notify = Notify(lambda: self.world.settings, self.transport, self.world.clock, environment={})
         self.world.executors["notify"] = notify
         daemon = await self.world.start()
-        daemon.journal.listen_once(notify.hear)
+        daemon.journal.listen_once(notify.log_notices)
 
     async def live(self, hours: float) -> None:
         """So many hours, in which each deed comes about so often as its mean pause says, in seconds."""

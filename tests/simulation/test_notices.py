@@ -75,7 +75,7 @@ class Post:
         )
         self.world.executors["notify"] = notify
         daemon = await self.world.start()
-        daemon.journal.listen_once(notify.hear)
+        daemon.journal.listen_once(notify.log_notices)
         daemon.ticker.folding.survival = self.rules or SURVIVAL
 
     async def wish(self, name: str, **params: Any) -> Event:

@@ -140,7 +140,7 @@ async def real_daemon(
                 engine=engine_of(home, clock, current_settings, windows),
             )
         )
-        daemon.journal.listen_once(acting.notify.hear)
+        daemon.journal.listen_once(acting.notify.log_notices)
         yield daemon
 
 

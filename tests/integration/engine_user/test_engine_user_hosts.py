@@ -16,8 +16,8 @@ from pulse_adapters.workers import proc, process_tree
 from pulse_adapters.workers.run_as import RunAs
 from pulse_core.ports import CannotLoad
 from tests.engine_user import ROOT_ALONE, lend, open_folder, throwaway, uid_of
-from tests.integration.action_host import hands_scene
-from tests.integration.action_host.hands_scene import executor, until, watcher
+from tests.integration.action_host import action_host_scene
+from tests.integration.action_host.action_host_scene import executor, until, watcher
 from tests.integration.rule_host import rule_host_engines
 from tests.integration.rule_host.rule_host_engines import folded, host_supervisor, rule
 
@@ -53,9 +53,9 @@ def sleepers(account: Account) -> list[int]:
 
 
 @asynccontextmanager
-async def at_work(account: Account, root: Path, *sources: str) -> AsyncIterator[hands_scene.Scene]:
-    async with hands_scene.at_work(
-        hands_scene.written(root, *sources), run_as=lambda: RunAs(account.ids)
+async def at_work(account: Account, root: Path, *sources: str) -> AsyncIterator[action_host_scene.Scene]:
+    async with action_host_scene.at_work(
+        action_host_scene.written(root, *sources), run_as=lambda: RunAs(account.ids)
     ) as scene:
         yield scene
 

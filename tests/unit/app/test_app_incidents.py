@@ -30,7 +30,7 @@ STARTED = DaemonStarted(version="1", pid=1)
 def told(now: int, *said: tuple[int, Payload, str]) -> Sequence[dict[str, Any]]:
     chronicle = IncidentFold()
     for seq, (at, payload, subject) in enumerate(said, 1):
-        chronicle.hear(event(seq, payload, subject, at=at))
+        chronicle.take(event(seq, payload, subject, at=at))
     return [one.spelled() for one in chronicle.heard(Moment(10**15 + now, "boot", now))]
 
 
@@ -81,7 +81,7 @@ def test_a_storm_is_told_by_a_line_of_it_though_most_are_only_counted() -> None:
 def test_evidence_that_was_altered_on_the_disk_is_said_to_be() -> None:
     chronicle = IncidentFold()
     row = event(1, LINES, LOG)
-    chronicle.hear(row._replace(data=damage_marker("it was altered")))
+    chronicle.take(row._replace(data=damage_marker("it was altered")))
     assert chronicle.all[0].spelled()["evidence"] == "(damaged: it was altered)"
 
 

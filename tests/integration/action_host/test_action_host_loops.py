@@ -25,7 +25,7 @@ from pulse_core.record import Gate, Journal
 from pulse_core.record.view import View
 from pulse_core.settings import Settings
 from pulse_core.watch import WatchLoop
-from tests.integration.action_host.hands_scene import MEMORY, executor, until, watcher, written
+from tests.integration.action_host.action_host_scene import MEMORY, executor, until, watcher, written
 
 
 async def nobody_waits() -> None:

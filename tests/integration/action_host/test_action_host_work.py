@@ -11,7 +11,7 @@ from pulse_adapters.workers.run_as import RunAs
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import CannotLoad, GivenUp, ReservedNames, Revision
 from tests.engine_user import lend, open_to_all
-from tests.integration.action_host.hands_scene import (
+from tests.integration.action_host.action_host_scene import (
     MEMORY,
     Scene,
     at_work,
@@ -293,13 +293,16 @@ async def test_a_child_that_cannot_take_on_its_user_says_what_failed(tmp_path: P
 
 
 async def test_plugins_bring_watchers_and_executors_of_their_own(tmp_path: Path) -> None:
-    plugins = {"sample": "tests.integration.action_host.hands_plugin:PLUGIN", "gone": "no.such.module:PLUGIN"}
+    plugins = {
+        "sample": "tests.integration.action_host.action_host_plugin:PLUGIN",
+        "gone": "no.such.module:PLUGIN",
+    }
     engine = written(tmp_path, watcher("return Reading({})"))
     async with at_work(engine, ReservedNames(names=(), keys=(), actions=()), plugins=plugins) as scene:
         assert [one.name for one in scene.hands.watchers] == ["sample", "queue"]
         assert await scene.look("sample") == {"sample": True}
         with pytest.raises(
-            PulseError, match=r"ValueError: no \(tests/integration/action_host/hands_plugin\.py:\d+\)"
+            PulseError, match=r"ValueError: no \(tests/integration/action_host/action_host_plugin\.py:\d+\)"
         ):
             await scene.act("sample")
         assert [fault.whose for fault in scene.hands.faults] == ["plugin:gone"]

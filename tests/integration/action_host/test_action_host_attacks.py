@@ -11,7 +11,7 @@ import pytest
 
 from pulse_core.model.errors import PulseError
 from pulse_core.ports import Unsure
-from tests.integration.action_host.hands_scene import (
+from tests.integration.action_host.action_host_scene import (
     HERE,
     Scene,
     at_work,
@@ -316,7 +316,7 @@ async def test_a_host_that_ends_again_and_again_is_started_ever_later(tmp_path: 
 
 DAEMON = """
 import asyncio, sys
-from tests.integration.action_host.hands_scene import at_work, until
+from tests.integration.action_host.action_host_scene import at_work, until
 from pulse_core.ports import Revision
 
 async def main():
