@@ -33,7 +33,6 @@ class References(Protocol):
 
     def advance(self) -> None:
         """Go on to the head of the log. Raises Damaged if a reference is not what was recorded."""
-        ...
 
 
 class LeftoverFiles(Protocol):
@@ -41,11 +40,9 @@ class LeftoverFiles(Protocol):
 
     def sizes(self) -> Sequence[int]:
         """The bytes that each of them would give back."""
-        ...
 
     def remove(self) -> Sequence[int]:
         """Take them away; the bytes that each gave back."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,12 @@ class StandbyRuleHosts(RuleHosts, Protocol):
 
     async def warm(self) -> None:
         """Have a process stand by; without one, the next host begins later."""
-        ...
 
     def warm_soon(self) -> None:
         """Have a process stand by, beside what goes on."""
-        ...
 
     async def close(self) -> None:
         """End the one that stands by."""
-        ...
 
 
 @dataclass(frozen=True)

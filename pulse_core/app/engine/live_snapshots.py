@@ -34,7 +34,6 @@ class LiveSnapshots(Protocol):
 
     def ticks(self) -> AsyncIterator[RecordedTick]:
         """Each snapshot later than `first`, with what is new in the log; ends when there will be no more."""
-        ...
 
 
 class DaemonTicks:

@@ -186,11 +186,9 @@ class TickReplayer(Protocol):
 
     async def fold(self, prev: Snapshot, ticks: Sequence[RecordedTick]) -> Sequence[ReplayBatch]:
         """What is said of these ticks; prev: what was seen before them."""
-        ...
 
     async def close(self) -> None:
         """End whoever was asked."""
-        ...
 
 
 class RevisionReplayer:
