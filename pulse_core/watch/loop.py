@@ -11,7 +11,7 @@ from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import EngineCodeBroken
 from pulse_core.ports.stores import Vitals
 from pulse_core.ports.watcher import Watcher
-from pulse_core.record import Journal
+from pulse_core.record.journal import Journal
 from pulse_core.watch.watcher_costs import Costs
 
 BACKOFF_MAX = 300.0
