@@ -16,8 +16,8 @@ from pulse_adapters.config.toml_lines import Path, locate, nearest
 from pulse_adapters.config.toml_writer import dotted, key, value_as_toml
 from pulse_core.composition import Settings
 from pulse_core.model.errors import hint
-from pulse_core.settings import ProcessSettings
 from pulse_core.settings.cross_checks import disagreements
+from pulse_core.settings.processes import ProcessSettings
 
 Placed = tuple[Path, str]
 Model = TypeVar("Model", bound=BaseModel)

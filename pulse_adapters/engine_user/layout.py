@@ -13,7 +13,7 @@ from pathlib import Path
 from pulse_adapters.engine_user.account import READABLE, Account, engine_account, first_unreadable
 from pulse_adapters.sandbox.copy_tree import copy_tree
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import CannotLoad
+from pulse_core.ports.engine import CannotLoad
 
 BASE = Path("/var/cache/pulse-engine")
 """Of all homes; what lies there can be made anew at any time."""

@@ -8,7 +8,7 @@ from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.proc import is_alive
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
-from pulse_core.ports import ProcessId
+from pulse_core.ports.host import ProcessId
 
 _PATIENCE_S = 2.0
 # Their statvfs answers from memory. Everything else (nfs, cifs, fuse, autofs …) may wait for somebody.

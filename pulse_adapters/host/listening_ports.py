@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import pids, read_proc_file, start_time_of
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import ProcessId
+from pulse_core.ports.host import ProcessId
 
 _LISTEN = b"0A"
 _NAMES = {"localhost": ("127.0.0.1", "::1"), "*": ("127.0.0.1", "::1")}

@@ -15,8 +15,9 @@ from pulse_adapters.workers.proc import (
 )
 from pulse_core.model.json_types import Json
 from pulse_core.model.pattern import search_pattern
-from pulse_core.ports import ProcessId
-from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.ports.host import ProcessId
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.settings import Settings
 
 MAX_LISTED = 10
 """How many are listed, the largest first."""

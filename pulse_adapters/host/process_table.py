@@ -18,8 +18,8 @@ from pulse_adapters.workers.environment import PROCESS_MARK
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive, open_pidfd, start_time_of
 from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
-from pulse_core.ports import ProcessId, ProcessObservation
-from pulse_core.settings import ProcessSettings
+from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_core.settings.processes import ProcessSettings
 
 LOG = logging.getLogger("pulse.host")
 

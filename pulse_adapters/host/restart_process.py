@@ -21,8 +21,10 @@ from pulse_core.actions import RESTART_PROCESS, RestartParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Policy, ProcessId, ProcessObservation, Result, Safety
-from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.ports.executor import Policy, Result, Safety
+from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.settings import Settings
 
 _FRESH_US = 1_000_000
 _SOFT_S = 10.0

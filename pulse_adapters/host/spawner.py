@@ -16,7 +16,7 @@ from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environmen
 from pulse_adapters.workers.proc import open_pidfd, read_stat
 from pulse_adapters.workers.process_tree import end_tree, in_tree, live_process_table
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import ProcessId
+from pulse_core.ports.host import ProcessId
 
 REMEMBERED = 256
 """Ends of processes that are remembered."""

@@ -11,8 +11,9 @@ from pulse_core.actions import STOP_PROCESS, Consumer, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Executor, Policy, ProcessId, ProcessTable, Result, Safety
-from pulse_core.settings import Settings
+from pulse_core.ports.executor import Executor, Policy, Result, Safety
+from pulse_core.ports.host import ProcessId, ProcessTable
+from pulse_core.settings.settings import Settings
 
 _SOFT_S = 10.0
 

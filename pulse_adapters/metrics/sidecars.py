@@ -16,9 +16,9 @@ from pulse_core.daemon import CurrentSettings, Service
 from pulse_core.daemon.services import SettingsService
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import Prober, ProbeRequest
-from pulse_core.settings import HeartbeatSettings, MetricsSettings
+from pulse_core.ports.prober import Prober, ProbeRequest
 from pulse_core.settings.groups import is_http_url
+from pulse_core.settings.telemetry import HeartbeatSettings, MetricsSettings
 
 Failed = Callable[[str, str], None]
 FAREWELL_S = 2.0

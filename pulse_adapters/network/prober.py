@@ -7,7 +7,7 @@ from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.messages import Seq, decode
 from pulse_adapters.workers.worker import Worker, module_program
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
+from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble
 
 MARGIN_S = 5.0
 """Seconds beyond its timeout after which a question is given up, and the child with it: that hangs. Its start, of

@@ -15,10 +15,12 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import Clock, Executor, GivenUp, OutgoingMessage, Policy, Result, Safety, Transport
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
+from pulse_core.ports.transport import OutgoingMessage, Transport
 from pulse_core.projections.effects import decode_plain_effect
-from pulse_core.settings import Settings
 from pulse_core.settings.secrets import mask_secret
+from pulse_core.settings.settings import Settings
 
 KEPT_US = 7 * 86_400 * US_PER_SECOND
 """For how long a notice is retried."""

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 from pulse_adapters.workers.conversation import conversation
 from pulse_adapters.workers.messages import CutTo, Seq
 from pulse_adapters.workers.worker import Program, module_program
-from pulse_core.ports import OutgoingMessage
+from pulse_core.ports.transport import OutgoingMessage
 
 PATIENCE_S = 60.0
 DELIVER = "pulse_adapters.notify.deliver"

@@ -15,12 +15,12 @@ from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places
 from pulse_core.model.event import Event
-from pulse_core.ports import CannotLoad, History, Revision, UserProjectionState
+from pulse_core.ports.engine import CannotLoad, History, Revision, UserProjectionState
 
 if TYPE_CHECKING:
     from pulse_adapters.rule_host.host import ChildRuleHost
     from pulse_adapters.rule_host.replies import LoadReply
-    from pulse_core.projections import Snapshot
+    from pulse_core.projections.state import Snapshot
 
 LOAD = 10.0
 """Seconds in which an engine must be loaded, and a batch of history folded."""

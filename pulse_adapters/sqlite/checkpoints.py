@@ -8,8 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from pulse_core.model.event import Head
-from pulse_core.ports import Checkpoint
+from pulse_core.model.event import Checkpoint, Head
 
 T = TypeVar("T")
 _SCHEMA = Path(__file__).parent / "schema" / "checkpoints.sql"

@@ -15,7 +15,7 @@ from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.rows import Row, content
 from pulse_core.model.errors import Conflict, LogUnavailable
 from pulse_core.model.event import Event, Head
-from pulse_core.ports import Listener
+from pulse_core.ports.log import Listener
 
 GROUP = 256
 """Rows after which no further caller joins a commit; larger statements are slower by the row."""

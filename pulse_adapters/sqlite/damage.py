@@ -13,7 +13,9 @@ from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DamageAccepted
-from pulse_core.ports import Checkpoints, Clock, EventLog, Objects
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.log import EventLog
+from pulse_core.ports.stores import Checkpoints, Objects
 
 LOG = logging.getLogger("pulse.daemon")
 NAMED = 8

@@ -22,7 +22,9 @@ from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.rows import is_large, move_to_objects, prepare
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
 from pulse_core.model.stored_data import REDACTED
-from pulse_core.ports import Clock, Listener, Objects
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.log import Listener
+from pulse_core.ports.stores import Objects
 
 BATCH = 2_000
 _LAST = (1 << 63) - 1

@@ -17,7 +17,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.moment import Moment
 from pulse_core.ports.readers import EventQuery
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 DAMAGE_REMEDY = (

@@ -15,8 +15,8 @@ from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import GcDone
-from pulse_core.ports import Sweep, SweepResult, Vitals
-from pulse_core.settings import WatchSettings
+from pulse_core.ports.stores import Sweep, SweepResult, Vitals
+from pulse_core.settings.settings import WatchSettings
 
 MINIMUM_AGE = 3_600.0
 """Seconds: what is younger may be somebody's work."""

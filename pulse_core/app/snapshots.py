@@ -10,7 +10,7 @@ from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Checkpoint, Head
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.vitals import WINDOW_US, Sample, Window
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 
 
 class CaveatedSnapshot(NamedTuple):

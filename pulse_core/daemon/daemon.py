@@ -21,9 +21,11 @@ from pulse_core.model.kinds import DaemonStarted, DaemonStopped, ReloadRequested
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.model.names import SYSTEM_RESOURCE
 from pulse_core.model.vitals import WINDOW_US
-from pulse_core.ports import Executor, ReservedNames, Watcher
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import ReservedNames
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.conditions import UNWRITTEN
+from pulse_core.projections.state import Snapshot
 from pulse_core.record import Gate, Journal
 from pulse_core.record.view import restore_state
 from pulse_core.tick import RuleFolds, Sources, Stores, Ticker

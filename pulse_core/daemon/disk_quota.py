@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from pulse_core.model.text import format_size
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 CHECK_INTERVAL_S = 10.0
 

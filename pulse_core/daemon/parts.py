@@ -10,22 +10,16 @@ from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.errors import SettingsRefused
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import SettingsLoaded, SettingsRejected
-from pulse_core.ports import (
-    Checkpoints,
-    Clock,
-    EventLog,
-    Executor,
-    Objects,
-    ProcessTable,
-    ServiceManager,
-    Sweep,
-    SweepResult,
-    Vitals,
-    Watcher,
-)
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.host import ProcessTable
+from pulse_core.ports.log import EventLog
+from pulse_core.ports.service_manager import ServiceManager
+from pulse_core.ports.stores import Checkpoints, Objects, Sweep, SweepResult, Vitals
+from pulse_core.ports.watcher import Watcher
 from pulse_core.record.view import View
 from pulse_core.rules import Rule
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 Service = Callable[[RequestHandler, Callable[[], None]], Awaitable[None]]
 """A task that runs beside the loops, as the socket's server; it ends by being cancelled.

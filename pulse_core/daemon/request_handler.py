@@ -11,8 +11,8 @@ from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role, parse
-from pulse_core.ports import EventLog
-from pulse_core.projections import State
+from pulse_core.ports.log import EventLog
+from pulse_core.projections.state import State
 from pulse_core.record import Gate
 
 OPERATIONS = ("append", "follow", "state", "status")

@@ -7,20 +7,13 @@ from dataclasses import dataclass, field
 from pulse_core.engine.quarantine import Quarantine
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.json_types import Json
-from pulse_core.ports import (
-    ActionHost,
-    ActionHosts,
-    Checkpoints,
-    EventLog,
-    Executor,
-    ReservedNames,
-    Revisions,
-    RuleHost,
-    RuleHosts,
-    Watcher,
-)
-from pulse_core.projections import Snapshot, State
-from pulse_core.settings import Settings
+from pulse_core.ports.engine import ActionHost, ActionHosts, ReservedNames, Revisions, RuleHost, RuleHosts
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.log import EventLog
+from pulse_core.ports.stores import Checkpoints
+from pulse_core.ports.watcher import Watcher
+from pulse_core.projections.state import Snapshot, State
+from pulse_core.settings.settings import Settings
 
 BACKOFF = Backoff(0.5, 300.0)
 HEALTHY = 60.0

@@ -24,8 +24,9 @@ from pulse_core.engine.error_throttle import ErrorThrottle
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import RuleQuarantined
-from pulse_core.ports import ActionHost, EngineFault, FoldResult, LoadedRevision, Revision
-from pulse_core.projections import Engine, Snapshot
+from pulse_core.ports.engine import ActionHost, EngineFault, FoldResult, LoadedRevision, Revision
+from pulse_core.projections.engine import Engine
+from pulse_core.projections.state import Snapshot
 
 
 class HostSupervisor:

@@ -15,7 +15,7 @@ from pulse_core.ports.watcher import Watcher
 if TYPE_CHECKING:
     from asyncio import Future
 
-    from pulse_core.projections import Snapshot
+    from pulse_core.projections.state import Snapshot
 
 History = Callable[[int], AsyncIterator[Sequence[Event]]]
 """All recorded events after a row, in order, in batches."""

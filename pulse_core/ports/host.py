@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from pulse_core.settings import ProcessSettings
+    from pulse_core.settings.processes import ProcessSettings
 
 
 class ProcessId(NamedTuple):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from pulse_core.model.json_types import Json
 
 if TYPE_CHECKING:
-    from pulse_core.settings import LogSettings
+    from pulse_core.settings.logs import LogSettings
 
 Place = Mapping[str, Json]
 """A reader's position in one source. `total` grows with every byte read, so that positions can be ordered."""

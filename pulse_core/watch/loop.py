@@ -7,7 +7,10 @@ from contextlib import suppress
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.model.vitals import Reading, Sample, Window
-from pulse_core.ports import Clock, EngineCodeBroken, Vitals, Watcher
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.engine import EngineCodeBroken
+from pulse_core.ports.stores import Vitals
+from pulse_core.ports.watcher import Watcher
 from pulse_core.record import Journal
 from pulse_core.watch.watcher_costs import Costs
 

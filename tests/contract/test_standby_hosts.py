@@ -9,7 +9,7 @@ import pytest
 
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.app.engine.candidate_checks import no_history
-from pulse_core.ports import CannotLoad, Revision
+from pulse_core.ports.engine import CannotLoad, Revision
 from tests.integration.engine.engine_home import CALM
 from tests.integration.rule_host.rule_host_engines import at, written
 from tests.processes import children

@@ -36,7 +36,7 @@ from pulse_core.daemon.services import check_log
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported, LogVerified
 from pulse_core.model.vitals import Window
-from pulse_core.ports import Watcher
+from pulse_core.ports.watcher import Watcher
 from pulse_core.record.view import View
 from pulse_core.watch.error_log import ErrorLog
 from pulse_core.watch.network import Network

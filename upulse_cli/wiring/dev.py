@@ -12,7 +12,7 @@ from pulse_core.app.engine.dev_session import DevTarget, daemon_executor
 from pulse_core.app.state import current_state, settings_for
 from pulse_core.daemon import CurrentSettings
 from pulse_core.model.vitals import Window
-from pulse_core.ports import Watcher
+from pulse_core.ports.watcher import Watcher
 from pulse_core.record.view import View
 from upulse_cli.wiring.engine import workflow_context
 from upulse_cli.wiring.executors import machine_executors

@@ -14,7 +14,8 @@ from pulse_adapters.workers.run_as import RunAs
 from pulse_core.app.context import HomeContext
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import CannotLoad, Clock
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.engine import CannotLoad
 
 if TYPE_CHECKING:
     from pulse_adapters.action_host.hosts import ChildActionHosts
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pulse_core.app.engine.context import Windows, WorkflowContext
     from pulse_core.app.engine.user_rules import UserRules
     from pulse_core.engine.engine_context import EngineParts
-    from pulse_core.settings import Settings
+    from pulse_core.settings.settings import Settings
 
 
 def engine_of(

@@ -17,7 +17,7 @@ from pulse_core.app.state import current_state, usable_settings
 from pulse_core.home import HomeLayout
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import GcDone
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 
 def sweeper_of(

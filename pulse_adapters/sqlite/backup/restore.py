@@ -45,7 +45,8 @@ from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import LogRestored
 from pulse_core.model.moment import Moment
-from pulse_core.ports import Clock, Objects
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.stores import Objects
 
 MARGIN = 8 << 20
 

@@ -39,7 +39,8 @@ from pulse_core.app.backup import Backup, Progress, Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, NoHome, PulseError
 from pulse_core.model.text import format_size
-from pulse_core.ports import Clock, Objects
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.stores import Objects
 
 TREES = ("engine", "staging")
 MARGIN = 1 << 20

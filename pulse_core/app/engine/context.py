@@ -6,8 +6,8 @@ from typing import Protocol
 
 from pulse_core.app.context import HomeContext
 from pulse_core.model.vitals import Window
-from pulse_core.ports import ActionHosts, Revision, RuleHosts
 from pulse_core.ports.code_checks import CodeChecks
+from pulse_core.ports.engine import ActionHosts, Revision, RuleHosts
 from pulse_core.ports.engine_repository import EngineRepository
 
 STAGING = "staging"

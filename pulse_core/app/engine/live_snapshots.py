@@ -14,10 +14,10 @@ from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import WINDOW_US, Sample, Window
-from pulse_core.ports import Watcher
 from pulse_core.ports.readers import EventQuery
-from pulse_core.projections import Snapshot, State
-from pulse_core.settings import Settings
+from pulse_core.ports.watcher import Watcher
+from pulse_core.projections.state import Snapshot, State
+from pulse_core.settings.settings import Settings
 
 LOOK = 0.1
 """Seconds between two looks for a new tick; the daemon writes them down once a second, and at once if one wished."""

@@ -21,8 +21,8 @@ from pulse_core.model.text import count
 from pulse_core.model.tick import NOBODY, TickRecord
 from pulse_core.model.vitals import WINDOW_US, Sample, Window
 from pulse_core.ports.readers import EventQuery, ObjectReader
-from pulse_core.projections import Snapshot, State
-from pulse_core.settings import Settings
+from pulse_core.projections.state import Snapshot, State
+from pulse_core.settings.settings import Settings
 
 
 class RecordedTick(NamedTuple):

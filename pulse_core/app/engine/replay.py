@@ -29,7 +29,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.text import count
 from pulse_core.model.tick import NOBODY
-from pulse_core.ports import (
+from pulse_core.ports.engine import (
     EngineFault,
     FoldResult,
     History,
@@ -39,7 +39,7 @@ from pulse_core.ports import (
     RuleHost,
     RuleHosts,
 )
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 
 BATCH = 100
 NOTHING = FoldResult()

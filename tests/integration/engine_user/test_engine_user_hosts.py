@@ -15,7 +15,7 @@ from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers import proc, process_tree
 from pulse_adapters.workers.run_as import RunAs
-from pulse_core.ports import CannotLoad
+from pulse_core.ports.engine import CannotLoad
 from tests.engine_user import ROOT_ALONE, lend, open_folder, throwaway, uid_of
 from tests.integration.action_host import action_host_scene
 from tests.integration.action_host.action_host_scene import executor, until, watcher

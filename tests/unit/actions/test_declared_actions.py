@@ -12,7 +12,7 @@ from pulse_core.engine.rollback_engine import RollbackEngine
 from pulse_core.model.kinds import Effect
 from pulse_core.model.names import OUTWARD
 from pulse_core.record.view import View
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 from upulse_cli.wiring.executors import machine_executors
 
 NAMES = [one.name for one in BUILT_IN]

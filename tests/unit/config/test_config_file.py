@@ -12,8 +12,9 @@ from pulse_adapters.config.catalogue import Setting, groups, settings_of
 from pulse_adapters.config.file import NO_ENGINE, NO_PATTERN, load, load_to_start
 from pulse_adapters.config.template import header
 from pulse_adapters.config.toml_writer import key, value_as_toml
+from pulse_core.model.durations import parse_duration
 from pulse_core.model.errors import NoHome, SettingsRefused
-from pulse_core.settings import Settings, parse_duration
+from pulse_core.settings.settings import Settings
 
 OWN_GROUP = grp.getgrgid(os.getgid()).gr_name
 SOMEBODY = next(user.pw_name for user in pwd.getpwall() if user.pw_uid)

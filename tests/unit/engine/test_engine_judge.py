@@ -8,8 +8,8 @@ from pulse_core.model.kinds import ErrorReported, PromoteRequested, RollbackRequ
 from pulse_core.model.payload import Payload, encode
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.model.tick import LayerOutcome
-from pulse_core.ports import EngineFault
-from pulse_core.projections import Engine
+from pulse_core.ports.engine import EngineFault
+from pulse_core.projections.engine import Engine
 
 DEADLINE = 250_000
 BAD = EngineFault("rule:bad", "RuntimeError: no (rules/bad.py:3)")

@@ -15,7 +15,7 @@ from pulse_core.model.payload import Role
 from pulse_core.record import Gate
 from pulse_core.record.gate import RecordedDraft
 from pulse_core.record.view import View
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 RESTART = "restart-process"
 
