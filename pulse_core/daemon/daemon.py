@@ -245,7 +245,7 @@ class Daemon:
                 await self.reporter.record("daemon", Draft(ReloadRequested()))  # so the request is made again
                 continue
             self.parts.service_manager.reloading()
-            await self.reporter.record("daemon", self.parts.current_settings.reload(request))
+            await self.reporter.record("daemon", await self.parts.current_settings.reload(request))
             self.parts.service_manager.ready()
             self.processes.nudge.set()
             for watcher in self.parts.watchers:
