@@ -20,11 +20,9 @@ class StandbyRuleHosts(RuleHosts, Protocol):
 
     def warm(self) -> None:
         """Have a process stand by; without one, the next host begins later."""
-        ...
 
     async def close(self) -> None:
         """End the one that stands by."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -43,11 +43,9 @@ class ShadowLog(Protocol):
 
     def begin(self, **said: Any) -> None:
         """A shadow begins."""
-        ...
 
     def write(self, what: str, **said: Any) -> None:
         """One line more; one that the disk does not take is missed, and no reason to end."""
-        ...
 
 
 class ShadowTarget(NamedTuple):
