@@ -64,7 +64,7 @@ async def _explained(
     home: HomeContext, at: int | None, rules: "UserRules | None", revision: str
 ) -> RuleTrace:
     if rules:
-        await rules.hosts.warm()
+        rules.hosts.warm()
     try:
         # Imported here, and not above, since that takes as long as the process of the rules needs to begin.
         from pulse_core.app.snapshots import CaveatedSnapshot, snapshot
