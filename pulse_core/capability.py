@@ -14,12 +14,14 @@ from pulse_core.actions import ActionDeclaration
 from pulse_core.model.event import Draft
 from pulse_core.model.payload import Payload
 from pulse_core.model.vitals import Window
-from pulse_core.ports import Clock, Prober, Watcher
-from pulse_core.projections import CurrentState, Snapshot, State, StateProjection
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.prober import Prober
+from pulse_core.ports.watcher import Watcher
+from pulse_core.projections.state import CurrentState, Snapshot, State, StateProjection
 from pulse_core.rules import Rule
 from pulse_core.rules.survival.holds import Holds
-from pulse_core.settings import Settings
 from pulse_core.settings.composed import SettingsGroup
+from pulse_core.settings.settings import Settings
 
 Check = Callable[[Draft, State, Settings], None]
 """Checks a draft from outside before it is recorded; raises Refused with the reason if it may not be."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pulse_core.ports.daemon_client import DaemonClient
     from pulse_core.ports.offline_stores import OfflineStores
     from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
-    from pulse_core.settings import Settings
+    from pulse_core.settings.settings import Settings
 
 
 class LoadedSettings(NamedTuple):

@@ -10,12 +10,12 @@ from pulse_core.app.context import HomeContext
 from pulse_core.model.moment import iso
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import FoldResult
+from pulse_core.ports.engine import FoldResult
 
 if TYPE_CHECKING:
     from pulse_core.app.engine.user_rules import UserRules
     from pulse_core.app.snapshots import CaveatedSnapshot
-    from pulse_core.projections import Snapshot
+    from pulse_core.projections.state import Snapshot
     from pulse_core.rules import Rule
 
 
@@ -64,7 +64,7 @@ async def _explained(
     home: HomeContext, at: int | None, rules: "UserRules | None", revision: str
 ) -> RuleTrace:
     if rules:
-        await rules.hosts.warm()
+        rules.hosts.warm()
     try:
         # Imported here, and not above, since that takes as long as the process of the rules needs to begin.
         from pulse_core.app.snapshots import CaveatedSnapshot, snapshot

@@ -21,9 +21,10 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.ports import Clock, Prober, ProbeRequest, ProbeResult, Trouble
-from pulse_core.projections import CurrentState
-from pulse_core.settings import Settings
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.prober import Prober, ProbeRequest, ProbeResult, Trouble
+from pulse_core.projections.state import CurrentState
+from pulse_core.settings.settings import Settings
 
 UNWATCHED_S = 3_600.0
 SOON_S = 0.05

@@ -32,8 +32,6 @@ class Watcher(Protocol):
 
     async def collect(self) -> Reading:
         """Collect once: the data of a sample, and the events that are concluded from it."""
-        ...
 
     def should_wake(self, window: Window) -> bool:
         """Whether the newest sample is worth a tick at once. Pure."""
-        ...

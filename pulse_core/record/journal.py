@@ -30,7 +30,8 @@ from pulse_core.model.event import Draft, Event, Head
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.model.payload import encode
-from pulse_core.ports import Clock, EventLog, Listener
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.log import EventLog, Listener
 from pulse_core.projections.conditions import UNWRITTEN
 
 MAX_HELD = 1_000

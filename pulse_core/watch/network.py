@@ -11,9 +11,10 @@ from pulse_core.model.kinds import ConditionCleared
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.names import NETWORK, WELL
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.ports import Prober, ProbeRequest, Trouble
-from pulse_core.projections import CurrentState
-from pulse_core.settings import NetworkSettings, Settings
+from pulse_core.ports.prober import Prober, ProbeRequest, Trouble
+from pulse_core.projections.state import CurrentState
+from pulse_core.settings.network import NetworkSettings
+from pulse_core.settings.settings import Settings
 from pulse_core.watch.evaluate_network import (
     TargetAnswer,
     check_answer,

@@ -8,7 +8,8 @@ from types import ModuleType
 from pulse_core.capabilities import CAPABILITIES
 from pulse_core.capability import ExecutorContext, WatcherContext
 from pulse_core.composition import LOADED
-from pulse_core.ports import Executor, Watcher
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.watcher import Watcher
 
 
 def watchers_of(context: WatcherContext) -> Sequence[Watcher]:

@@ -12,7 +12,7 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.daemon_client import SocketDaemonClient
 from pulse_core.app.context import FoldProgress, HomeContext, LoadedSettings
 from pulse_core.home import HomeLayout
-from pulse_core.model.errors import NoHome, SettingsRefused
+from pulse_core.model.errors import NoHome
 from pulse_core.model.event import Checkpoint
 from upulse_cli.output import fold_progress
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pulse_core.ports.offline_stores import OfflineStores
     from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
-    from pulse_core.settings import Settings
+    from pulse_core.settings.settings import Settings
 
 
 def meant_home(option: str | None) -> Home:
@@ -130,14 +130,9 @@ def checked_settings(path: "Path") -> "Settings":
     settings = settings_in(path)
     if not settings.notify.urls:
         return settings
-    from pulse_adapters.config.toml_lines import locate, nearest
+    from pulse_adapters.config.file import faults_found_later
     from pulse_adapters.notify.addresses import unknown_services  # Apprise is slow to import
 
-    lines = locate(path.read_text(encoding="utf-8-sig"))
-    faults = [
-        f"{path}:{nearest(lines, ('notify', 'urls', place))}: notify.urls[{place + 1}]: {words}"
-        for place, words in unknown_services(settings.notify).items()
-    ]
-    if faults:
-        raise SettingsRefused(faults)
+    if unknown := unknown_services(settings.notify):
+        raise faults_found_later(path, {("notify", "urls", place): words for place, words in unknown.items()})
     return settings

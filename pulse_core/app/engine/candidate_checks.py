@@ -11,9 +11,9 @@ from pulse_core.app.engine.replay import replay_ticks
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.text import count
-from pulse_core.ports import LoadedRevision, ReservedNames, Revision
 from pulse_core.ports.code_checks import GateFailed, GateSkipped
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import LoadedRevision, ReservedNames, Revision
+from pulse_core.projections.state import Snapshot
 
 DAY_US = 86_400_000_000
 

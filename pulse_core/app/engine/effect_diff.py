@@ -12,7 +12,7 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import compose
 from pulse_core.rules.onion import run_synchronously
 

@@ -23,8 +23,8 @@ from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.engine.engine_context import restarts
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import iso
-from pulse_core.ports import EngineFault, Revision, RuleHost
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import EngineFault, Revision, RuleHost
+from pulse_core.projections.state import Snapshot
 
 EVERY = 15.0
 """Seconds between two lines that say how far the shadow is."""
@@ -43,11 +43,9 @@ class ShadowLog(Protocol):
 
     def begin(self, **said: Any) -> None:
         """A shadow begins."""
-        ...
 
     def write(self, what: str, **said: Any) -> None:
         """One line more; one that the disk does not take is missed, and no reason to end."""
-        ...
 
 
 class ShadowTarget(NamedTuple):

@@ -13,17 +13,10 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import encode
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.ports import (
-    ActionHost,
-    ActionHosts,
-    CannotLoad,
-    Clock,
-    EngineFault,
-    Executor,
-    ReservedNames,
-    Revision,
-    Watcher,
-)
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.engine import ActionHost, ActionHosts, CannotLoad, EngineFault, ReservedNames, Revision
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.watcher import Watcher
 
 MEMORY = 512
 """MiB that what is tried may have."""

@@ -51,10 +51,10 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload, parse
-from pulse_core.ports import CannotLoad, Revision
+from pulse_core.ports.engine import CannotLoad, Revision
 from pulse_core.ports.engine_repository import EngineRepository
 from pulse_core.ports.readers import EventQuery
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 from upulse_cli.wiring import offline_stores
 from upulse_cli.wiring.home import home_context
 
@@ -107,11 +107,8 @@ class NoHosts:
     def __init__(self) -> None:
         self.did: list[str] = []
 
-    async def warm(self) -> None:
+    def warm(self) -> None:
         self.did.append("warm")
-
-    def warm_soon(self) -> None:
-        self.did.append("warm soon")
 
     async def start(self, *_: object) -> Never:
         self.did.append("start")
