@@ -29,12 +29,15 @@ def explain(
     The survival rules, and inside them plugins' and your own. Shows rule by rule who passed, added or dropped what,
     and why not: which bound, streak, silence or budget.
     """
+    import asyncio
+
     from pulse_core.app import explain as app
     from upulse_cli.time_args import moment_arg
     from upulse_cli.wiring.engine import user_rules
 
     where = open_home(home)
-    told = app.explain(where, moment_arg(at, "--at"), user_rules(where), engine).spelled()
+    explaining = app.explain(where, moment_arg(at, "--at"), user_rules(where), engine)
+    told = asyncio.run(explaining).spelled()
     if as_json:
         return put_json(told)
     from upulse_cli.views.explain import tree
