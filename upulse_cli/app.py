@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.capabilities import packages
+from pulse_core.capabilities import capability_modules
 from upulse_cli.commands import (
     backup,
     completion,
@@ -84,7 +84,7 @@ app.command()(status.status)
 app.command()(events.events)
 app.add_typer(effect.app, name="effect")
 app.add_typer(process.app, name="process")
-for package in packages():
+for package in capability_modules("upulse_cli.capabilities"):
     package.add_to(app)
 app.command()(explain.why)
 app.command()(explain.explain)

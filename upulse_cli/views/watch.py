@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.overview import overview
+from pulse_core.app.status import overview
 from pulse_core.model.text import one_line
 from upulse_cli.output import console
 from upulse_cli.run_loop import q_pressed
