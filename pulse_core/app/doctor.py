@@ -103,10 +103,10 @@ class DaemonChecks:
 
     def last_start(self) -> Moment | None:
         """When the daemon last started."""
-        event = self._newest("daemon-started")
+        event = self.newest("daemon-started")
         return event.moment if event else None
 
-    def _newest(self, kind: str) -> Event | None:
+    def newest(self, kind: str) -> Event | None:
         """The newest event of this kind; None also if the log can't be read, which is said of the log itself."""
         try:
             with self.home.events() as log:
@@ -136,7 +136,7 @@ class DaemonChecks:
             more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
             yield Finding("settings", FAIL, f"{faults[0]}{more}", "mend it, then: upulse config check")
             return
-        loaded = self._newest("settings-loaded")
+        loaded = self.newest("settings-loaded")
         in_force = json.loads(loaded.data).get("digest", "") if loaded else found.digest
         if isinstance(self.status, Mapping) and in_force != found.digest:
             words = "config.toml was changed and is not in force yet"

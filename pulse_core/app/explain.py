@@ -59,7 +59,7 @@ async def explain(
     revision: of the user's rules, as `UserRules.ask` takes it.
     """
     if rules:
-        await rules.hosts.warm()
+        rules.hosts.warm()
     try:
         # Imported here, and not above, since that takes as long as the process of the rules needs to begin.
         from pulse_core.app.snapshots import CaveatedSnapshot, snapshot

@@ -259,7 +259,7 @@ async def open_dev_session(target: DevTarget, senses: bool = True) -> AsyncItera
     def tell(news: DevReport) -> None:
         target.tell(news)
         if isinstance(news, LoadRefused) or (isinstance(news, TickSeen) and news.is_again):
-            hosts.warm_soon()
+            hosts.warm()
         if isinstance(news, SampleTaken) and news.wakes:
             woken.set()
 

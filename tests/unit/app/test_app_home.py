@@ -107,11 +107,8 @@ class NoHosts:
     def __init__(self) -> None:
         self.did: list[str] = []
 
-    async def warm(self) -> None:
+    def warm(self) -> None:
         self.did.append("warm")
-
-    def warm_soon(self) -> None:
-        self.did.append("warm soon")
 
     async def start(self, *_: object) -> Never:
         self.did.append("start")
