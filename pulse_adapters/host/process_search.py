@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import has_marker, pids, read_proc_file, read_stat
 from pulse_core.model.pattern import SearchPattern
-from pulse_core.ports import ProcessId
+from pulse_core.ports.host import ProcessId
 
 SEARCHED = 4_096
 """How much of a command line is searched, in characters: any user may start one of 2 MiB."""

@@ -10,8 +10,8 @@ from pulse_core.actions import RUN_COMMAND, CommandParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Executor, Policy, Result, Safety
-from pulse_core.settings import Settings
+from pulse_core.ports.executor import Executor, Policy, Result, Safety
+from pulse_core.settings.settings import Settings
 
 _TO_END_IT_S = 10.0
 

@@ -13,8 +13,8 @@ from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.messages import Limits, decode
 from pulse_adapters.workers.worker import Program, Worker, module_program
 from pulse_core.model.backoff import Backoff
-from pulse_core.ports import LogBatch, Place, ReadProgress
-from pulse_core.settings import LogSettings
+from pulse_core.ports.logs import LogBatch, Place, ReadProgress
+from pulse_core.settings.logs import LogSettings
 
 LOG = logging.getLogger("pulse.logs")
 BACKOFF = Backoff(0.5, 300.0)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
 
-from pulse_core.settings import NotifySettings
+from pulse_core.settings.notify import NotifySettings
 from pulse_core.settings.secrets import mask_secret
 
 VARIABLE = "env:"

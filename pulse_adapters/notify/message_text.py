@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pulse_core.actions import NoticeParams
 from pulse_core.model.moment import US_PER_SECOND, iso
-from pulse_core.ports import OutgoingMessage
+from pulse_core.ports.transport import OutgoingMessage
 
 LATE_US = 300 * US_PER_SECOND
 """From this age on a notice is said to be late."""

@@ -10,7 +10,7 @@ from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
-from pulse_core.ports import Objects
+from pulse_core.ports.stores import Objects
 
 _INTEGER = 1 << 63
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pulse_core.ports.daemon_client import DaemonClient
     from pulse_core.ports.offline_stores import OfflineStores
     from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
-    from pulse_core.settings import Settings
+    from pulse_core.settings.settings import Settings
 
 
 class LoadedSettings(NamedTuple):
@@ -25,11 +25,6 @@ class LoadedSettings(NamedTuple):
 
 FoldProgress = Callable[[Iterable[Sequence[Event]], int], Iterator[Sequence[Event]]]
 """Passes batches of events on, and may tell a person how far they are of the last row."""
-
-
-def no_progress(batches: Iterable[Sequence[Event]], last: int) -> Iterator[Sequence[Event]]:
-    """Tells nobody."""
-    yield from batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,4 +46,4 @@ class HomeContext:
     daemon: "DaemonClient"
     new_id: Callable[[], str]
     offline: "Callable[[], OfflineStores]"
-    progress: FoldProgress = no_progress
+    progress: FoldProgress

@@ -10,13 +10,13 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import RESTART_PROCESS
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Condition, Measure, Snapshot
-from pulse_core.projections.conditions import FOR
+from pulse_core.projections.conditions import FOR, Condition, Measure
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.network_watchdog import outage_reason
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told, topic_text
 from pulse_core.rules.survival.process_watchdog import attempts_at_exhaustion, restart_key
-from pulse_core.settings import ProcessSettings
+from pulse_core.settings.processes import ProcessSettings
 
 KEY, PROCESSES = "llm", "process-alive"
 

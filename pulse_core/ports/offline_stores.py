@@ -10,8 +10,8 @@ from pulse_core.ports.log import EventLog
 from pulse_core.ports.stores import Checkpoints
 
 if TYPE_CHECKING:
-    from pulse_core.projections import State
-    from pulse_core.settings import Settings
+    from pulse_core.projections.state import State
+    from pulse_core.settings.settings import Settings
 
 
 @dataclass(frozen=True)

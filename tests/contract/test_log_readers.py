@@ -12,8 +12,8 @@ import pytest
 
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_adapters.memory.logs import MemoryLogs
-from pulse_core.ports import LogBatch, LogFollower, Place, ReadProgress
-from pulse_core.settings import LogSettings
+from pulse_core.ports.logs import LogBatch, LogFollower, Place, ReadProgress
+from pulse_core.settings.logs import LogSettings
 
 
 @dataclass

@@ -13,8 +13,8 @@ from pulse_core.model.errors import Damaged, HomeBusy, PulseError
 from pulse_core.model.event import Checkpoint, Draft, Event, Head
 from pulse_core.model.kinds import Paused, Resumed
 from pulse_core.ports.offline_stores import OfflineStores
-from pulse_core.projections import State
-from pulse_core.settings import Settings
+from pulse_core.projections.state import State
+from pulse_core.settings.settings import Settings
 from upulse_cli.wiring import offline_stores
 
 

@@ -1,16 +1,16 @@
 """What completes a value on the command line, by the name of its source."""
 
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from glob import glob
 from pathlib import Path
 
 from pulse_adapters.config.home import BASE, Home, instance_at
+from pulse_adapters.config.toml_file import read_toml
 from pulse_core.app.context import HomeContext
 from pulse_core.app.effects import effect_names
 from pulse_core.app.series import vital_names
-from pulse_core.model.errors import PulseError
+from pulse_core.model.errors import PulseError, SettingsRefused
 from pulse_core.model.text import one_line
 from upulse_cli.wiring.home import home_context
 
@@ -20,8 +20,8 @@ Source = Callable[[HomeContext, str], Iterable[str]]
 def processes(home: HomeContext, _prefix: str = "") -> Iterator[str]:
     """The guarded processes that the settings name, also where the settings are faulty."""
     try:
-        tables = tomllib.loads(home.layout.config.read_text()).get("process", ())
-    except ValueError:  # no TOML, or no text
+        tables = read_toml(home.layout.config).data.get("process", ())
+    except SettingsRefused:
         return
     for one in tables if isinstance(tables, list) else ():
         if isinstance(one, Mapping) and isinstance(name := one.get("name"), str):

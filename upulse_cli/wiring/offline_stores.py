@@ -14,7 +14,7 @@ from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
 from pulse_core import __version__
 from pulse_core.home import HomeLayout
-from pulse_core.ports import EventLog
+from pulse_core.ports.log import EventLog
 from pulse_core.ports.offline_stores import OfflineStores
 from upulse_cli.wiring.executors import machine_executors
 

@@ -24,8 +24,7 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.ports.code_checks import GateFailed
 from pulse_core.ports.engine_repository import EngineRepository, NothingToPromote, RejectedFiles
 from pulse_core.ports.readers import EventQuery
-from pulse_core.projections import Engine
-from pulse_core.projections.engine import ANSWERS
+from pulse_core.projections.engine import ANSWERS, Engine
 
 PATIENCE, LOOK = 30.0, 0.1
 """Seconds to wait for what is under way, and between two looks."""

@@ -20,7 +20,7 @@ from pulse_core.composition import FOLD
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
-from pulse_core.projections import Snapshot, State
+from pulse_core.projections.state import Snapshot, State
 from pulse_core.tick.ticker import encode_snapshot
 from tests.integration.cli.cli_home import CliHome
 

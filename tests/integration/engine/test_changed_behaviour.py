@@ -15,7 +15,7 @@ from pulse_core.app.engine.change_summary import MOST, changes_in_words
 from pulse_core.app.engine.effect_diff import WishedEffect
 from pulse_core.app.engine.replay import Replay
 from pulse_core.model.moment import iso
-from pulse_core.ports import Revision
+from pulse_core.ports.engine import Revision
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import PATIENT, WISHING, new_home, save
 from tests.integration.rule_host.rule_host_engines import rule
