@@ -4,8 +4,6 @@ import re
 import time
 from datetime import UTC, datetime
 
-import typer
-
 from pulse_core.model.durations import parse_duration
 from pulse_core.ports.readers import EventQuery
 
@@ -35,7 +33,7 @@ def _moment(text: str, option: str, nor: str = "") -> int:
         return round(datetime.fromisoformat(text).astimezone(UTC).timestamp() * US)
     except (ValueError, OverflowError, OSError) as error:
         words = f"{text!r} is neither a duration ('10m'), nor a time ('2026-01-31T08:15'){nor}"
-        raise typer.BadParameter(words, param_hint=option) from error
+        raise _usage_error(words, option) from error
 
 
 def duration_arg(text: str, option: str) -> int:
@@ -43,7 +41,13 @@ def duration_arg(text: str, option: str) -> int:
     try:
         return parse_duration(text)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=option) from error
+        raise _usage_error(str(error), option) from error
+
+
+def _usage_error(words: str, option: str) -> Exception:
+    from typer import BadParameter  # the daemon reads and writes times, too, and needs no command line
+
+    return BadParameter(words, param_hint=option)
 
 
 def local(at: str | None, *, date: bool = False) -> str:

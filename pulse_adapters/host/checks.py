@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -33,18 +34,7 @@ FLEETING = {"tmpfs", "ramfs"}
 JUMP_US = 5_000_000
 _UNSYNCHRONISED = 0x40
 PRIVATE = 0o700
-STORES = (
-    "config.toml",
-    "events.db*",
-    "vitals.db*",
-    "state.db*",
-    "objects",
-    "objects/??",
-    "logs",
-    "logs/*",
-    "run",
-    "run/*",
-)
+STORES = ("config.toml", "*.db*", "objects", "objects/??", "logs", "logs/*", "run", "run/*")
 
 
 @dataclass(frozen=True)
@@ -180,7 +170,7 @@ class HostChecks:
             if mode != PRIVATE:
                 fault = "others may look at settings and secrets, or the daemon can't work there"
                 words = f"{path} has mode {mode:04o}: {fault}"
-                yield Finding("access", FAIL, words, f"chmod 700 {path}", lambda path=path: _is_private(path))  # type: ignore[misc]
+                yield Finding("access", FAIL, words, f"chmod 700 {path}", partial(_make_private, path))
             else:
                 yield Finding("access", OK, f"{path} is its owner's alone")
 
@@ -228,7 +218,7 @@ def kernel_clock_status() -> int | None:
     return None if answer < 0 else int(asked.status)
 
 
-def _is_private(path: Path) -> str:
+def _make_private(path: Path) -> str:
     path.chmod(PRIVATE)
     return f"{path} has mode 0700 now"
 

@@ -102,7 +102,7 @@ class RestartProcess:
     async def _start(self, process: ProcessSettings, left: tuple[ProcessId, ...], event: Event) -> Result:
         """Start it; systemd and a restart command end the old one themselves."""
         if process.systemd_unit:
-            await self._systemctl.restart(process.systemd_unit, user=process.systemd_user, timeout=55.0)
+            await self._systemctl.change("restart", process.systemd_unit, user=process.systemd_user)
             return Result({"unit": process.systemd_unit})
         if process.command:
             return await self._run(process, event)
@@ -140,12 +140,11 @@ class RestartProcess:
             started = await processes_left_by(event.id)
             return Result(started[0]._asdict()) if started else None
         sight = await observe_all(self._table, process, self._known())
-        younger = (one for one in sight.found if self._is_younger(one, event))
-        return next((Result(one._asdict()) for one in younger), None)
-
-    def _is_younger(self, found: ProcessId, event: Event) -> bool:
-        # Start times are cut to a hundredth of a second.
-        return event.boot != self._boot or (found.started + 1) * 1_000_000 // TICKS_PER_SECOND > event.mono
+        for one in sight.found:
+            # Start times are cut to a hundredth of a second.
+            if event.boot != self._boot or (one.started + 1) * 1_000_000 // TICKS_PER_SECOND > event.mono:
+                return Result(one._asdict())
+        return None
 
 
 def _up_by_now(sight: ProcessObservation) -> Result | None:

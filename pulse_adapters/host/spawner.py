@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pulse_adapters.host.clock import require_linux
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_output
 from pulse_adapters.host.process_starter import launch
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
@@ -68,7 +67,6 @@ class Spawner:
     """
 
     def __init__(self) -> None:
-        require_linux()
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else the kernel throws exit codes away
         self._inherited = inherited_environment()

@@ -1,13 +1,13 @@
 """Exports ticks and effects to a collector, from where the last export ended: nothing accepted is sent again."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.metrics.replace_file import replace_file
 from pulse_adapters.metrics.spans import Span, effect_spans, tick_span
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -83,6 +83,19 @@ def events_of_effect(log: EventReader, effect: str) -> Sequence[Event]:
     if request.id != effect:
         return ()
     return [request, *log.events(EventQuery(subject=effect, since_seq=request.seq))]
+
+
+def replace_file(path: Path, body: bytes) -> None:
+    """Replace it whole; readable by everybody, as node_exporter needs. Raises OSError, and then keeps the old one."""
+    new = path.with_name(f".{path.name}.new")
+    try:
+        with open(new, "wb") as file:
+            os.fchmod(file.fileno(), 0o644)
+            file.write(body)
+        os.replace(new, path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
 
 
 class PositionFile:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 
 from pydantic import ValidationError
 
@@ -81,15 +82,9 @@ class Notify(Executor):
                 self._strange.clear()
                 self._report_faults()
             elif event.kind == Effect.kind and decode_plain_effect(event.data).get("action") == self.action:
-                self._log_notice(event)
-
-    def _log_notice(self, event: Event) -> None:
-        try:
-            self._say(
-                event.id, NoticeParams.model_validate(decode_plain_effect(event.data).get("params", {}))
-            )
-        except ValidationError:
-            return  # of another version; its executor says what is wrong with it
+                with suppress(ValidationError):  # of another version; its executor says what is wrong with it
+                    params = decode_plain_effect(event.data).get("params", {})
+                    self._say(event.id, NoticeParams.model_validate(params))
 
     def _say(self, id_: str, said: NoticeParams) -> None:
         if id_ not in self._said:
@@ -117,7 +112,8 @@ class Notify(Executor):
         self._reached.pop(id_, None)
 
     def _failure(self, effect: Effect, event: Event, error: str) -> PulseError:
-        if self._reached_all_known(event.id):
+        reached = self._reached.get(event.id, set())
+        if reached | self._strange >= set(self._settings().notify.urls):  # all that a service knows
             self._forget(event.id)
             return GivenUp(f"{error}; no other attempt would do better")
         if self._clock.now().since(event.moment) < KEPT_US:
@@ -126,43 +122,30 @@ class Notify(Executor):
         self._forget(event.id)
         return GivenUp(f"{error}; given up after 7 days")
 
-    def _reached_all_known(self, id_: str) -> bool:
-        """Whether it reached every address but those that no service knows."""
-        reached = self._reached.get(id_, set())
-        return reached | self._strange >= set(self._settings().notify.urls)
-
     async def _send(self, notices: Sequence[RecordedNotice]) -> Mapping[str, str]:
         """Send to each address the notices that it lacks; returns why each did not arrive everywhere."""
         self._report_faults()
         addresses = self._settings().notify.urls
-        messages = {
-            address: written
-            for address in addresses
-            if (written := self._message_for(address, notices)) is not None
-        }
+        messages: dict[str, OutgoingMessage] = {}
+        for address in addresses:
+            url = resolve_url(address, self._environment)
+            due = [notice for notice in notices if address not in self._reached.get(notice.id, ())]
+            if url and due:
+                messages[address] = compose_message(url, due, self._host, self._clock.now().at)
         answers = await self._transport.deliver(tuple(messages.values()))
         wrong = dict(zip(messages, answers, strict=True))
         for address, error in wrong.items():
             if not error:
-                self._record_arrival(address, notices)
+                for notice in notices:
+                    self._reached.setdefault(notice.id, set()).add(address)
             elif error == NOT_UNDERSTOOD and address not in self._strange:
                 self._strange.add(address)
                 self._failed(
                     "notify", f"no notices go to {mask_secret(address)}: {error}; see upulse config check"
                 )
-        return {notice.id: self._missing(notice, addresses, wrong) for notice in notices}
-
-    def _message_for(self, address: str, notices: Sequence[RecordedNotice]) -> OutgoingMessage | None:
-        """The message for this address; None if it lacks none, or if its URL is not set."""
-        url = resolve_url(address, self._environment)
-        due = [notice for notice in notices if address not in self._reached.get(notice.id, ())]
-        return compose_message(url, due, self._host, self._clock.now().at) if url and due else None
-
-    def _record_arrival(self, address: str, notices: Sequence[RecordedNotice]) -> None:
-        for notice in notices:
-            self._reached.setdefault(notice.id, set()).add(address)
         while len(self._reached) > REMEMBERED:
             del self._reached[next(iter(self._reached))]
+        return {notice.id: self._missing(notice, addresses, wrong) for notice in notices}
 
     def _missing(self, notice: RecordedNotice, addresses: Sequence[str], wrong: Mapping[str, str]) -> str:
         """Which addresses it has not reached, and why."""

@@ -17,11 +17,9 @@ from pulse_adapters.sqlite.backup.known_rows import (
     last_backup,
     last_checkpoint_row,
 )
-from pulse_adapters.sqlite.backup.restore import finish_decided
+from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, is_open_elsewhere, refuse_damage
-from pulse_adapters.sqlite.errors import translate_error
-from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.opening import TAIL, check_tail
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
@@ -30,7 +28,6 @@ from pulse_core.app.doctor import DAMAGE_REMEDY, FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Event
-from pulse_core.ports.readers import EventQuery
 
 WAL_RESET_FIXED = (3, 51, 3)
 OLDEST_SQLITE = (3, 38, 0)
@@ -46,7 +43,8 @@ class StoreChecks:
     """Checks of the stores of a home.
 
     deep: read the whole log, however long it is; is_held: whether somebody holds the home; lock: holds it for the
-    caller, waiting at most so many seconds; spell: a time (UTC microseconds) for a person, with its date or without.
+    caller, waiting at most so many seconds; spell: a time (UTC microseconds) for a person, with its date or without;
+    newest: the newest event of a kind, None also if the log can't be read.
     """
 
     home: HomeLayout
@@ -54,6 +52,7 @@ class StoreChecks:
     is_held: Callable[[], bool]
     lock: Callable[[float], AbstractContextManager[object]]
     spell: Callable[[int, bool], str]
+    newest: Callable[[str], Event | None]
 
     def sqlite(self) -> Iterator[Finding]:
         """Its version, and the one bug that matters."""
@@ -96,13 +95,8 @@ class StoreChecks:
             words = (
                 "a restore was broken off in its last step, and nobody may use the home until it is finished"
             )
-            yield Finding(
-                "restore",
-                FAIL,
-                words,
-                "upulse doctor --repair, or upulse restore again",
-                self._finish_restore,
-            )
+            remedy = "upulse doctor --repair, or upulse restore again"
+            yield Finding("restore", FAIL, words, remedy, self._finish_restore)
         elif self.home.restoring.exists() and not self.is_held():
             words = "a restore was broken off before it changed anything; do it again if it is wanted"
             yield Finding("restore", WARN, words)
@@ -152,17 +146,15 @@ class StoreChecks:
 
     def _sound(self, rows: int) -> Iterator[Finding]:
         whole = self.deep or rows <= SMALL
-        wal = "the daemon has it open" if is_open_elsewhere(_shm(self.home)) else "its -wal is whole"
+        shm = self.home.events.with_name(f"{self.home.events.name}-shm")
+        wal = "the daemon has it open" if is_open_elsewhere(shm) else "its -wal is whole"
         if whole:
             yield Finding("log", OK, f"all {rows} rows are what was written; {wal}")
             return
         yield Finding("log", OK, f"the last {TAIL} of {rows} rows are what was written; {wal}",
                       "upulse doctor --deep reads all of them")  # fmt: skip
-        try:
-            payloads = lost_payloads(self.home.events, self.home.objects)
-            lost = [f"the payload of row {seq} ({kind}): {why}" for seq, kind, why in payloads]
-        except sqlite3.Error as error:
-            raise translate_error(error, self.home.events) from error
+        payloads = lost_payloads(self.home.events, self.home.objects)
+        lost = [f"the payload of row {seq} ({kind}): {why}" for seq, kind, why in payloads]
         if lost:
             yield Finding("objects", FAIL, f"{len(lost)} large payloads are lost; {lost[0]}", DAMAGE_REMEDY)
         else:
@@ -170,7 +162,7 @@ class StoreChecks:
 
     def verified(self) -> Iterator[Finding]:
         """When the whole log was last read by the daemon, and what it found."""
-        if (last := newest_event(self.home, "log-verified")) is None:
+        if (last := self.newest("log-verified")) is None:
             yield Finding(
                 "last check",
                 WARN,
@@ -178,7 +170,7 @@ class StoreChecks:
                 "it does, soon after each start",
             )
         elif fault := (data := json.loads(last.data)).get("fault"):
-            begun = [kind for kind in NEW_BEGINNINGS if newest_event(self.home, kind)]
+            begun = [kind for kind in NEW_BEGINNINGS if self.newest(kind)]
             level = WARN if begun else FAIL  # what was accepted is found again each time
             yield Finding(
                 "last check",
@@ -258,19 +250,6 @@ def _is_accepted(home: HomeLayout) -> bool:
         return bool(examine(home.events, home.objects).accepted)
     except PulseError:
         return False
-
-
-def _shm(home: HomeLayout) -> Path:
-    return home.events.with_name(f"{home.events.name}-shm")
-
-
-def newest_event(home: HomeLayout, kind: str) -> Event | None:
-    """The newest event of this kind; None if there is none, or the log can't be read, which is said of the log itself."""
-    try:
-        with SqliteEventReader(home.path) as reader:
-            return next(reader.events(EventQuery(kinds=(kind,)), limit=1, newest_first=True), None)
-    except PulseError:
-        return None
 
 
 def _known(comparison: tuple[bool, str], name: str, good: str) -> Finding:

@@ -131,8 +131,12 @@ class Commits:
                 agreed.append(call)
         if fresh:
             events = {event.id: event for event in await self._insert(list(fresh.values()))}
-        for call in agreed:
-            call.settle([events.get(row.id) or _as_recorded(known[row.id], row) for row in call.rows])
+        for (
+            call
+        ) in agreed:  # the payload of what is recorded is the draft's, which has the same hash and is whole
+            call.settle(
+                [events.get(row.id) or Event._make((*known[row.id][:10], row.data)) for row in call.rows]
+            )
 
     async def _recorded(self, ids: set[str]) -> dict[str, tuple[Any, ...]]:
         found: dict[str, tuple[Any, ...]] = {}
@@ -221,8 +225,3 @@ def _new_rows(
                 f"the id {row.id} is taken by an event of other content; leave the id out for a new event"
             )
     return new
-
-
-def _as_recorded(columns: tuple[Any, ...], row: Row) -> Event:
-    """The recorded event; its payload from the draft, which has the same hash and is whole."""
-    return Event._make((*columns[:10], row.data))

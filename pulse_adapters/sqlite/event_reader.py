@@ -110,8 +110,9 @@ class SqliteEventReader:
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            if _no_text(error) and self._connection.text_factory is str:
-                self._connection.text_factory = _legible  # slower, so only once it is needed
+            if "decode" in str(error) and self._connection.text_factory is str:
+                # Bytes that are no text as `\x` and two digits, which is no JSON; slower, so only once it is needed.
+                self._connection.text_factory = lambda raw: raw.decode(errors="backslashreplace")
                 return self._rows(sql, values)
             raise translate_read_error(error, self._path) from error
 
@@ -130,16 +131,6 @@ class SqliteEventReader:
             return payload_in(self._objects, event.data)
         except LostPayload as lost:
             return damage_marker(f"its payload is lost: {lost}; restore it from a backup")
-
-
-def _no_text(error: sqlite3.Error) -> bool:
-    """Whether SQLite has met bytes that are no text."""
-    return "decode" in str(error)
-
-
-def _legible(raw: bytes) -> str:
-    """Bytes that are no text as `\\x` and two digits, which is no JSON."""
-    return raw.decode(errors="backslashreplace")
 
 
 def _is_json(text: str) -> bool:

@@ -9,8 +9,8 @@ from pulse_core.app.state import usable_settings
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role, parse
-from pulse_core.record import Gate, View
-from pulse_core.record.view import advance_state, restore_from_checkpoints
+from pulse_core.record.gate import Gate
+from pulse_core.record.view import View, advance_state, restore_from_checkpoints
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext

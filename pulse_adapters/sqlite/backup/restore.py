@@ -27,13 +27,7 @@ from pulse_adapters.sqlite.backup.files import (
 )
 from pulse_adapters.sqlite.backup.known_rows import last_backup
 from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
-from pulse_adapters.sqlite.backup.swap import (
-    ADDED,
-    anything_in,
-    decide,
-    finish,
-    link_or_copy,
-)
+from pulse_adapters.sqlite.backup.swap import ADDED, anything_in, decide, link_or_copy
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.damage import new_aside
@@ -44,7 +38,6 @@ from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import LogRestored
-from pulse_core.model.moment import Moment
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.stores import Objects
 
@@ -147,7 +140,11 @@ class HomeRestore:
         self._copy("events.db")
         if not is_usable(self.home.vitals) and "vitals.db" in self.manifest.files:
             self._copy("vitals.db")
-            mark_restored(self.staging / "vitals.db", self.clock.now())
+            # The next samples get ids that none had before: an id in the log must not come to mean another sample.
+            now = self.clock.now()
+            with closing(sqlite3.connect(self.staging / "vitals.db")) as connection:
+                connection.execute("INSERT INTO sample VALUES (?, 'restored', ?, ?, ?, '{}')", (now.at, *now))
+                connection.commit()
             self.notes.append("vitals.db could not be used and is the backup's now")
         for name in ADDED:
             if not (self.home.path / name).exists():
@@ -195,7 +192,7 @@ class HomeRestore:
     def _outcome(self, present: PresentLog, tail: Salvaged) -> Restored:
         heads = [checkpoint.head.seq for checkpoint in read_checkpoints(self.home.state).values()]
         last = last_backup(self.home)
-        known = max(present.seq, last.seq if last else 0, *heads, 0)
+        known = max(present.seq, last.row[0] if last else 0, *heads, 0)
         return Restored(
             source=str(self.backup),
             made_at=self.manifest.made_at,
@@ -209,12 +206,13 @@ class HomeRestore:
 
     def _record(self, restored: Restored) -> None:
         fields = {name: getattr(restored, name) for name in LogRestored.model_fields}
-        asyncio.run(self._append(Draft(LogRestored(**fields))))
 
-    async def _append(self, draft: Draft) -> None:
-        path = self.staging / "events.db"
-        async with SqliteEventLog.open(path, clock=self.clock, objects=self.objects) as log:
-            await log.append(draft)
+        async def append() -> None:
+            path = self.staging / "events.db"
+            async with SqliteEventLog.open(path, clock=self.clock, objects=self.objects) as log:
+                await log.append(Draft(LogRestored(**fields)))
+
+        asyncio.run(append())
 
     def _aside(self) -> Path:
         if self.aside is None:
@@ -231,17 +229,6 @@ class HomeRestore:
                         os.chown(
                             os.path.join(directory, name), owner.st_uid, owner.st_gid, follow_symlinks=False
                         )
-
-
-def finish_decided(home: HomeLayout) -> Restored | None:
-    """Finish a restore that was decided; raises PulseError if that can't be done now."""
-    try:
-        return finish(home)
-    except OSError as error:
-        raise PulseError(
-            f"a restore is decided and can't be finished: {error.filename}: {error.strerror}; mend that, then again:"
-            " upulse doctor --repair"
-        ) from error
 
 
 def checked_manifest(backup: Path, progress: Progress) -> Manifest:
@@ -272,10 +259,3 @@ def is_usable(vitals: Path) -> bool:
             return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
     except sqlite3.Error:
         return False
-
-
-def mark_restored(vitals: Path, now: Moment) -> None:
-    """The next samples get ids that none had before: an id in the log must not come to mean another sample."""
-    with closing(sqlite3.connect(vitals)) as connection:
-        connection.execute("INSERT INTO sample VALUES (?, 'restored', ?, ?, ?, '{}')", (now.at, *now))
-        connection.commit()

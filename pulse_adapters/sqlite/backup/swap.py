@@ -8,7 +8,7 @@ from pathlib import Path
 from pulse_adapters.sqlite.backup.files import sync_directory, write_synced
 from pulse_core.app.backup import Restored
 from pulse_core.home import HomeLayout
-from pulse_core.model.errors import Damaged
+from pulse_core.model.errors import Damaged, PulseError
 
 STORES = ("vitals.db", "events.db")
 """What is exchanged, each with what SQLite keeps beside it; the log last."""
@@ -27,14 +27,25 @@ def decide(home: HomeLayout, restored: Restored) -> None:
     write_synced(home.restore_plan, json.dumps(restored._asdict()) + "\n")
 
 
-def finish(home: HomeLayout) -> Restored | None:
+def finish_decided(home: HomeLayout) -> Restored | None:
     """Carry out what was decided, from wherever it was broken off; what is to be said of it. None if nothing was.
 
-    The caller holds the home's lock.
+    The caller holds the home's lock. Raises PulseError if that can't be done now.
     """
     if not home.restore_plan.exists():
         return None
     plan = _plan(home)
+    try:
+        _finish(home, plan)
+    except OSError as error:
+        raise PulseError(
+            f"a restore is decided and can't be finished: {error.filename}: {error.strerror}; mend that, then again:"
+            " upulse doctor --repair"
+        ) from error
+    return plan
+
+
+def _finish(home: HomeLayout, plan: Restored) -> None:
     aside = Path(plan.kept_at or home.restoring)  # there is nothing to be kept where no place is named
     _move_aside(home.path, aside, f"{home.state.name}*")
     for name in STORES:
@@ -48,7 +59,6 @@ def finish(home: HomeLayout) -> Restored | None:
     home.restore_plan.unlink()
     sync_directory(home.restoring)
     shutil.rmtree(home.restoring, ignore_errors=True)
-    return plan
 
 
 def _plan(home: HomeLayout) -> Restored:
