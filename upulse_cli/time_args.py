@@ -16,7 +16,7 @@ def since_arg(text: str) -> EventQuery:
     """`10m` ago, a time in ISO 8601 (local if it names no zone), or a row's number; else a usage error."""
     if text.isascii() and text.isdigit():
         if len(text) > LONGEST_ROW:
-            raise typer.BadParameter("no row has a number of so many digits", param_hint="--since")
+            raise _usage_error("no row has a number of so many digits", "--since")
         return EventQuery(since_seq=int(text))
     return EventQuery(since_at=_moment(text, "--since", ", nor a row's number"))
 
