@@ -5,7 +5,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,7 +108,7 @@ class StoreChecks:
 
     def log(self) -> Iterator[Finding]:
         """Whether the log can be opened, and its last rows, or all of them, are what was written."""
-        home = self.home
+        home, is_accepted = self.home, False
         if not home.events.exists():
             yield Finding(
                 "log",
@@ -123,7 +123,9 @@ class StoreChecks:
         except Damaged as damage:
             yield Finding("log", FAIL, str(damage), DAMAGE_REMEDY)
             return
-        if words and _is_accepted(home):
+        with suppress(PulseError):
+            is_accepted = bool(words and examine(home.events, home.objects).accepted)
+        if is_accepted:
             yield Finding("log", WARN, f"{words}; this damage was accepted, and all after that is good")
         elif words:
             yield Finding("log", FAIL, f"{words}; {rows} rows before it are good", DAMAGE_REMEDY)
@@ -243,13 +245,6 @@ class StoreChecks:
         if kept:
             yield Finding("damaged", WARN, f"{self.home.damaged} keeps what was set aside ({', '.join(kept)}), and while it"
                           " does no object is removed", "delete them once nobody needs them any more")  # fmt: skip
-
-
-def _is_accepted(home: HomeLayout) -> bool:
-    try:
-        return bool(examine(home.events, home.objects).accepted)
-    except PulseError:
-        return False
 
 
 def _known(comparison: tuple[bool, str], name: str, good: str) -> Finding:

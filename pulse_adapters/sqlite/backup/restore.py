@@ -65,11 +65,15 @@ class HomeRestore:
         empty_directory(self.staging)
         try:
             present = self._present()
-            missing = list(self._missing_objects())
+            objects = (name for name in self.manifest.files if name.startswith("objects/"))
+            missing = [name for name in objects if not self._is_whole(name)]
             self._demand_room(missing)
             self._stage()
             self._put_objects(missing)
-            tail = self._tail() if keep_tail else Salvaged()
+            tail, log = Salvaged(), self.staging / "present" / "events.db"
+            if keep_tail and log.exists():
+                self.progress("keeping the rows after the backup …")
+                tail = salvage(log, self.staging / "events.db", self.home.objects)
             restored = self._outcome(present, tail)
             self._record(restored)
             examine(self.staging / "events.db", self.home.objects)
@@ -115,11 +119,6 @@ class HomeRestore:
                 f" here, give a new --home, or move {self.home.events} away first"
             )
         return found._replace(fault=damage or found.fault)
-
-    def _missing_objects(self) -> Iterator[str]:
-        for name in self.manifest.files:
-            if name.startswith("objects/") and not self._is_whole(name):
-                yield name
 
     def _is_whole(self, name: str) -> bool:
         try:
@@ -181,13 +180,6 @@ class HomeRestore:
                 altered.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
                 os.rename(target, altered)
             os.rename(self.staging / name, target)
-
-    def _tail(self) -> Salvaged:
-        present = self.staging / "present" / "events.db"
-        if not present.exists():
-            return Salvaged()
-        self.progress("keeping the rows after the backup …")
-        return salvage(present, self.staging / "events.db", self.home.objects)
 
     def _outcome(self, present: PresentLog, tail: Salvaged) -> Restored:
         heads = [checkpoint.head.seq for checkpoint in read_checkpoints(self.home.state).values()]
