@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import json
 import os
 import shutil
 import sqlite3
@@ -24,10 +25,11 @@ from pulse_adapters.sqlite.backup.files import (
     fact_of,
     size_of,
     sync_all,
+    write_synced,
 )
 from pulse_adapters.sqlite.backup.known_rows import last_backup
 from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
-from pulse_adapters.sqlite.backup.swap import ADDED, anything_in, decide, link_or_copy
+from pulse_adapters.sqlite.backup.swap import ADDED, anything_in, link_or_copy
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.damage import new_aside
@@ -94,10 +96,10 @@ class HomeRestore:
             raise
 
     def decide(self, restored: Restored) -> None:
-        """All that was made is on disk and the owner's; then one file decides."""
+        """All that was made is on disk and the owner's; then one file decides: from there on it can only be finished."""
         self._hand_over()
         sync_all(self.home.path)
-        decide(self.home, restored)
+        write_synced(self.home.restore_plan, json.dumps(restored._asdict()) + "\n")
 
     def _present(self) -> PresentLog:
         """The log that is there, looked at under another name, so that nothing beside it changes."""
