@@ -54,6 +54,8 @@ class TailReader:
         self.units = [JournalUnit(*unit, numbers, self.tell, program) for unit, numbers in rules.items()]
         for one in self.units:
             one.restore(places.get(one.name, {}))
+        # Said with the first progress: who takes over before a line was read must know where this one began.
+        self.outbox.moved.update(self.files.trails)
         self._poll = select.poll()
         if self.files.watches.fileno is not None:
             self._poll.register(self.files.watches.fileno, select.POLLIN)

@@ -4,6 +4,7 @@ Drafts are made rows before they wait, so that a bad one troubles only its calle
 """
 
 import asyncio
+import json
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -200,14 +201,10 @@ class Commits:
             )
 
     async def _recorded(self, ids: set[str]) -> dict[str, tuple[Any, ...]]:
-        found: dict[str, tuple[Any, ...]] = {}
-        names = list(ids)
-        for start in range(0, len(names), STATEMENT):
-            some = names[start : start + STATEMENT]
-            places = ",".join("?" * len(some))
-            rows = await self._connection.execute_fetchall(f"{_SELECT} WHERE id IN ({places})", some)
-            found |= {row[1]: tuple(row) for row in rows}
-        return found
+        rows = await self._connection.execute_fetchall(
+            f"{_SELECT} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+        )
+        return {row[1]: tuple(row) for row in rows}
 
     async def _insert(self, rows: Sequence[Row]) -> Sequence[Event]:
         """Write the rows at the head, tell the listeners; the head moves only once they are on disk."""
