@@ -27,11 +27,6 @@ FoldProgress = Callable[[Iterable[Sequence[Event]], int], Iterator[Sequence[Even
 """Passes batches of events on, and may tell a person how far they are of the last row."""
 
 
-def no_progress(batches: Iterable[Sequence[Event]], last: int) -> Iterator[Sequence[Event]]:
-    """Tells nobody."""
-    yield from batches
-
-
 @dataclass(frozen=True, slots=True)
 class HomeContext:
     """One home, over ports. Nothing is opened or loaded before it is asked for.
@@ -51,4 +46,4 @@ class HomeContext:
     daemon: "DaemonClient"
     new_id: Callable[[], str]
     offline: "Callable[[], OfflineStores]"
-    progress: FoldProgress = no_progress
+    progress: FoldProgress

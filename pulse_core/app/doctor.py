@@ -44,17 +44,15 @@ Check = Callable[[], Iterable[Finding]]
 
 def examine(checks: Iterable[Check]) -> list[Finding]:
     """All findings; a check that fails itself is one, too."""
-    return [finding for check in checks for finding in _findings(check)]
-
-
-def _findings(check: Check) -> list[Finding]:
-    name = check.__name__.replace("_", " ")
-    try:
-        return list(check())
-    except (PulseError, OSError) as error:
-        return [
-            Finding(name, FAIL, f"it can't be looked at: {error}", "look at the disk and its permissions")
-        ]
+    found: list[Finding] = []
+    for check in checks:
+        try:
+            found += check()
+        except (PulseError, OSError) as error:
+            words = f"it can't be looked at: {error}"
+            name = check.__name__.replace("_", " ")
+            found.append(Finding(name, FAIL, words, "look at the disk and its permissions"))
+    return found
 
 
 def repair(findings: Iterable[Finding]) -> list[str]:

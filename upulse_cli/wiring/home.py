@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.daemon_client import SocketDaemonClient
-from pulse_core.app.context import FoldProgress, HomeContext, LoadedSettings
+from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import NoHome
 from pulse_core.model.event import Checkpoint
@@ -58,7 +58,7 @@ def child_costs(daemon: int) -> Iterator[Mapping[str, Any]]:
     return costs(daemon)
 
 
-def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> HomeContext:
+def home_context(layout: HomeLayout) -> HomeContext:
     """This home, with nothing opened yet."""
 
     def settings() -> LoadedSettings:
@@ -107,7 +107,7 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
         daemon=SocketDaemonClient(layout),
         new_id=new_id,
         offline=offline,
-        progress=progress,
+        progress=fold_progress,
     )
 
 

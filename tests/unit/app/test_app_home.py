@@ -18,7 +18,7 @@ from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.app import append as append_module
 from pulse_core.app import effects, incidents
 from pulse_core.app.append import append
-from pulse_core.app.context import HomeContext, LoadedSettings, no_progress
+from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.app.engine.user_rules import UserRules
 from pulse_core.app.event_filter import EventFilter, events
 from pulse_core.app.explain import explain
@@ -137,7 +137,7 @@ class Scene:
     @property
     def home(self) -> HomeContext:
         return replace(
-            home_context(self.files, no_progress),
+            home_context(self.files),
             clock=self.clock,
             settings=self._settings,
             daemon=self.daemon,
@@ -375,7 +375,7 @@ def test_explain_tells_each_rule_and_what_is_not_known(scene: Scene) -> None:
     rules = UserRules(
         scene.home, hosts, no_repository, lambda: "a", lambda commit: Revision(commit, "/nowhere")
     )
-    told = explain(scene.home, None, rules).spelled()
+    told = asyncio.run(explain(scene.home, None, rules)).spelled()
     assert "the user's rules could not be asked: nothing loads here" in told["caveats"]
     assert hosts.did == ["warm", "start", "close"]
     assert (told["seq"], told["effects"]) == (1, [])
