@@ -200,7 +200,13 @@ class Spawner:
             return
         leads = (seen := read_stat(found.pid)) is not None and seen.group == found.pid != os.getpgrp()
         try:
-            _terminate(found, handle, leads)
+            with suppress(ProcessLookupError):
+                # One SIGTERM each: a second one makes many programs exit without cleanup. SIGCONT lets stopped ones
+                # handle it.
+                for number in (signal.SIGTERM, signal.SIGCONT):
+                    signal.pidfd_send_signal(handle, number if not leads else 0)
+                    if leads:
+                        os.killpg(found.pid, number)
             ended = await _readable(handle, soft)
         except PermissionError as error:
             raise PulseError(f"process {found.pid} may not be ended by the user Pulse runs as") from error
@@ -220,15 +226,6 @@ class Spawner:
         for child in list(self._children.values()):
             self._release(child)
             child.exited.cancel()
-
-
-def _terminate(found: ProcessId, handle: int, leads: bool) -> None:
-    """Send one SIGTERM each: a second one makes many programs exit without cleanup. SIGCONT lets stopped ones handle it."""
-    with suppress(ProcessLookupError):
-        for number in (signal.SIGTERM, signal.SIGCONT):
-            signal.pidfd_send_signal(handle, number if not leads else 0)
-            if leads:
-                os.killpg(found.pid, number)
 
 
 async def _readable(handle: int, timeout: float) -> bool:

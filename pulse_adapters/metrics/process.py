@@ -130,20 +130,18 @@ class TraceExport:
     def round(self) -> str:
         """Send what is new; returns the problem, or empty. Raises PulseError."""
         with self._sending:
-            self._tracing = self._tracing or self._start()
+            if self._tracing is None:
+                require_package(
+                    "opentelemetry.exporter.otlp.proto.http", "opentelemetry-exporter-otlp-proto-http", "otel"
+                )
+                from pulse_adapters.metrics.otlp import OtlpCollector
+
+                source = self._home.traces
+                collector = OtlpCollector(self._url, source.here().host, __version__)
+                self._tracing = Tracing(source, PositionFile(self._home.exported), collector.take)
             why = self._tracing.round()
         return f"{self._url} did not take the traces: {why}" if why else ""
 
     def rest(self) -> None:
         """Begin no further round; a running one has a second, so that its position is stored."""
         self._sending.acquire(timeout=1.0)
-
-    def _start(self) -> "Tracing":
-        require_package(
-            "opentelemetry.exporter.otlp.proto.http", "opentelemetry-exporter-otlp-proto-http", "otel"
-        )
-        from pulse_adapters.metrics.otlp import OtlpCollector
-
-        source = self._home.traces
-        collector = OtlpCollector(self._url, source.here().host, __version__)
-        return Tracing(source, PositionFile(self._home.exported), collector.take)
