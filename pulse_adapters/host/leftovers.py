@@ -37,9 +37,10 @@ class Leftover(NamedTuple):
 
 @dataclass(frozen=True)
 class HomeLeftovers:
-    """Implements `LeftoverFiles`. broken_off: remains of interrupted writes among the objects, with their bytes.
+    """The files of a home that are of no use any more; both methods are for a thread.
 
-    expand: the absolute path that a setting names.
+    broken_off: remains of interrupted writes among the objects, with their bytes; expand: the absolute path that a
+    setting names.
     """
 
     home: HomeLayout

@@ -7,7 +7,7 @@ from random import Random
 from pulse_core.composition import RULES
 from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.engine.engine_context import EngineParts
-from pulse_core.model.errors import SettingsRefused
+from pulse_core.model.errors import PulseError, SettingsRefused
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import SettingsLoaded, SettingsRejected
 from pulse_core.ports.clock import Clock
@@ -29,11 +29,10 @@ It gets the request handler, and calls its second argument once it serves (or kn
 
 
 class CurrentSettings:
-    """Calling it returns the settings in force. `load` reads them again; raises SettingsRefused with every fault."""
+    """Calling it returns the settings in force. load: reads them again; raises SettingsRefused with every fault."""
 
-    def __init__(self, load: Callable[[], Settings]) -> None:
-        self._load = load
-        self._settings = load()
+    def __init__(self, settings: Settings, load: Callable[[], Awaitable[Settings]] | None = None) -> None:
+        self._settings, self._load = settings, load
 
     def __call__(self) -> Settings:
         return self._settings
@@ -43,12 +42,13 @@ class CurrentSettings:
         names = tuple(process.name for process in self._settings.process)
         return Draft(SettingsLoaded(digest=self._settings.digest, processes=names))
 
-    def reload(self, request: Event) -> Draft:
-        """Read the settings again; the answer to the request. If they are refused, the old ones stay."""
+    async def reload(self, request: Event) -> Draft:
+        """Read the settings again; the answer to the request. If they are refused or gone, the old ones stay."""
         try:
-            self._settings = self._load()
-        except SettingsRefused as refused:
-            return Draft(SettingsRejected(faults=refused.faults), cause=request.id)
+            self._settings = await self._load() if self._load else self._settings
+        except PulseError as error:
+            faults = error.faults if isinstance(error, SettingsRefused) else (str(error),)
+            return Draft(SettingsRejected(faults=faults), cause=request.id)
         return replace(self.loaded(), cause=request.id)
 
 

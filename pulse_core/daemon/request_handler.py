@@ -13,7 +13,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role, parse
 from pulse_core.ports.log import EventLog
 from pulse_core.projections.state import State
-from pulse_core.record import Gate
+from pulse_core.record.gate import Gate
 
 OPERATIONS = ("append", "follow", "state", "status")
 MAX_DRAFTS = 1_000

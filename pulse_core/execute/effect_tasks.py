@@ -27,7 +27,7 @@ from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety,
 from pulse_core.projections.conditions import FOR
 from pulse_core.projections.effects import OpenEffect, Phase
 from pulse_core.projections.state import CurrentState, State
-from pulse_core.record import Journal
+from pulse_core.record.journal import Journal
 
 MAX_INTERRUPTIONS = 10
 UNRECORDED_PAUSE = 0.2

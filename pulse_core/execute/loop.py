@@ -28,8 +28,8 @@ from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor
 from pulse_core.projections.effects import OpenEffect, Phase
 from pulse_core.projections.state import CurrentState
-from pulse_core.record import Gate, Journal
-from pulse_core.record.gate import check_executable
+from pulse_core.record.gate import Gate, check_executable
+from pulse_core.record.journal import Journal
 from pulse_core.settings.settings import Settings
 
 NUDGING_KINDS = frozenset(

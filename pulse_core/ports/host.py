@@ -44,8 +44,6 @@ class ProcessTable(Protocol):
         `known` names the process that was last known to be it (what Pulse started, or found before); it is
         believed only while its start time agrees.
         """
-        ...
 
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
         """Watch exactly these from now on; `died` is called within a millisecond of a death, once for each."""
-        ...

@@ -56,12 +56,9 @@ class LogFollower(Protocol):
         A source without a position begins at its end if its path or unit is not among the `known`, since its content is
         old then; otherwise at its beginning.
         """
-        ...
 
     def listen(self, news: Callable[[], None]) -> None:
         """Call back whenever there is something to take."""
-        ...
 
     def take(self) -> Sequence[LogBatch | ReadProgress]:
         """What was read since the last call, in order."""
-        ...

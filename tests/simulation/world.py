@@ -62,6 +62,9 @@ class World:
         self._ids += 1
         return f"wish-{self._ids:08}"
 
+    async def _load(self) -> Settings:
+        return self.settings
+
     async def start(self) -> Daemon:
         """A new daemon on this machine, running when this returns."""
         view, self.stop = View(), asyncio.Event()
@@ -76,7 +79,7 @@ class World:
                 clock=self.clock,
                 table=self.host,
                 executors=executors,
-                current_settings=CurrentSettings(lambda: self.settings),
+                current_settings=CurrentSettings(self.settings, self._load),
                 view=view,
                 service_manager=self.service_manager,
                 new_id=self.new_id,

@@ -62,8 +62,8 @@ async def real_daemon(
     Raises SettingsRefused. Settings that are loaded later must be without any fault.
     """
     settings, faults = load_to_start(home.config)
-    first = [settings]
-    current_settings = CurrentSettings(lambda: first.pop() if first else load(home.config))
+    # In a thread of its own: nothing waits while a large file is read.
+    current_settings = CurrentSettings(settings, lambda: asyncio.to_thread(load, home.config))
     clock, objects, view = SystemClock(), FileObjects(home.objects), View()
     daemon: Daemon
 

@@ -32,7 +32,7 @@ def dev_target(home: HomeContext, *, does_execute: bool) -> DevTarget:
 def system_watcher_of(context: HomeContext) -> Iterator[Watcher]:
     """The sense of this machine's vital signs, as a daemon has it."""
     state = current_state(context)
-    current_settings, view = CurrentSettings(lambda: settings_for(context, state).settings), View(state)
+    current_settings, view = CurrentSettings(settings_for(context, state).settings), View(state)
     acting = machine_executors(context.layout, current_settings, view)
     try:
         yield SystemResource(current_settings, lambda: 0.0, acting.spawner, acting.consumers, view, Window)

@@ -68,10 +68,7 @@ class _Course:
 
 class DevSession:
     """Runs the tree at `path`. tell: hears all there is to say; execute: is given each wish when it begins that the
-    tree has no executor for.
-
-    actions: run its watchers, whose samples its rules see, and its executors; None: they are not asked.
-    """
+    tree has no executor for; actions: run its watchers and its executors; None: they are not asked."""
 
     def __init__(
         self,
@@ -262,7 +259,7 @@ async def open_dev_session(target: DevTarget, senses: bool = True) -> AsyncItera
     def tell(news: DevReport) -> None:
         target.tell(news)
         if isinstance(news, LoadRefused) or (isinstance(news, TickSeen) and news.is_again):
-            hosts.warm_soon()
+            hosts.warm()
         if isinstance(news, SampleTaken) and news.wakes:
             woken.set()
 

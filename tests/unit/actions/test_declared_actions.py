@@ -21,7 +21,7 @@ NAMES = [one.name for one in BUILT_IN]
 async def test_each_executor_of_a_daemon_carries_out_what_is_declared_and_nothing_declared_is_left(
     tmp_path: Path,
 ) -> None:
-    made = machine_executors(Home(tmp_path), CurrentSettings(Settings), View())
+    made = machine_executors(Home(tmp_path), CurrentSettings(Settings()), View())
     try:
         carried_out = {action: one.params for action, one in made.executors.items()}
     finally:

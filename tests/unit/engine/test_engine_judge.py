@@ -1,8 +1,8 @@
 """Who of the engine's rules is passed over, and how its errors reach the log."""
 
+from pulse_core.engine.engine_context import SLOW_TICKS, Quarantine
 from pulse_core.engine.engine_controller import refusal, target_of
-from pulse_core.engine.error_throttle import MAX_REMEMBERED, ErrorThrottle
-from pulse_core.engine.quarantine import SLOW_TICKS, Quarantine
+from pulse_core.engine.host_supervisor import MAX_REMEMBERED, ErrorThrottle
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, PromoteRequested, RollbackRequested
 from pulse_core.model.payload import Payload, encode
