@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory.action_host import MemoryActionHosts
+from pulse_adapters.memory.action_host import Actions, MemoryActionHosts
 from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions
 from pulse_adapters.memory.executors import MemoryExecutor
 from pulse_core.engine.engine_context import EngineParts
@@ -115,7 +115,9 @@ ERRORS: dict[str, Callable[[], BaseException]] = {
 
 
 def flawed_engine(flaws: Flaws) -> EngineParts:
-    actions = {name: ((Queue(),), (MemoryExecutor("beep"),)) for name in ("first", "second", "third")}
+    actions: dict[str, Actions] = {
+        name: ((Queue(),), (MemoryExecutor("beep"),)) for name in ("first", "second", "third")
+    }
     revisions = MemoryRevisions(dict.fromkeys(actions, (beeps,)), "first", actions=actions)
     return EngineParts(
         Flawed(revisions, "revisions", flaws),
