@@ -46,9 +46,8 @@ class HostChecks:
 
     def python(self) -> Iterator[Finding]:
         """Check the version of the Python interpreter."""
-        yield Finding(
-            "python", OK, f"Pulse {__version__}, Python {platform.python_version()}, {sys.executable}"
-        )
+        words = f"Pulse {__version__}, Python {platform.python_version()}, {sys.executable}"
+        yield Finding("python", OK, words)
 
     def packages(self) -> Iterator[Finding]:
         """Check that the required packages can be imported."""
@@ -59,12 +58,8 @@ class HostChecks:
             except PackageNotFoundError:
                 missing.append(package)
         if missing:
-            yield Finding(
-                "packages",
-                FAIL,
-                f"not installed: {', '.join(missing)}",
-                "install Pulse again: pip install upulse",
-            )
+            words = f"not installed: {', '.join(missing)}"
+            yield Finding("packages", FAIL, words, "install Pulse again: pip install upulse")
         else:
             yield Finding("packages", OK, ", ".join(found))
 
@@ -75,9 +70,8 @@ class HostChecks:
             yield Finding("pidfd", OK, f"the kernel ({os.uname().release}) tells deaths through pidfds")
         except OSError as error:
             words = f"the kernel ({os.uname().release}) has no pidfds: {error.strerror}"
-            yield Finding(
-                "pidfd", FAIL, words, "use Linux 5.3 or later, or a container that allows pidfd_open"
-            )
+            remedy = "use Linux 5.3 or later, or a container that allows pidfd_open"
+            yield Finding("pidfd", FAIL, words, remedy)
 
     def pressure(self) -> Iterator[Finding]:
         """Check for pressure stall information (PSI)."""
@@ -140,9 +134,8 @@ class HostChecks:
         """Check that the wall clock is synchronised, and that it was not set while the machine was up."""
         status = kernel_clock_status()
         if status is None:
-            yield Finding(
-                "clock", WARN, "whether the clock is synchronised can't be known", "see: timedatectl"
-            )
+            words = "whether the clock is synchronised can't be known"
+            yield Finding("clock", WARN, words, "see: timedatectl")
         elif status & _UNSYNCHRONISED:
             words = "the clock is not synchronised; durations are right all the same, times of day may not be"
             yield Finding("clock", WARN, words, "run chrony, systemd-timesyncd, or another NTP client")

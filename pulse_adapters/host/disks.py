@@ -81,7 +81,10 @@ def _stays_local(path: str, types: Mapping[str, str], links: int = 40) -> bool:
     steps = path.strip("/").split("/")
     while steps:
         here = os.path.normpath(os.path.join(here, steps.pop(0)))
-        if _type(here, types) not in _LOCAL:
+        mount = here
+        while mount not in types and mount != "/":
+            mount = os.path.dirname(mount)
+        if types.get(mount, "") not in _LOCAL:
             return False
         try:
             target = os.readlink(here)
@@ -90,9 +93,3 @@ def _stays_local(path: str, types: Mapping[str, str], links: int = 40) -> bool:
         onwards = os.path.join(os.path.dirname(here), target, *steps)
         return links > 0 and _stays_local(onwards, types, links - 1)
     return True
-
-
-def _type(path: str, types: Mapping[str, str]) -> str:
-    while path not in types and path != "/":
-        path = os.path.dirname(path)
-    return types.get(path, "")

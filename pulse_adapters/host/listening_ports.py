@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
@@ -82,13 +83,10 @@ def _listening() -> Iterator[tuple[int, bytes, bytes]]:
             field = line.split()
             if field[3] == _LISTEN:
                 bound, port = field[1].split(b":")
-                yield int(port, 16), _parse_address(bound.decode()), field[9]
-
-
-def _parse_address(text: str) -> bytes:
-    """The kernel prints addresses as 32-bit numbers of this machine's byte order."""
-    numbers = (int(text[at : at + 8], 16) for at in range(0, len(text), 8))
-    return b"".join(socket.ntohl(number).to_bytes(4, "big") for number in numbers)
+                # The kernel prints addresses as 32-bit numbers of this machine's byte order.
+                numbers = (int(bound[at : at + 8], 16) for at in range(0, len(bound), 8))
+                packed = b"".join(number.to_bytes(4, sys.byteorder) for number in numbers)
+                yield int(port, 16), packed, field[9]
 
 
 def socket_owners(inodes: frozenset[bytes]) -> tuple[ProcessId, ...]:

@@ -60,9 +60,7 @@ class MemoryConsumers:
 
     async def is_one(self, found: ProcessId, pattern: str) -> bool:
         """Whether this exact process may still be stopped, by this pattern."""
-        if pattern not in self._settings().resources.stop:
-            return False
-        return found in await self._allowed(pattern)
+        return pattern in self._settings().resources.stop and found in await self._allowed(pattern)
 
     async def _allowed(self, *patterns: str) -> Mapping[ProcessId, str]:
         """The processes that may be stopped, each with the first pattern that it matches.

@@ -47,19 +47,18 @@ class LinuxProcessTable:
         sights: dict[str, ProcessObservation] = {}
         ahead: list[ProcessSettings] = []
         for process in processes:
-            sight = sights[process.name] = await self._check_known(process, known.get(process.name))
+            sight = sights[process.name] = self._check_known(process, known.get(process.name))
             if process.tcp or not (sight.found or _has_no_way(process)):
                 ahead.append(process)
         if ahead:
             await self._search(ahead, sights)
-        first = [one for one in processes if _has_no_way(one) and one.name not in self._searched_once]
-        for process in first:
-            self._searched_once.add(process.name)
-            if not sights[process.name].found:
-                await self._adopt_unrecorded(process.name, sights)
-        for process in processes:
-            if _has_no_way(process) and not sights[process.name].found and process.name in known:
-                await self._adopt_background(process, known[process.name], sights)
+        for process in filter(_has_no_way, processes):
+            name, is_first = process.name, process.name not in self._searched_once
+            self._searched_once.add(name)
+            if is_first and not sights[name].found:
+                await self._adopt_unrecorded(name, sights)
+            if name in known and not sights[name].found:
+                await self._adopt_background(process, known[name], sights)
         return sights
 
     async def _adopt_background(
@@ -81,7 +80,7 @@ class LinuxProcessTable:
                 found, known=False, detail=f"process {found[0].pid} was started by an earlier daemon"
             )
 
-    async def _check_known(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
+    def _check_known(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
         """Observe without a search: the last known process, while it lives and still matches its settings."""
         if known is None:
             return ProcessObservation(detail="not seen yet")
@@ -97,7 +96,11 @@ class LinuxProcessTable:
         if process.match:
             pattern = search_pattern(process.match)
             return pattern is None or may_match(known, pattern)
-        return names_process(process.pid_file, known) if process.pid_file else True
+        if not process.pid_file:
+            return True
+        with suppress(OSError, ValueError):
+            return _read_pid_file(process.pid_file)[0] == known.pid
+        return False
 
     async def _search(self, ahead: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
         """Run everything that waits or scans concurrently."""
@@ -219,8 +222,12 @@ def observe_pid_file(path: str) -> ProcessObservation:
     """The process that a PID file names, if it is alive and was there when the file was written."""
     try:
         pid, written = _read_pid_file(path)
-    except (OSError, ValueError) as error:
-        return ProcessObservation(detail=_read_error(path, error))
+    except FileNotFoundError:
+        return ProcessObservation(detail=f"there is no {path}")
+    except OSError as error:
+        return ProcessObservation(detail=f"{path} cannot be read: {error.strerror}")
+    except ValueError:
+        return ProcessObservation(detail=f"{path} holds no process id")
     since = start_time_of(pid)
     if since is None:
         return ProcessObservation(detail=f"process {pid} of {path} is not alive")
@@ -229,14 +236,6 @@ def observe_pid_file(path: str) -> ProcessObservation:
             detail=f"process {pid} is younger than {path}: its number was given to another process"
         )
     return ProcessObservation((ProcessId(pid, since),), detail=f"process {pid} of {path}")
-
-
-def names_process(path: str, found: ProcessId) -> bool:
-    """Whether the file names this process."""
-    try:
-        return _read_pid_file(path)[0] == found.pid
-    except (OSError, ValueError):
-        return False
 
 
 def _read_pid_file(path: str) -> tuple[int, float]:
@@ -251,11 +250,3 @@ def _read_pid_file(path: str) -> tuple[int, float]:
         return pid, os.fstat(file).st_mtime
     finally:
         os.close(file)
-
-
-def _read_error(path: str, error: OSError | ValueError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return f"there is no {path}"
-    if isinstance(error, OSError):
-        return f"{path} cannot be read: {error.strerror}"
-    return f"{path} holds no process id"

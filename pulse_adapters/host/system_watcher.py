@@ -89,12 +89,9 @@ class SystemResource:
         is_short = any(standing[name] for name in OF_MEMORY)
         if settings.resources.stop and is_short and (consumers := await self._consumers.largest()):
             data["consumers"] = consumers
-        return self._concluded(data)
-
-    def _concluded(self, data: dict[str, Json]) -> Reading:
-        last, settings = self._window().last, self._settings()
+        last = self._window().last
         patience = max(WINDOW_US, UNSEEN * settings.watch.system_interval)
-        history = History(self._current_state().conditions, streaks(last.data) if last else {}, patience)
+        history = History(standing, streaks(last.data) if last else {}, patience)
         drafts, over = conclude(data, settings.resources, history, self._clock.now())
         if over:
             data[STREAKS_FIELD] = streaks_to_json(over)

@@ -5,7 +5,6 @@ Its one request has the logs to follow and their positions. It sends a source's 
 (`{"sources", "places", "behind", "polled", "dropped"}`).
 """
 
-import ctypes
 import os
 import resource
 import select
@@ -20,6 +19,7 @@ from pulse_adapters.logs.line_filter import pattern_from_json
 from pulse_adapters.logs.open_file import CHUNK
 from pulse_adapters.logs.outbox import Outbox
 from pulse_adapters.workers import child_side
+from pulse_adapters.workers.syscalls import prctl
 
 BREATH = 0.005
 """Seconds between two reads while lines come: each read costs the same, be it one line or a thousand."""
@@ -32,7 +32,7 @@ IN_DOUBT = 1.0
 PROGRESS = 15.0
 """Seconds between two progress messages, with the positions that moved."""
 _OPEN_FILES = 4_096
-_PR_SET_PDEATHSIG = 1
+_DEATH_SIGNAL = 1
 
 
 class TailReader:
@@ -44,9 +44,8 @@ class TailReader:
         self._said: set[tuple[str, str]] = set()
         patterns = {number: log["path"] for number, log in enumerate(logs) if log["path"]}
         self.files = FollowedFiles(patterns, task["patterns"], places, self.tell)
-        rules: dict[
-            tuple[str, bool], list[int]
-        ] = {}  # each unit is followed once, however many rules search it
+        # Each unit is followed once, however many rules search it.
+        rules: dict[tuple[str, bool], list[int]] = {}
         for number, log in enumerate(logs):
             if log["unit"]:
                 rules.setdefault((log["unit"], log["user"]), []).append(number)
@@ -54,6 +53,8 @@ class TailReader:
         self.units = [JournalUnit(*unit, numbers, self.tell, program) for unit, numbers in rules.items()]
         for one in self.units:
             one.restore(places.get(one.name, {}))
+        # Said with the first progress: who takes over before a line was read must know where this one began.
+        self.outbox.moved.update(self.files.trails)
         self._poll = select.poll()
         if self.files.watches.fileno is not None:
             self._poll.register(self.files.watches.fileno, select.POLLIN)
@@ -153,7 +154,7 @@ def main() -> None:
     """Follow until the parent ends."""
     child_side.begin()
     os.chdir("/")
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    prctl(_DEATH_SIGNAL, signal.SIGKILL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)

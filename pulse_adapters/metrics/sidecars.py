@@ -46,16 +46,14 @@ def sidecars(
     failed: Failed,
 ) -> Mapping[str, Service]:
     """The services that do it. is_turning: whether the daemon's loops made progress within so many seconds."""
-
-    def metrics(wanted: MetricsSettings) -> Awaitable[None]:
-        return supervise_metrics(home, wanted, failed)
-
-    def heartbeat(wanted: HeartbeatSettings) -> Awaitable[None]:
-        return Heartbeat(wanted, prober, is_turning, failed).run()
-
     return {
-        "metrics": SettingsService(lambda: current_settings().metrics, metrics),
-        "heartbeat outwards": SettingsService(lambda: current_settings().heartbeat, heartbeat),
+        "metrics": SettingsService(
+            lambda: current_settings().metrics, lambda wanted: supervise_metrics(home, wanted, failed)
+        ),
+        "heartbeat outwards": SettingsService(
+            lambda: current_settings().heartbeat,
+            lambda wanted: Heartbeat(wanted, prober, is_turning, failed).run(),
+        ),
     }
 
 

@@ -5,17 +5,17 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from pulse_adapters.notify.addresses import delivery_faults, resolve_url
 from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
-from pulse_adapters.notify.message_text import RecordedNotice, compose_message, one_line
 from pulse_core.actions import NOTIFY, NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, SettingsLoaded
-from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
 from pulse_core.ports.transport import OutgoingMessage, Transport
@@ -34,6 +34,22 @@ ATTEMPTS = 10_000
 """More than there can be in that time: a notice is given up for its age, not for the number of its attempts."""
 
 REMEMBERED = 5_000
+
+LATE_US = 300 * US_PER_SECOND
+"""From this age on a notice is said to be late."""
+
+TITLE, ENTRY, ALONE = 250, 400, 4_000
+"""Characters of a title, of a notice in a list, and of one by itself; `upulse effect show` has the rest."""
+
+
+class RecordedNotice(NamedTuple):
+    """A recorded notice: its effect's id, its row, when it was requested (UTC microseconds), and its content."""
+
+    id: str
+    seq: int
+    at: int
+    said: NoticeParams
+
 
 Send = Callable[[Sequence[RecordedNotice]], Awaitable[Mapping[str, str]]]
 """Sends notices, oldest first; returns why each (by its id) did not arrive, or empty."""
@@ -195,3 +211,38 @@ class PendingMessage:
                 self.closed = True
                 self._sending.cancel()
                 await asyncio.wait([self._sending])
+
+
+def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now: int) -> OutgoingMessage:
+    """The notices as one message (at least one; oldest first); host: the machine's name; now: UTC microseconds."""
+    good = all(notice.said.over for notice in notices)
+    late = sum(now - notice.at > LATE_US for notice in notices)
+    if len(notices) > 1:
+        waited = "1 of them" if late == 1 else f"{late} of them"
+        entries = []
+        for _, _, at, said in notices:
+            title = truncate(said.title, TITLE)
+            text = f"{title}: {said.text}" if said.text else said.title
+            entries.append(f"{utc_text(at)}  {truncate(text, ENTRY)}")
+        body = "\n\n".join([f"{waited} could not be sent before.", *entries] if late else entries)
+        return OutgoingMessage(url, f"{len(notices)} notices from {host}", body, good)
+    (notice,) = notices
+    words = truncate(notice.said.text or notice.said.title, ALONE)
+    body = f"{words}\n\nIt is of {utc_text(notice.at)} and could not be sent before." if late else words
+    return OutgoingMessage(url, f"{truncate(notice.said.title, TITLE)} ({host})", body, good)
+
+
+def utc_text(at: int) -> str:
+    """UTC microseconds, to the second: `2027-01-15 08:00:02 UTC`."""
+    return f"{iso(at)[:19].replace('T', ' ')} UTC"
+
+
+def truncate(text: str, most: int) -> str:
+    """The text, cut if it is longer than this."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def one_line(said: NoticeParams) -> str:
+    """Title and text on one line: no line breaks, so that it can't pass for two, and no control characters."""
+    words = ": ".join(part for part in (said.title, said.text) if part)
+    return "".join(char if char.isprintable() else "?" for char in " ".join(words.split()))

@@ -5,14 +5,13 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pulse_adapters.sqlite.backup.databases import examine
 from pulse_adapters.sqlite.backup.known_rows import (
     NEW_BEGINNINGS,
-    LastBackup,
     compare_with_log,
     last_backup,
     last_checkpoint_row,
@@ -58,17 +57,12 @@ class StoreChecks:
         """Its version, and the one bug that matters."""
         found = sqlite3.sqlite_version
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-            oldest = ".".join(map(str, OLDEST_SQLITE))
-            yield Finding(
-                "sqlite", FAIL, f"SQLite {found} is older than {oldest}", "use a Python with a newer SQLite"
-            )
+            words = f"SQLite {found} is older than {'.'.join(map(str, OLDEST_SQLITE))}"
+            yield Finding("sqlite", FAIL, words, "use a Python with a newer SQLite")
         elif sqlite3.sqlite_version_info < WAL_RESET_FIXED:
-            yield Finding(
-                "sqlite",
-                OK,
-                f"SQLite {found}, without the fix of the WAL-reset bug (3.51.3); Pulse is safe all the same: only"
-                " whoever holds the home's lock writes and checkpoints, all others open read-only",
-            )
+            words = f"SQLite {found}, without the fix of the WAL-reset bug (3.51.3); Pulse is safe all the same: only"
+            rest = "whoever holds the home's lock writes and checkpoints, all others open read-only"
+            yield Finding("sqlite", OK, f"{words} {rest}")
         else:
             yield Finding("sqlite", OK, f"SQLite {found}, with the fix of the WAL-reset bug")
 
@@ -108,14 +102,10 @@ class StoreChecks:
 
     def log(self) -> Iterator[Finding]:
         """Whether the log can be opened, and its last rows, or all of them, are what was written."""
-        home = self.home
+        home, is_accepted = self.home, False
         if not home.events.exists():
-            yield Finding(
-                "log",
-                FAIL,
-                f"there is no {home.events}",
-                "upulse restore a backup; a start would begin a new log",
-            )
+            remedy = "upulse restore a backup; a start would begin a new log"
+            yield Finding("log", FAIL, f"there is no {home.events}", remedy)
             return
         try:
             refuse_damage(home.events)
@@ -123,7 +113,9 @@ class StoreChecks:
         except Damaged as damage:
             yield Finding("log", FAIL, str(damage), DAMAGE_REMEDY)
             return
-        if words and _is_accepted(home):
+        with suppress(PulseError):
+            is_accepted = bool(words and examine(home.events, home.objects).accepted)
+        if is_accepted:
             yield Finding("log", WARN, f"{words}; this damage was accepted, and all after that is good")
         elif words:
             yield Finding("log", FAIL, f"{words}; {rows} rows before it are good", DAMAGE_REMEDY)
@@ -162,26 +154,16 @@ class StoreChecks:
 
     def verified(self) -> Iterator[Finding]:
         """When the whole log was last read by the daemon, and what it found."""
+        name = "last check"
         if (last := self.newest("log-verified")) is None:
-            yield Finding(
-                "last check",
-                WARN,
-                "the daemon has not read the whole log yet",
-                "it does, soon after each start",
-            )
+            words = "the daemon has not read the whole log yet"
+            yield Finding(name, WARN, words, "it does, soon after each start")
         elif fault := (data := json.loads(last.data)).get("fault"):
-            begun = [kind for kind in NEW_BEGINNINGS if self.newest(kind)]
-            level = WARN if begun else FAIL  # what was accepted is found again each time
-            yield Finding(
-                "last check",
-                level,
-                f"{self.spell(last.at, False)}: {fault}",
-                "" if level == WARN else DAMAGE_REMEDY,
-            )
+            begun = any(map(self.newest, NEW_BEGINNINGS))  # what was accepted is found again each time
+            words = f"{self.spell(last.at, False)}: {fault}"
+            yield Finding(name, WARN if begun else FAIL, words, "" if begun else DAMAGE_REMEDY)
         else:
-            yield Finding(
-                "last check", OK, f"{self.spell(last.at, True)}: all {data.get('rows')} rows were good"
-            )
+            yield Finding(name, OK, f"{self.spell(last.at, True)}: all {data.get('rows')} rows were good")
 
     def checkpoints(self) -> Iterator[Finding]:
         """Whether the log has the rows that state.db knows; a cache that can't be read is only a nuisance."""
@@ -196,8 +178,9 @@ class StoreChecks:
                           self._forget_checkpoints if not self.is_held() else None)  # fmt: skip
             return
         head = max(checkpoint.head for checkpoint in found.values())
-        good = f"checkpoints stand at row {head.seq} of this log"
-        yield _known(compare_with_log(home, head, "state.db"), "state", good)
+        agrees, words = compare_with_log(home, head, "state.db")
+        words = words or f"checkpoints stand at row {head.seq} of this log"
+        yield Finding("state", OK if agrees else FAIL, words, "" if agrees else DAMAGE_REMEDY)
 
     def _forget_checkpoints(self) -> str:
         with self.lock(0.0):
@@ -207,17 +190,21 @@ class StoreChecks:
 
     def backup(self) -> Iterator[Finding]:
         """Whether there is a recent backup, and the log still has what was in it."""
-        last = last_backup(self.home)
+        last, often = last_backup(self.home), "upulse backup DIRECTORY, every day"
         if last is None:
-            yield Finding(
-                "backup", WARN, "there was no backup of this home yet", "upulse backup DIRECTORY, every day"
-            )
+            yield Finding("backup", WARN, "there was no backup of this home yet", often)
             return
         when = self.spell(last.made_at, True)
-        good = f"the last one was made {when}: {last.path}"
-        comparison = compare_with_log(self.home, last.row, f"the backup in {last.path}", last.made_at)
-        finding = _known(comparison, "backup", good)
-        yield _aged(finding, last, when)
+        agrees, words = compare_with_log(self.home, last.row, f"the backup in {last.path}", last.made_at)
+        if not agrees:
+            yield Finding("backup", FAIL, words, DAMAGE_REMEDY)
+        elif not Path(last.path).exists():
+            yield Finding("backup", WARN, f"the last one, of {when}, is not in {last.path} now",
+                          "make sure that it is somewhere: upulse backup DIRECTORY")  # fmt: skip
+        else:
+            is_old = time.time_ns() // 1000 - last.made_at > OLD_BACKUP_US
+            words = words or f"the last one was made {when}: {last.path}"
+            yield Finding("backup", WARN if is_old else OK, words, often if is_old else "")
 
     def vitals(self) -> Iterator[Finding]:
         """Whether samples and ticks can be read; they may be lost."""
@@ -243,26 +230,3 @@ class StoreChecks:
         if kept:
             yield Finding("damaged", WARN, f"{self.home.damaged} keeps what was set aside ({', '.join(kept)}), and while it"
                           " does no object is removed", "delete them once nobody needs them any more")  # fmt: skip
-
-
-def _is_accepted(home: HomeLayout) -> bool:
-    try:
-        return bool(examine(home.events, home.objects).accepted)
-    except PulseError:
-        return False
-
-
-def _known(comparison: tuple[bool, str], name: str, good: str) -> Finding:
-    agrees, words = comparison
-    return Finding(name, OK, words or good) if agrees else Finding(name, FAIL, words, DAMAGE_REMEDY)
-
-
-def _aged(finding: Finding, last: LastBackup, when: str) -> Finding:
-    if finding.level != OK:
-        return finding
-    if not Path(last.path).exists():
-        return finding._replace(level=WARN, words=f"the last one, of {when}, is not in {last.path} now",
-                                remedy="make sure that it is somewhere: upulse backup DIRECTORY")  # fmt: skip
-    if time.time_ns() // 1000 - last.made_at > OLD_BACKUP_US:
-        return finding._replace(level=WARN, remedy="upulse backup DIRECTORY, every day")
-    return finding

@@ -22,22 +22,6 @@ _ALTERED = (
 )
 
 
-def where_clause(query: EventQuery) -> tuple[str, list[Any]]:
-    """The query as SQL; kinds never choose an index, which would be slower than the scan."""
-    parts: list[str] = []
-    values: list[Any] = []
-    if query.since_at is not None:
-        parts.append("at >= ?")
-        values.append(query.since_at)
-    if query.kinds:
-        parts.append(f"+kind IN ({','.join('?' * len(query.kinds))})")
-        values += query.kinds
-    if query.subject is not None:
-        parts.append("subject = ?")
-        values.append(query.subject)
-    return "".join(f" AND {part}" for part in parts), values
-
-
 class SqliteEventReader:
     """`EventReader` on `events.db` and `objects/` of a home. `with` closes it; raises NoHome if there is no log."""
 
@@ -70,7 +54,15 @@ class SqliteEventReader:
         self, query: EventQuery = ALL_EVENTS, *, limit: int | None = None, newest_first: bool = False
     ) -> Iterator[Event]:
         """Reads in batches that hold no snapshot of the file between them."""
-        where, values = where_clause(query)
+        where, values = "", list[Any]()
+        if query.since_at is not None:
+            where, values = " AND at >= ?", [query.since_at]
+        if query.kinds:  # never choose an index, which would be slower than the scan
+            where += f" AND +kind IN ({','.join('?' * len(query.kinds))})"
+            values += query.kinds
+        if query.subject is not None:
+            where += " AND subject = ?"
+            values.append(query.subject)
         order = "DESC" if newest_first else "ASC"
         low, high = query.since_seq, (1 << 63) - 1
         sql = f"SELECT {_ROW} FROM event WHERE seq > ? AND seq < ?{where} ORDER BY seq {order} LIMIT ?"
@@ -123,14 +115,14 @@ class SqliteEventReader:
         is_doubtful = not row[11] or self._connection.text_factory is not str
         if is_doubtful and not _is_json(event.data):
             return event._replace(data=damage_marker(_ALTERED))
-        return event._replace(data=self._large(event)) if is_reference(event.data) else event
-
-    def _large(self, event: Event) -> str:
-        """The payload from its object; if that is lost or altered, the row says so and the others are read."""
+        if not is_reference(event.data):
+            return event
         try:
-            return payload_in(self._objects, event.data)
-        except LostPayload as lost:
-            return damage_marker(f"its payload is lost: {lost}; restore it from a backup")
+            return event._replace(data=payload_in(self._objects, event.data))
+        except LostPayload as lost:  # the row says so, and the others are read
+            return event._replace(
+                data=damage_marker(f"its payload is lost: {lost}; restore it from a backup")
+            )
 
 
 def _is_json(text: str) -> bool:

@@ -19,7 +19,6 @@ from upulse_cli.output import fold_progress, say
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulse_core.ports.offline_stores import OfflineStores
     from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
     from pulse_core.settings.settings import Settings
 
@@ -91,10 +90,10 @@ def home_context(layout: HomeLayout) -> HomeContext:
 
         return str(uuid7())
 
-    def offline() -> "OfflineStores":
-        from upulse_cli.wiring.offline_stores import offline_stores
+    def offline(context: HomeContext, draft: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+        from upulse_cli.wiring.offline_append import append_offline
 
-        return offline_stores(layout)
+        return append_offline(context, draft)
 
     return HomeContext(
         layout=layout,
@@ -106,7 +105,7 @@ def home_context(layout: HomeLayout) -> HomeContext:
         objects=objects,
         daemon=SocketDaemonClient(layout, say),
         new_id=new_id,
-        offline=offline,
+        append_offline=offline,
         progress=fold_progress,
     )
 

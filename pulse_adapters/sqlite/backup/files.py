@@ -118,24 +118,20 @@ def checked_destination(text: str, home: Path) -> Path:
         raise PulseError(
             f"{path} is in the home itself and would be lost with it; give a directory elsewhere"
         )
-    if os.path.lexists(path):
-        _demand_empty(path)
+    is_there = os.path.lexists(path)
+    if is_there and not path.is_dir():
+        raise PulseError(f"{path} is there and no directory; give a new name")
+    if (path / NAME).exists():
+        raise PulseError(f"{path} holds a backup already; give a new name, as {path}-2")
+    if is_there and any(path.iterdir()):
+        raise PulseError(f"{path} is not empty; give a new name in it, as {path / 'pulse'}")
+    if path.is_mount():
+        raise PulseError(f"{path} is where a disk is mounted; give a new name in it, as {path / 'pulse'}")
     if not path.parent.is_dir():
         raise PulseError(f"there is no directory {path.parent}; make it first, or give another place")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise PulseError(f"{path.parent} is not writable for this user; give another place")
     return path
-
-
-def _demand_empty(path: Path) -> None:
-    if not path.is_dir():
-        raise PulseError(f"{path} is there and no directory; give a new name")
-    if (path / NAME).exists():
-        raise PulseError(f"{path} holds a backup already; give a new name, as {path}-2")
-    if any(path.iterdir()):
-        raise PulseError(f"{path} is not empty; give a new name in it, as {path / 'pulse'}")
-    if path.is_mount():
-        raise PulseError(f"{path} is where a disk is mounted; give a new name in it, as {path / 'pulse'}")
 
 
 def demand_room(place: Path, needed: int, files: int, what: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import json
 import os
 import shutil
 import sqlite3
@@ -24,10 +25,11 @@ from pulse_adapters.sqlite.backup.files import (
     fact_of,
     size_of,
     sync_all,
+    write_synced,
 )
 from pulse_adapters.sqlite.backup.known_rows import last_backup
 from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
-from pulse_adapters.sqlite.backup.swap import ADDED, anything_in, decide, link_or_copy
+from pulse_adapters.sqlite.backup.swap import ADDED, anything_in, link_or_copy
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.damage import new_aside
@@ -65,11 +67,15 @@ class HomeRestore:
         empty_directory(self.staging)
         try:
             present = self._present()
-            missing = list(self._missing_objects())
+            objects = (name for name in self.manifest.files if name.startswith("objects/"))
+            missing = [name for name in objects if not self._is_whole(name)]
             self._demand_room(missing)
             self._stage()
             self._put_objects(missing)
-            tail = self._tail() if keep_tail else Salvaged()
+            tail, log = Salvaged(), self.staging / "present" / "events.db"
+            if keep_tail and log.exists():
+                self.progress("keeping the rows after the backup …")
+                tail = salvage(log, self.staging / "events.db", self.home.objects)
             restored = self._outcome(present, tail)
             self._record(restored)
             examine(self.staging / "events.db", self.home.objects)
@@ -90,10 +96,10 @@ class HomeRestore:
             raise
 
     def decide(self, restored: Restored) -> None:
-        """All that was made is on disk and the owner's; then one file decides."""
+        """All that was made is on disk and the owner's; then one file decides: from there on it can only be finished."""
         self._hand_over()
         sync_all(self.home.path)
-        decide(self.home, restored)
+        write_synced(self.home.restore_plan, json.dumps(restored._asdict()) + "\n")
 
     def _present(self) -> PresentLog:
         """The log that is there, looked at under another name, so that nothing beside it changes."""
@@ -115,11 +121,6 @@ class HomeRestore:
                 f" here, give a new --home, or move {self.home.events} away first"
             )
         return found._replace(fault=damage or found.fault)
-
-    def _missing_objects(self) -> Iterator[str]:
-        for name in self.manifest.files:
-            if name.startswith("objects/") and not self._is_whole(name):
-                yield name
 
     def _is_whole(self, name: str) -> bool:
         try:
@@ -181,13 +182,6 @@ class HomeRestore:
                 altered.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
                 os.rename(target, altered)
             os.rename(self.staging / name, target)
-
-    def _tail(self) -> Salvaged:
-        present = self.staging / "present" / "events.db"
-        if not present.exists():
-            return Salvaged()
-        self.progress("keeping the rows after the backup …")
-        return salvage(present, self.staging / "events.db", self.home.objects)
 
     def _outcome(self, present: PresentLog, tail: Salvaged) -> Restored:
         heads = [checkpoint.head.seq for checkpoint in read_checkpoints(self.home.state).values()]

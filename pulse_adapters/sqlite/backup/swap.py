@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from pulse_adapters.sqlite.backup.files import sync_directory, write_synced
+from pulse_adapters.sqlite.backup.files import sync_directory
 from pulse_core.app.backup import Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
@@ -22,11 +22,6 @@ def anything_in(home: HomeLayout) -> bool:
     return any(path for name in (*STORES, home.state.name) for path in home.path.glob(f"{name}*"))
 
 
-def decide(home: HomeLayout, restored: Restored) -> None:
-    """From here on it can only be finished. restored: what is said at its end; `kept_at`: where the old goes."""
-    write_synced(home.restore_plan, json.dumps(restored._asdict()) + "\n")
-
-
 def finish_decided(home: HomeLayout) -> Restored | None:
     """Carry out what was decided, from wherever it was broken off; what is to be said of it. None if nothing was.
 
@@ -34,7 +29,12 @@ def finish_decided(home: HomeLayout) -> Restored | None:
     """
     if not home.restore_plan.exists():
         return None
-    plan = _plan(home)
+    try:
+        plan = Restored(**json.loads(home.restore_plan.read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise Damaged(
+            f"{home.restore_plan} can't be read ({error}); look into {home.restoring}, and put things right by hand"
+        ) from error
     try:
         _finish(home, plan)
     except OSError as error:
@@ -50,7 +50,10 @@ def _finish(home: HomeLayout, plan: Restored) -> None:
     _move_aside(home.path, aside, f"{home.state.name}*")
     for name in STORES:
         if (home.restoring / name).exists():
-            _exchange(home.path, name, home.restoring / name, aside)
+            _move_aside(home.path, aside, f"{name}-*")
+            if (home.path / name).exists():  # there is always one under its name
+                link_or_copy(home.path / name, aside / name)
+            os.replace(home.restoring / name, home.path / name)
     for name in (*ADDED, *(log.name for log in home.shadow_logs)):
         if (home.restoring / name).exists() and not (home.path / name).exists():
             os.rename(home.restoring / name, home.path / name)
@@ -59,24 +62,6 @@ def _finish(home: HomeLayout, plan: Restored) -> None:
     home.restore_plan.unlink()
     sync_directory(home.restoring)
     shutil.rmtree(home.restoring, ignore_errors=True)
-
-
-def _plan(home: HomeLayout) -> Restored:
-    path = home.restore_plan
-    try:
-        return Restored(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError) as error:
-        raise Damaged(
-            f"{path} can't be read ({error}); look into {path.parent}, and put things right by hand"
-        ) from error
-
-
-def _exchange(directory: Path, name: str, new: Path, aside: Path) -> None:
-    """Put the new store in the old one's place; there is always one under its name."""
-    _move_aside(directory, aside, f"{name}-*")
-    if (directory / name).exists():
-        link_or_copy(directory / name, aside / name)
-    os.replace(new, directory / name)
 
 
 def _move_aside(directory: Path, aside: Path, pattern: str) -> None:

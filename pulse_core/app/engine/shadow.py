@@ -154,11 +154,9 @@ async def run_shadow(what: ShadowTarget, ready: Callable[[], None]) -> None:
         ready()
         try:
             await shadow.follow()
-        except Exception as error:
-            why = f"{type(error).__name__}: {error}"
-            raise
-        except asyncio.CancelledError:
-            why = "it was stopped"
+        except BaseException as error:
+            is_stopped = isinstance(error, asyncio.CancelledError)
+            why = "it was stopped" if is_stopped else f"{type(error).__name__}: {error}"
             raise
         finally:
             await shadow.end(why)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from tests.integration.cli.cli_home import UPULSE, Inside
+from tests.integration.cli.cli_home import UPULSE, CliHome
 from tests.long_form import sample
 from upulse_cli import __main__ as command_line
 from upulse_cli.__main__ import main
@@ -64,7 +64,7 @@ def odd_arguments(words: str, home: Path, dice: random.Random) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(sample(1, 10)))
 def test_odd_arguments_are_answered_with_a_sentence(
-    quiet: Inside, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+    quiet: CliHome, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place := tmp_path / "here").mkdir()
     monkeypatch.chdir(place)
@@ -82,14 +82,14 @@ def test_odd_arguments_are_answered_with_a_sentence(
 
 
 @pytest.mark.parametrize("word", ["\udcff", "a\0b"])
-def test_an_argument_that_is_no_text_is_refused(quiet: Inside, word: str) -> None:
+def test_an_argument_that_is_no_text_is_refused(quiet: CliHome, word: str) -> None:
     assert "is no text in UTF-8" in quiet.upulse("process", "stop", word, code=2).err
 
 
 @pytest.mark.parametrize(
     "text", ["[" * 5_000, "[" * 65 + "]" * 65, "9" * 5_000, "1e999", "-Infinity", '["\\ud800"]']
 )
-def test_json_that_nothing_can_use_is_told_with_its_name(quiet: Inside, text: str) -> None:
+def test_json_that_nothing_can_use_is_told_with_its_name(quiet: CliHome, text: str) -> None:
     said = quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", f"argv={text}", code=2)
     assert "'argv' is JSON that nothing can use: " in said.err
 
@@ -118,7 +118,7 @@ def called(home: Path, *words: str | bytes, **environment: str) -> tuple[int, by
     return done.returncode, done.stdout + done.stderr
 
 
-def test_no_locale_and_no_byte_makes_a_traceback(quiet: Inside) -> None:
+def test_no_locale_and_no_byte_makes_a_traceback(quiet: CliHome) -> None:
     ascii_alone = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
     silence = ("silence", "add", "--for", "1h", "--match")
     code, said = called(quiet.path, *silence, b"caf\xe9:*")
