@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from pulse_adapters.action_host.executor_proxy import ChildExecutor
 from pulse_adapters.action_host.process import ActionChild, CallLost
+from pulse_adapters.action_host.proxies import ChildExecutor, ChildWatcher
 from pulse_adapters.action_host.replies import ActionLoadReply, LoadedActions
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
-from pulse_adapters.action_host.watcher_proxy import ChildWatcher
 from pulse_adapters.workers.host_process import ENGINE
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places, with_place

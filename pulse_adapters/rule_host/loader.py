@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
+from pulse_adapters.rule_host.guarded_rule import Report
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
 from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 from pulse_core.engine.plugin import Plugin, Projection
@@ -18,8 +19,6 @@ LOADING = 65_000
 """The unit under way while code is loaded."""
 MOST_RULES = 1_000
 _FILE = "engine.py"
-
-Report = Callable[[str, str], None]
 
 
 class RulesNotLoadable(Exception):

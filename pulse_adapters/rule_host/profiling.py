@@ -30,12 +30,10 @@ class Profile:
         self._places, self._report = places, report
         self._told: set[str] = set()
 
-    def on(self) -> None:
-        """Start profiling."""
+    def __enter__(self) -> None:
         sys.setprofile(self._called)
 
-    def off(self) -> None:
-        """Stop profiling."""
+    def __exit__(self, *_: object) -> None:
         sys.setprofile(None)
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> None:

@@ -1,15 +1,14 @@
 """Folds recorded ticks without full checks: most have no result, and the others are folded again with all checks."""
 
 import sys
-from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
-from pulse_adapters.rule_host.guarded_rule import MOST_NOTE, MOST_NOTES
+from pulse_adapters.rule_host.guarded_rule import MOST_NOTE, MOST_NOTES, is_plain
 from pulse_adapters.rule_host.time_budget import TimeBudget
 from pulse_adapters.workers.descriptors import MARK
 from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.projections.state import Snapshot
-from pulse_core.rules.onion import Inner, Rule, as_verdict
+from pulse_core.rules.onion import Inner, Rule, as_verdict, run_synchronously
 
 SHARE = 0.1
 """Of the time that a tick has, what this may take of it."""
@@ -43,7 +42,10 @@ class FastPath:
         counts.layers = counts.innermost_calls = 0
         counts.is_doubtful = False
         outer, imported = self._budget.enter_together(SHARE * seconds), len(sys.modules)
-        ended = _ended(self._onion, prev, curr)
+        try:
+            has_ended = run_synchronously(self._onion(prev, curr)) is not None
+        except BaseException:  # noqa: BLE001 - somebody else's code, which may raise what it likes
+            has_ended = False
         self._budget.hold()
         is_late = self._budget.is_late
         self._budget.back(outer)
@@ -51,7 +53,7 @@ class FastPath:
         if is_late:
             _forget_after(imported)
         all_passed = counts.layers == len(self.names) and counts.innermost_calls == 1
-        return ended and all_passed and not is_late and not counts.is_doubtful
+        return has_ended and all_passed and not is_late and not counts.is_doubtful
 
 
 class _Counts:
@@ -92,9 +94,10 @@ class _Layer:
                 or not 0 <= answer.tick_ms <= NEVER_MS
             ):
                 answer = as_verdict(answer)
-                counts.is_doubtful = counts.is_doubtful or not _is_nothing(answer)
+                if not (is_plain(answer) and _are_short(answer.notes)):
+                    counts.is_doubtful = True
             return answer
-        except BaseException:  # noqa: BLE001 - somebody else's code, which may raise what it likes
+        except BaseException:  # noqa: BLE001 - as above
             counts.is_doubtful = True
             return _NOTHING
         finally:
@@ -102,30 +105,11 @@ class _Layer:
             counts.shared[:MARK] = outer
 
 
-def _is_nothing(verdict: Verdict) -> bool:
-    """Whether a verdict has no effects and changes nothing."""
-    notes = verdict.notes
-    is_short = len(notes) <= MOST_NOTES and all(
-        type(note) is str and len(note) <= MOST_NOTE for note in notes
-    )
-    is_plain = type(verdict) is Verdict and type(verdict.tick_ms) is int and 0 <= verdict.tick_ms <= NEVER_MS
-    return is_plain and is_short and not verdict.effects
+def _are_short(notes: Sequence[str]) -> bool:
+    return len(notes) <= MOST_NOTES and all(type(note) is str and len(note) <= MOST_NOTE for note in notes)
 
 
 def _forget_after(count: int) -> None:
     """Remove the modules imported last: an import stopped in its middle leaves modules half initialized."""
     for name in list(sys.modules)[count:]:
         del sys.modules[name]
-
-
-def _ended(onion: Callable[[Snapshot, Snapshot], Any], prev: Snapshot, curr: Snapshot) -> bool:
-    """Run the onion's coroutine; whether it ended without waiting."""
-    coroutine: Coroutine[Any, Any, Verdict] = onion(prev, curr)
-    try:
-        coroutine.send(None)
-        coroutine.close()  # it waits for something
-    except StopIteration:
-        return True
-    except BaseException:  # noqa: BLE001 - as above
-        return False
-    return False

@@ -1,6 +1,7 @@
 """The onion of the authors' rules, folded in the child."""
 
 from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from time import perf_counter_ns
 from typing import Any
 
@@ -48,7 +49,11 @@ class RuleFold:
         self._trace.clear()
         verdict = Verdict()
         try:
-            verdict = self._folded(prev, curr)
+            with self._profile or nullcontext():
+                answer = run_synchronously(self._onion(prev, curr))
+            if answer is None:
+                raise TypeError("the onion waits for something")
+            verdict = answer
         except BaseException as error:  # noqa: BLE001 - a rule may have broken the onion itself
             self._report("engine", with_place(describe_error(error), self._places.of_error(error)))
         layers = [(one.rule, one.outcome, one.notes, one.took_us) for one in self._trace[-MOST_LAYERS:]]
@@ -58,18 +63,6 @@ class RuleFold:
             "notes": verdict.notes,
             "layers": layers,
         }
-
-    def _folded(self, prev: Snapshot, curr: Snapshot) -> Verdict:
-        if self._profile:
-            self._profile.on()
-        try:
-            verdict = run_synchronously(self._onion(prev, curr))
-        finally:
-            if self._profile:
-                self._profile.off()
-        if verdict is None:
-            raise TypeError("the onion waits for something")
-        return verdict
 
 
 def _microseconds() -> int:

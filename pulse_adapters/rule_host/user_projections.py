@@ -1,12 +1,13 @@
 """Folds the authors' projections; between batches each value is kept as JSON text, so that rules can't change it."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from pulse_adapters.rule_host.guarded_rule import Report
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
 from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 from pulse_core.engine.plugin import Projection
@@ -14,8 +15,6 @@ from pulse_core.model.event import Event
 
 MOST_BYTES = 256 * 1024
 """Of a value as JSON."""
-
-Report = Callable[[str, str], None]
 
 
 class UserProjection:
