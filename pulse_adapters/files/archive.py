@@ -5,7 +5,6 @@ a nearly full disk needs room for one batch, and each batch frees some.
 """
 
 import errno
-import fcntl
 import os
 import re
 import sys
@@ -215,21 +214,16 @@ def batches(sessions: Sequence[Session]) -> Iterator[Sequence[Session]]:
 def open_directories(order: Mapping[str, Any], stack: ExitStack) -> tuple[SafeDirectory, SafeDirectory]:
     """Open the root and the directory for archives, which is made if missing, and locked against another run."""
     try:
-        root = open_directory(os.path.expanduser(order["root"]))
+        root = stack.enter_context(closing(open_directory(os.path.expanduser(order["root"]))))
     except FileNotFoundError as error:
         raise OrderRefused(f"{order['root']} is not there; name a directory as root of sessions") from error
-    stack.callback(root.close)
     if fault := reason_forbidden(root.path, order["home"], order["own"]):
         raise OrderRefused(fault)
-    stack.callback((store := make_directory(os.path.expanduser(order["archive"]))).close)
+    store = stack.enter_context(closing(make_directory(os.path.expanduser(order["archive"]))))
     if f"{store.path}/".startswith(f"{root.path}/") or f"{root.path}/".startswith(f"{store.path}/"):
         raise OrderRefused(f"{store.path} and {root.path} lie in one another; archive to another directory")
-    try:
-        fcntl.flock(store.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise OrderRefused(f"sessions are being archived to {store.path} already") from error
-    except OSError:
-        pass  # a file system without locks
+    if not store.lock():
+        raise OrderRefused(f"sessions are being archived to {store.path} already")
     return root, store
 
 
