@@ -113,7 +113,10 @@ class CallDispatcher:
         if looks:
             result = await executor.verify(effect, params, event)
         else:
-            _refuse_unwanted(executor, params)
+            try:
+                executor.check(params)
+            except PulseError as error:
+                raise GivenUp(error_message(error)) from None
             result = await executor.execute(effect, params, event)
         if looks and result is None:
             return {"data": None}
@@ -148,13 +151,6 @@ def _params(executor: Any, params: Mapping[str, Any]) -> Any:
         return executor.params.model_validate(params)
     except ValidationError as error:
         raise GivenUp(f"params of {executor.action}: {describe(error)}") from None
-
-
-def _refuse_unwanted(executor: Any, params: Any) -> None:
-    try:
-        executor.check(params)
-    except PulseError as error:
-        raise GivenUp(error_message(error)) from None
 
 
 def _plain(data: Any) -> dict[str, Any]:

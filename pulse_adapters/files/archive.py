@@ -129,7 +129,11 @@ class Archiver:
         try:
             written = self._write(part, list(batch))
             manifest = self._read(part)
-            safe = [one for one in written if self._is_safe(one, manifest)]
+            safe = [
+                one
+                for one in written
+                if self._is_whole(one) and archive_holds(manifest, self.root, one, self.deadline)
+            ]
             if safe:
                 os.rename(part, name, src_dir_fd=self.store.fd, dst_dir_fd=self.store.fd)
                 os.fsync(self.store.fd)
@@ -152,10 +156,6 @@ class Archiver:
             self.tally.archives.append(name)
         elif safe:
             os.unlink(name, dir_fd=self.store.fd)  # all that it holds is where it was
-
-    def _is_safe(self, session: Session, manifest: Manifest) -> bool:
-        """Whether the archive holds all of the session, and the session has not changed since."""
-        return self._is_whole(session) and archive_holds(manifest, self.root, session, self.deadline)
 
     def _write(self, part: str, batch: list[Session]) -> Sequence[Session]:
         """Write the sessions of the batch; one that changes meanwhile is left out."""

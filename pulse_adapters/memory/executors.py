@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -36,9 +36,7 @@ class MemoryExecutor:
 
         model_config = ConfigDict(extra="allow")
 
-    @property
-    def params(self) -> type[BaseModel]:
-        return self.Params
+    params: ClassVar[type[BaseModel]] = Params
 
     def policy(self, params: Any) -> Policy:
         return self.rule

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import pulse_adapters.rule_host.import_trim  # noqa: F401 - before all that loads pydantic
-from pulse_adapters.rule_host.loader import Loader, RuleContents, RulesNotLoadable
+from pulse_adapters.rule_host.loader import Loader, RulesNotLoadable
 from pulse_adapters.rule_host.profiling import Profile
 from pulse_adapters.rule_host.rule_fold import RuleFold
 from pulse_adapters.rule_host.snapshot_replica import SnapshotReplica
@@ -59,22 +59,17 @@ class RuleHostChild:
         held = confine_process(self.roots, begin["scratch"], begin["memory"], begin["user"])
         self.budget.begin(begin["until"])
         contents = Loader(begin["root"], plugins, self.budget, self.places).load(self.report)
-        self._settle(contents, begin["dev"])
-        self.loaded = self._loaded(contents, held)
-
-    def _settle(self, contents: RuleContents, dev: bool) -> None:
         first = len(contents.rules)
         self.projections = {
             name: UserProjection(name, projection, first + place, self.budget, self.places)
             for place, (name, projection) in enumerate(contents.projections.items())
         }
-        profile = Profile(self.places, lambda words: self.report("determinism", words)) if dev else None
-        self.rules = RuleFold(contents.rules, self.budget, self.places, self.report, profile)
-
-    def _loaded(self, contents: RuleContents, held: Mapping[str, Any]) -> Message:
-        definitions = [self.places.of_code(rule) for rule in contents.rules.values()]
-        steps = [self.places.of_code(one.step) for one in contents.projections.values()]
-        return {
+        profile = Profile(self.places, lambda words: self.report("determinism", words))
+        self.rules = RuleFold(
+            contents.rules, self.budget, self.places, self.report, profile if begin["dev"] else None
+        )
+        units = (*contents.rules.values(), *(one.step for one in contents.projections.values()))
+        self.loaded: Message = {
             "rules": list(contents.rules),
             "projections": {
                 name: (own.version, own.projection.kinds) for name, own in self.projections.items()
@@ -83,7 +78,7 @@ class RuleHostChild:
             "executors": contents.executors,
             "plugins": contents.plugins,
             "sandbox": held,
-            "defined": [*definitions, *steps],
+            "defined": [self.places.of_code(unit) for unit in units],
             "roots": self.roots,
         }
 
@@ -215,16 +210,11 @@ def _shortened(message: Message) -> Message:
     return {**message, **{name: left[name] for name in left if name in message}}
 
 
-def _prepare() -> None:
-    """Begin as every host does; besides, writes to stdout never block, and the daemon has a higher CPU priority."""
+def main() -> None:
+    """Run the child until the daemon is gone; that has a higher CPU priority."""
     host_side.begin(all_threads=False)
     sys.stdout = sys.stderr = DiscardedOutput()
     os.nice(5)
-
-
-def main() -> None:
-    """Run the child until the daemon is gone."""
-    _prepare()
     requests = host_side.requests(Frames(LARGEST_REQUEST))
     begin = next(requests)
     if os.getppid() != begin["parent"]:

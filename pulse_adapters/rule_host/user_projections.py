@@ -44,7 +44,9 @@ class UserProjection:
             return
         outer = self._budget.enter(self._unit)
         try:
-            text = _checked(to_json(self._stepped(wanted, report)))
+            text = to_json(self._stepped(wanted, report))
+            if len(text) > MOST_BYTES:
+                raise ValueError(f"its value takes {len(text):,} bytes; at most {MOST_BYTES:,} are kept")
             self.text, self.value = text, from_json(text)
         except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
             self.broken = True
@@ -69,12 +71,6 @@ class UserProjection:
     def _tell(self, report: Report, error: BaseException, words: str) -> None:
         place = self._places.of_error(error) or self._places.of_code(self.projection.step)
         report(f"projection:{self.name}", with_place(words, place))
-
-
-def _checked(text: bytes) -> bytes:
-    if len(text) > MOST_BYTES:
-        raise ValueError(f"its value takes {len(text):,} bytes; at most {MOST_BYTES:,} are kept")
-    return text
 
 
 def version(projection: Projection) -> str:
