@@ -17,7 +17,7 @@ from pulse_adapters.action_host.replies import (
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
 from pulse_adapters.workers.host_process import ENGINE
 from pulse_adapters.workers.run_as import RunAs
-from pulse_adapters.workers.source_locations import Places, with_place
+from pulse_adapters.workers.source_locations import Places, roots_of_plugins, with_place
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import CannotLoad, EngineFault, ReservedNames, Revision
@@ -144,7 +144,7 @@ class ChildActionHosts:
             child = ActionChild(self.plugins, run_as.user)
         except OSError as error:
             raise CannotLoad(f"no action host can be started: {error}") from error
-        child.places = Places({root: ""})
+        child.places = Places({root: "", **roots_of_plugins(self.plugins)})
         message = {
             "root": root,
             "memory": memory * _MIB,
@@ -156,7 +156,7 @@ class ChildActionHosts:
             reply = await child.ask(message, ActionLoadReply, ENGINE, self.load)
             if reply.error is not None:
                 raise CannotLoad(reply.error)
-            child.places, found = Places(reply.roots), reply.loaded()
+            found = reply.loaded()
             child.defined = {one.whose: one.place for one in found.watchers}
             child.defined |= {one.whose: one.place for one in found.executors}
             return child, found

@@ -1,6 +1,6 @@
 """What an action host's child answers. What an author has chosen is checked alone: it must not cost the child its life."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import Field
@@ -81,7 +81,6 @@ class ActionLoadReply(NamedTuple):
     watchers: Items = ()
     executors: Items = ()
     faults: Annotated[tuple[tuple[Text, Text], ...], Field(max_length=1_000)] = ()
-    roots: Mapping[str, Text] = {}
 
     def loaded(self) -> LoadedActions:
         """The usable items; an unusable one becomes a fault."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import pulse_adapters.rule_host.import_trim  # noqa: F401 - before all that loads pydantic
-from pulse_adapters.rule_host.loader import Loader, RulesNotLoadable
+from pulse_adapters.rule_host.loader import RulesNotLoadable, load
 from pulse_adapters.rule_host.profiling import Profile
 from pulse_adapters.rule_host.rule_fold import RuleFold
 from pulse_adapters.rule_host.snapshot_replica import SnapshotReplica
@@ -52,13 +52,13 @@ class RuleHostChild:
         self.faults: list[tuple[str, str]] = []
         self.budget = TimeBudget(host_side.shared())
         plugins = begin["plugins"]
-        self.roots = {begin["root"]: "", **roots_of_plugins(plugins)}
-        self.places = Places(self.roots)
+        roots = {begin["root"]: "", **roots_of_plugins(plugins)}
+        self.places = Places(roots)
         self.replica = SnapshotReplica(begin["prev"])
         os.chdir(begin["root"])
-        held = confine_process(self.roots, begin["scratch"], begin["memory"], begin["user"])
+        held = confine_process(roots, begin["scratch"], begin["memory"], begin["user"])
         self.budget.begin(begin["until"])
-        contents = Loader(begin["root"], plugins, self.budget, self.places).load(self.report)
+        contents = load(begin["root"], plugins, self.budget, self.places, self.report)
         first = len(contents.rules)
         self.projections = {
             name: UserProjection(name, projection, first + place, self.budget, self.places)
@@ -79,7 +79,6 @@ class RuleHostChild:
             "plugins": contents.plugins,
             "sandbox": held,
             "defined": [self.places.of_code(unit) for unit in units],
-            "roots": self.roots,
         }
 
     def report(self, whose: str, message: str) -> None:
@@ -91,7 +90,8 @@ class RuleHostChild:
         """The reply to a request; None if it needs none."""
         match request["do"]:
             case "fold":
-                return self._fold(request)
+                self.budget.begin(request["until"])
+                return self._answered(*self._moved(request))
             case "replay":
                 return self._replay(request["ticks"], request["seconds"])
             case "feed":
@@ -108,24 +108,17 @@ class RuleHostChild:
                 return self._kept(request["name"])
         return None
 
-    def _fold(self, request: Message) -> Message:
-        self.budget.begin(request["until"])
-        return self._answered(*self._moved(request))
-
     def _moved(self, request: Message) -> tuple[Snapshot, Snapshot]:
         """The last snapshot and the new one."""
         self.replica.take(request["events"])
         upto = request["seq"] + request["provisional"]
         events = self.replica.due(upto)
-        self._fold_projections(events, request["seq"])
-        return self.replica.move(request, events, self._projection_values())
+        return self.replica.move(request, events, self._projected(events, request["seq"]))
 
-    def _fold_projections(self, events: Sequence[Event], upto: int) -> None:
+    def _projected(self, events: Sequence[Event], upto: int) -> Mapping[str, Any]:
+        """The values of the authors' projections by name, as rules get them, after these events."""
         for own in self.projections.values():
             own.take(events, upto, self.report)
-
-    def _projection_values(self) -> Mapping[str, Any]:
-        """The values of the authors' projections by name, as rules get them."""
         return {name: own.value for name, own in self.projections.items()}
 
     def _answered(self, prev: Snapshot, curr: Snapshot) -> Message:
@@ -176,8 +169,8 @@ class RuleHostChild:
         """Fold earlier events into the authors' projections; the last batch ends at the replica's row."""
         self.budget.begin(request["until"])
         self.replica.take(request["events"])
-        self._fold_projections(self.replica.due(request["upto"]), request["upto"])
-        self.replica.snapshot = replace(self.replica.snapshot, own=self._projection_values())
+        values = self._projected(self.replica.due(request["upto"]), request["upto"])
+        self.replica.snapshot = replace(self.replica.snapshot, own=values)
         return {}
 
     def _kept(self, name: str) -> Message:

@@ -69,7 +69,6 @@ class LoadReply(NamedTuple):
     plugins: Texts = ()
     sandbox: Mapping[str, Any] = {}
     defined: Texts = ()
-    roots: Mapping[str, Text] = {}
 
     def loaded(self) -> LoadedRevision:
         """What was loaded, as the engine's side has it."""
