@@ -124,7 +124,12 @@ class ActionChild(HostProcess):
             place = self.where()
         if not call.answer.done():
             culprit = blocking or call
-            self.blame(_overran_message(culprit), place, self._blamed(culprit.whose))
+            words = (
+                f"it was not loaded within {culprit.seconds:g} s"
+                if culprit.whose == ENGINE
+                else f"did not end within {culprit.seconds:g} s, nor when told to; the action host was ended"
+            )
+            self.blame(words, place, self._blamed(culprit.whose))
             self.kill()
 
     def _blamed(self, whose: str) -> EngineFault:
@@ -175,9 +180,3 @@ def _home(user: tuple[int, int] | None) -> Mapping[str, str]:
         with suppress(KeyError):
             given["HOME"] = pwd.getpwuid(user[0]).pw_dir
     return given
-
-
-def _overran_message(call: PendingCall) -> str:
-    if call.whose == ENGINE:
-        return f"it was not loaded within {call.seconds:g} s"
-    return f"did not end within {call.seconds:g} s, nor when told to; the action host was ended"

@@ -77,17 +77,14 @@ class ChildSupervisor:
         with nullcontext() if whose == ENGINE else self.held():
             try:
                 async with asyncio.timeout(patience if not self.alive else None):
-                    await self._wait_until_up()
+                    while not self.alive:
+                        if self._is_closed:
+                            raise ChildDown("this action host was closed")
+                        self._up.clear()  # a death may be seen here first
+                        await self._up.wait()
             except TimeoutError:
                 raise ChildDown(f"no action host is up: {self._why}") from None
             return await self.child.call(message(self.child), whose, seconds)
-
-    async def _wait_until_up(self) -> None:
-        while not self.alive:
-            if self._is_closed:
-                raise ChildDown("this action host was closed")
-            self._up.clear()  # a death may be seen here first
-            await self._up.wait()
 
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()

@@ -128,7 +128,7 @@ class Cleaner:
                     if entry.is_dir(follow_symlinks=False):
                         self._clean_directory(fd, entry.name, inner, depth + 1)
                     else:
-                        self._consider(fd, entry.name, inner)
+                        self._delete(fd, entry.name, inner)
                 except FileNotFoundError:
                     continue
                 except FileTaken:
@@ -158,13 +158,6 @@ class Cleaner:
                 os.rmdir(name, dir_fd=parent)
                 self.report.directories += 1
 
-    def _consider(self, parent: int, name: str, path: str) -> None:
-        said = os.lstat(name, dir_fd=parent)
-        if reason := self._reason_kept(said, path):
-            self.report.kept[reason] += 1
-        else:
-            self._delete(parent, name, path, said)
-
     def _reason_kept(self, said: os.stat_result, path: str) -> str:
         """Why a file is kept; empty if it may be deleted."""
         if not (stat.S_ISREG(said.st_mode) or stat.S_ISLNK(said.st_mode)):
@@ -180,7 +173,11 @@ class Cleaner:
             return "over the limit"
         return ""
 
-    def _delete(self, parent: int, name: str, path: str, said: os.stat_result) -> None:
+    def _delete(self, parent: int, name: str, path: str) -> None:
+        said = os.lstat(name, dir_fd=parent)
+        if reason := self._reason_kept(said, path):
+            self.report.kept[reason] += 1
+            return
         if self.run.dry:
             self.report.show(path, size_on_disk(said))
         elif stat.S_ISLNK(said.st_mode):

@@ -60,8 +60,10 @@ class GuardedRule:
             answer = _run(self._rule, prev, curr, _LimitedCall(inner))
             return self._checked(as_verdict(answer), inner, curr.tick)
         except Exception as error:  # noqa: BLE001 - it is raised again, as something tame
-            words, alike = describe_error(error), _plain_copy(error)
-            self._tell(error, words)
+            # An Exception of the same name and message, without code of its author's that could fail later.
+            kind: Any = type(type(error).__name__, (Exception,), {})
+            alike: Exception = kind(error_message(error)[:MOST_NOTE])
+            self._tell(error, describe_error(error))
             raise alike from None
         except TimeBudgetExceeded as error:
             if not self._budget.is_fair:
@@ -101,11 +103,6 @@ class GuardedRule:
             f"rule:{self.__name__}", with_place(words, self._places.of_error(error) or self._defined)
         )
         return RuleEscaped(words)
-
-
-def _plain_copy(error: Exception) -> Exception:
-    """An Exception of the same name and message, without code of its author's that could fail later."""
-    return type(type(error).__name__, (Exception,), {})(error_message(error)[:MOST_NOTE])  # type: ignore[no-any-return]
 
 
 def _run(rule: Rule, prev: Snapshot, curr: Snapshot, inner: Inner) -> Any:

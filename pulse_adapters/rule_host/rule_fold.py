@@ -11,7 +11,7 @@ from typing import Any
 
 from pulse_adapters.rule_host.guarded_rule import MOST_NOTES, GuardedRule, Report, is_plain
 from pulse_adapters.rule_host.profiling import Profile
-from pulse_adapters.rule_host.time_budget import TimeBudget, unit_mark
+from pulse_adapters.rule_host.time_budget import TimeBudget
 from pulse_adapters.workers.descriptors import MARK
 from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 from pulse_core.model.verdict import NEVER_MS, Verdict
@@ -127,7 +127,7 @@ class _Layer:
 
     def __init__(self, rule: Rule, unit: int, inner: Inner, path: FastPath) -> None:
         self._rule, self._inner, self._path = rule, inner, path
-        self._mark = unit_mark(unit)
+        self._mark = (unit + 1).to_bytes(MARK, "little")
 
     async def __call__(self, prev: Snapshot, curr: Snapshot) -> Verdict:
         path = self._path

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,8 +114,7 @@ def _wait(child: "subprocess.Popen[bytes]", tool: str, scratch: Scratch) -> None
 
 def _argv(job: ToolJob, root: Path, scratch: Scratch, telling: int) -> Sequence[str]:
     order = {
-        "tool": job.tool, "words": job.words, "root": str(root), "scratch": scratch.path, "user": job.user,
-        "readable": job.readable, "writable": job.writable, "listable": _needed(job.tool), "tell": telling,
+        **asdict(job), "root": str(root), "scratch": scratch.path, "listable": _needed(job.tool), "tell": telling,
         "parent": os.getpid(),
     }  # fmt: skip
     return (sys.executable, "-P", "-s", "-m", "pulse_adapters.sandbox.sandboxed_tool", json.dumps(order))
