@@ -54,7 +54,7 @@ def run_lists(path: str) -> tuple[ModuleType, Sequence[int]]:
 
 
 def _split(statement: ast.stmt) -> Iterator[ast.stmt]:
-    """`RULES, WATCHERS = [a], [b]` as one assignment a name, so that WATCHERS is not left out with RULES."""
+    """`RULES, WATCHERS = [a], [b]` as one assignment a name, so that WATCHERS is not left out with RULES; imports alike."""
     match statement:
         case ast.Assign(
             targets=[ast.Tuple(elts=targets) | ast.List(elts=targets)],
@@ -67,6 +67,9 @@ def _split(statement: ast.stmt) -> Iterator[ast.stmt]:
                 return
             for target, value in zip(targets, values, strict=True):
                 yield ast.copy_location(ast.Assign(targets=[target], value=value), statement)
+        case ast.Import(names=names):
+            for name in names:
+                yield ast.copy_location(ast.Import(names=[name]), statement)
         case _:
             yield statement
 
@@ -75,15 +78,6 @@ def _kept(statements: Sequence[ast.stmt], left_out: list[int]) -> Iterator[ast.s
     """The statements to run. unknown: names that are undefined, since the statements that define them are not run."""
     unknown = set(_NOT_HERE)
     for one in statements:
-        imported = (
-            [alias for alias in one.names if _is_away(alias.name)] if isinstance(one, ast.Import) else []
-        )
-        if isinstance(one, ast.Import) and imported:
-            unknown |= {alias.asname or alias.name.partition(".")[0] for alias in imported}
-            one.names = [alias for alias in one.names if alias not in imported]
-            if one.names:
-                yield one
-            continue
         names = {node.id for node in ast.walk(one) if isinstance(node, ast.Name)}
         if not (names & unknown or any(map(_imports_rules, ast.walk(one)))):
             yield one
