@@ -128,7 +128,9 @@ class CallDispatcher:
 
     def _wrong(self, error: BaseException, request: Message, is_late: bool) -> Message:
         cause = error.__cause__ if is_late and isinstance(error, TimeoutError) else error
-        place = self._places.of_error(cause or error) or self._defined(request)
+        things = self._contents.watchers if request["do"] == "collect" else self._contents.executors
+        method = getattr(things.get(str(request.get("name"))), request["do"], None)
+        place = self._places.of_error(cause or error) or self._places.of_code(method)
         if is_late:
             return {"wrong": "late", "words": with_place("", place).strip()}
         if isinstance(error, asyncio.CancelledError):
@@ -137,12 +139,6 @@ class CallDispatcher:
             way = {GivenUp: "given-up", Unsure: "unsure"}.get(type(error), "failed")
             return {"wrong": way, "words": error_message(error)[:_WORDS]}
         return {"wrong": "broken", "words": with_place(describe_error(error), place)[:_WORDS]}
-
-    def _defined(self, request: Message) -> str:
-        """Where the requested method is defined."""
-        verb, name = request["do"], str(request.get("name"))
-        things = self._contents.watchers if verb == "collect" else self._contents.executors
-        return self._places.of_code(getattr(things.get(name), verb, None))
 
 
 def _params(executor: Any, params: Mapping[str, Any]) -> Any:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from pydantic_core import to_json
+
 from pulse_adapters.action_host.replies import MOST_BYTES, CallReply
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.environment import HANDS_MARK, selected_variables
@@ -67,7 +69,9 @@ class ActionChild(HostProcess):
     async def call(self, message: Message, whose: str, seconds: float = math.inf) -> CallReply:
         """What a call came to. Raises CallLost; when cancelled, it returns once the call or the child has ended."""
         reply = await self.ask(message, CallReply, whose, seconds)
-        if reply.size > 2 * MOST_BYTES:  # numbers may be spelled at greater length
+        if (
+            reply.data and len(to_json(reply.data)) > 2 * MOST_BYTES
+        ):  # numbers may be spelled at greater length
             self.spoil(f"data of more than {MOST_BYTES:,} bytes")
             raise CallLost(await self.reason_of_end(), False)
         return reply

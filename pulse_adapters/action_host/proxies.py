@@ -146,19 +146,19 @@ class ChildExecutor:
         try:
             with self._supervisor.held():
                 policy = await self._policy_for(effect)
-                return await self._done(policy, effect, event)
+                try:
+                    return Result(await self._asked("execute", policy, effect, event) or {})
+                except CallLost as lost:
+                    return await self._settled(lost, policy, effect, event)
         except GivenUp:
             raise
         except PulseError as error:
             if policy.safety is Safety.AT_MOST_ONCE or tried > policy.retries:
                 raise GivenUp(str(error)) from None
-            self._count(event.id, tried)
+            self._tried[event.id] = tried
+            if len(self._tried) > _TRIED:  # effects that were cancelled between two attempts
+                del self._tried[next(iter(self._tried))]
             raise
-
-    def _count(self, id_: str, tried: int) -> None:
-        self._tried[id_] = tried
-        if len(self._tried) > _TRIED:  # effects that were cancelled between two attempts
-            del self._tried[next(iter(self._tried))]
 
     async def _policy_for(self, effect: Effect) -> Policy:
         """The author's policy for this effect. Raises GivenUp if it refuses the params, PulseError if no child is up."""
@@ -184,13 +184,6 @@ class ChildExecutor:
             raise GivenUp(words)
         self._failed(EngineFault(self.whose, f"{words}; without a policy the action is done once at most"))
         return self._safest
-
-    async def _done(self, policy: Policy, effect: Effect, event: Event) -> Result:
-        try:
-            data = await self._asked("execute", policy, effect, event)
-        except CallLost as lost:
-            return await self._settled(lost, policy, effect, event)
-        return Result(data or {})
 
     async def _settled(self, lost: CallLost, policy: Policy, effect: Effect, event: Event) -> Result:
         """The result of an action whose child ended during it; verifies it where the policy says so."""

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import Field
-from pydantic_core import to_json
 
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.messages import CutTo, decode
@@ -109,11 +108,6 @@ class CallReply(NamedTuple):
     dropped: Annotated[int, Field(ge=0, lt=2**31)] = 0
     names: Annotated[tuple[Text, ...], _MOST] = ()
     policy: dict[str, Any] | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes of the data."""
-        return len(to_json(self.data)) if self.data else 0
 
 
 def policy_of(described: object) -> Policy:

@@ -77,10 +77,14 @@ class ChildRuleHost:
     async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[ReplayBatch]:
         """Fold recorded ticks. A host that dies has answered none of the ticks of that request."""
         seconds = ticks[0].snapshot.settings.engine.deadline / US
-        left, found = [self._told(tick) for tick in ticks], []
+        left, found = [self._told(tick) for tick in ticks], list[ReplayBatch]()
         while left:
-            found.append(one := await self._replayed(left, seconds))
-            left = left[one.done :] if not one.end else []
+            message = {"do": "replay", "ticks": left, "seconds": seconds}
+            reply = await self._child.ask(message, ReplayReply, len(left) * seconds + LEISURE)
+            if reply is None:
+                return [*found, ReplayBatch({}, {}, await self._child.reason_of_end())]
+            found.append(one := reply.batch(self.defined, len(left)))
+            left = left[one.done :]
         return found
 
     def _told(self, tick: RecordedInput) -> Message:
@@ -91,13 +95,6 @@ class ChildRuleHost:
             message["skip"] = sorted(tick.skip)
         return message
 
-    async def _replayed(self, ticks: Sequence[Message], seconds: float) -> ReplayBatch:
-        message = {"do": "replay", "ticks": ticks, "seconds": seconds}
-        reply = await self._child.ask(message, ReplayReply, len(ticks) * seconds + LEISURE)
-        if reply is None:
-            return ReplayBatch({}, {}, await self._child.reason_of_end())
-        return reply.batch(self.defined, len(ticks))
-
     def quarantine(self, rules: Sequence[str]) -> None:
         self._child.send({"do": "skip", "rules": list(rules)})
 
@@ -105,8 +102,8 @@ class ChildRuleHost:
         found = {}
         for name in self.loaded.projections:
             reply = await self._child.ask({"do": "keep", "name": name}, HistoryReply, self._seconds)
-            if reply and reply.state:
-                found[name] = reply.state
+            if reply and reply.kept:
+                found[name] = UserProjectionState(*reply.kept)
         return found
 
     async def close(self) -> None:

@@ -57,11 +57,14 @@ def load(
             more_rules, more_projections = _guarded(partial(load_plugin, entry), budget, places)
             more = dict(rules)
             _add(more, more_rules, f"plugin {name}", besides=own)
-            _join(projections, more_projections, f"plugin {name}")
+            found = _projections(dict(more_projections), f"plugin {name}")
+            if both := projections.keys() & found.keys():
+                raise RulesNotLoadable(f"two projections are named {min(both)!r}; rename one (plugin {name})")
         except RulesNotLoadable as error:
             report(f"plugin:{name}", str(error))
         else:
             rules = more
+            projections.update(found)
             loaded.append(name)
     return RuleContents(
         {**rules, **own},
@@ -104,13 +107,6 @@ def _listed(module: Any, name: str) -> Sequence[Any]:
     if not isinstance(found, list | tuple):
         raise RulesNotLoadable(f"{name} is no list; write {name} = [...] ({_FILE})")
     return found
-
-
-def _join(projections: dict[str, Projection], found: Any, where: str) -> None:
-    more = _projections(dict(found), where)
-    if both := projections.keys() & more.keys():
-        raise RulesNotLoadable(f"two projections are named {min(both)!r}; rename one ({where})")
-    projections.update(more)
 
 
 def _add(rules: dict[str, Rule], found: Iterable[Any], where: str, besides: Collection[str] = ()) -> None:

@@ -84,9 +84,8 @@ def version(projection: Projection) -> str:
 
 def _meaning(code: CodeType) -> tuple[Any, ...]:
     """The meaning of code without line numbers: an added comment changes nothing."""
-    constants = tuple(_meaning(one) if isinstance(one, CodeType) else _steady(one) for one in code.co_consts)
-    return code.co_code, code.co_names, code.co_varnames, constants
-
-
-def _steady(constant: Any) -> Any:
-    return sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant
+    constants = []
+    for one in code.co_consts:
+        inner = _meaning(one) if isinstance(one, CodeType) else one
+        constants.append(sorted(map(repr, inner)) if isinstance(inner, frozenset) else inner)
+    return code.co_code, code.co_names, code.co_varnames, tuple(constants)

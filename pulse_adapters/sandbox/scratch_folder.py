@@ -26,6 +26,12 @@ class Scratch:
         self._held = _held(self.path)
         self._empty_at: int | None = None
 
+    def __enter__(self) -> "Scratch":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
     def give_to(self, user: tuple[int, int] | None) -> None:
         """Make it this user's (uid and gid), if not ours. Raises OSError."""
         if user:
