@@ -128,9 +128,10 @@ class CallDispatcher:
 
     def _wrong(self, error: BaseException, request: Message, is_late: bool) -> Message:
         cause = error.__cause__ if is_late and isinstance(error, TimeoutError) else error
-        things = self._contents.watchers if request["do"] == "collect" else self._contents.executors
-        method = getattr(things.get(str(request.get("name"))), request["do"], None)
-        place = self._places.of_error(cause or error) or self._places.of_code(method)
+        if not (place := self._places.of_error(cause or error)):
+            things = self._contents.watchers if request["do"] == "collect" else self._contents.executors
+            method = getattr(things.get(str(request.get("name"))), request["do"], None)
+            place = self._places.of_code(method)
         if is_late:
             return {"wrong": "late", "words": with_place("", place).strip()}
         if isinstance(error, asyncio.CancelledError):
