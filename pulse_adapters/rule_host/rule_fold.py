@@ -83,7 +83,8 @@ class FastPath:
 
     def __init__(self, rules: Mapping[str, Rule], skipped: Collection[str], budget: TimeBudget) -> None:
         self.names = tuple(name for name in rules if name not in skipped)
-        self.budget, self._late = budget, 0
+        self._budget, self._late = budget, 0
+        self.shared, self.exit_if_pipe_is_closed = budget.shared, budget.exit_if_pipe_is_closed
         self.layers = self.innermost_calls = 0
         self.is_doubtful = False
         inner: Inner = self._innermost
@@ -102,14 +103,14 @@ class FastPath:
             return False
         self.layers = self.innermost_calls = 0
         self.is_doubtful = False
-        outer, imported = self.budget.enter_together(SHARE * seconds), len(sys.modules)
+        outer, imported = self._budget.enter_together(SHARE * seconds), len(sys.modules)
         try:
             has_ended = run_synchronously(self._onion(prev, curr)) is not None
         except BaseException:  # noqa: BLE001 - somebody else's code, which may raise what it likes
             has_ended = False
-        self.budget.hold()
-        is_late = self.budget.is_late
-        self.budget.back(outer)
+        self._budget.hold()
+        is_late = self._budget.is_late
+        self._budget.back(outer)
         self._late = self._late + 1 if is_late else 0
         if is_late:
             for name in list(sys.modules)[
@@ -131,7 +132,7 @@ class _Layer:
 
     async def __call__(self, prev: Snapshot, curr: Snapshot) -> Verdict:
         path = self._path
-        shared = path.budget.shared
+        shared = path.shared
         path.layers += 1
         outer = shared[:MARK]
         shared[:MARK] = self._mark
@@ -152,5 +153,5 @@ class _Layer:
             path.is_doubtful = True
             return _NOTHING
         finally:
-            path.budget.exit_if_pipe_is_closed()
+            path.exit_if_pipe_is_closed()
             shared[:MARK] = outer
