@@ -1,8 +1,7 @@
 """The contents of a capability. The core uses them by their types, and knows no capability by name.
 
-A capability is a folder of pure code, `pulse_core/NAME/`, whose module `capability.py` has one value, `CAPABILITY`. What
-of it touches the outside lies in `pulse_adapters/NAME/`, its commands lie in `upulse_cli/capabilities/NAME/`; both are
-found by the name alone. `pulse_core.capabilities` is the list of them, `docs/adding-a-capability.md` says how to add one.
+`pulse_core.capabilities` is the list of them; the module `capability.py` of each has one value, `CAPABILITY`.
+`docs/adding-a-capability.md` says how to add one.
 """
 
 import re
@@ -30,8 +29,7 @@ Check = Callable[[Draft, State, Settings], None]
 class SurvivalRule(NamedTuple):
     """A rule of the reflex, and the core's own survival rule directly inside of which it stands (its name).
 
-    The reflex has one order, and each place in it has a reason; so a capability says where its rule belongs, and
-    `tests/unit/test_composition.py` writes the whole order down.
+    The reflex has one order, which `tests/unit/test_composition.py` writes down, and each place in it has a reason.
     """
 
     rule: Rule

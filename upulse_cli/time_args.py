@@ -8,11 +8,15 @@ from pulse_core.model.durations import parse_duration
 from pulse_core.ports.readers import EventQuery
 
 US = 1_000_000
+LONGEST_ROW = 18
+"""Digits of a row's number, for SQLite."""
 
 
 def since_arg(text: str) -> EventQuery:
     """`10m` ago, a time in ISO 8601 (local if it names no zone), or a row's number; else a usage error."""
     if text.isascii() and text.isdigit():
+        if len(text) > LONGEST_ROW:
+            raise _usage_error("no row has a number of so many digits", "--since")
         return EventQuery(since_seq=int(text))
     return EventQuery(since_at=_moment(text, "--since", ", nor a row's number"))
 
@@ -26,7 +30,7 @@ def _moment(text: str, option: str, nor: str = "") -> int:
     if span := re.fullmatch(r"([0-9.]+[a-z]+)( ago)?", text):
         return time.time_ns() // 1000 - duration_arg(span[1], option)
     try:
-        return round(datetime.fromisoformat(text).timestamp() * US)
+        return round(datetime.fromisoformat(text).astimezone(UTC).timestamp() * US)
     except (ValueError, OverflowError, OSError) as error:
         words = f"{text!r} is neither a duration ('10m'), nor a time ('2026-01-31T08:15'){nor}"
         raise _usage_error(words, option) from error

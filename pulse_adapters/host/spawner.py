@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pulse_adapters.host.clock import require_linux
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_output
 from pulse_adapters.host.process_starter import launch
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
@@ -68,7 +67,6 @@ class Spawner:
     """
 
     def __init__(self) -> None:
-        require_linux()
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else the kernel throws exit codes away
         self._inherited = inherited_environment()
@@ -202,7 +200,13 @@ class Spawner:
             return
         leads = (seen := read_stat(found.pid)) is not None and seen.group == found.pid != os.getpgrp()
         try:
-            _terminate(found, handle, leads)
+            with suppress(ProcessLookupError):
+                # One SIGTERM each: a second one makes many programs exit without cleanup. SIGCONT lets stopped ones
+                # handle it.
+                for number in (signal.SIGTERM, signal.SIGCONT):
+                    signal.pidfd_send_signal(handle, number if not leads else 0)
+                    if leads:
+                        os.killpg(found.pid, number)
             ended = await _readable(handle, soft)
         except PermissionError as error:
             raise PulseError(f"process {found.pid} may not be ended by the user Pulse runs as") from error
@@ -222,15 +226,6 @@ class Spawner:
         for child in list(self._children.values()):
             self._release(child)
             child.exited.cancel()
-
-
-def _terminate(found: ProcessId, handle: int, leads: bool) -> None:
-    """Send one SIGTERM each: a second one makes many programs exit without cleanup. SIGCONT lets stopped ones handle it."""
-    with suppress(ProcessLookupError):
-        for number in (signal.SIGTERM, signal.SIGCONT):
-            signal.pidfd_send_signal(handle, number if not leads else 0)
-            if leads:
-                os.killpg(found.pid, number)
 
 
 async def _readable(handle: int, timeout: float) -> bool:

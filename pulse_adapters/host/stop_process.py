@@ -51,7 +51,7 @@ class StopProcess(Executor):
             return await self._stop(params.consumer)
         process = guarded_process(self._settings(), params.process or "")
         if process.systemd_unit:
-            await self._systemctl.stop(process.systemd_unit, user=process.systemd_user, timeout=55.0)
+            await self._systemctl.change("stop", process.systemd_unit, user=process.systemd_user)
             return Result({"unit": process.systemd_unit})
         sight = await observe_all(self._table, process, self._known())
         believed = self._known().get(process.name)

@@ -57,13 +57,10 @@ class ChildProber:
         self._open[self._number] = _OpenRequest(question, loop.create_future(), overdue)
         answer = self._open[self._number].answer
         self._send(self._number)
-        self._postpone_stop(loop)
-        return answer
-
-    def _postpone_stop(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._idle:
             self._idle.cancel()
         self._idle = loop.call_later(IDLE_S, self._stop_idle)
+        return answer
 
     def _stop_idle(self) -> None:
         """End the child after a long time without requests."""

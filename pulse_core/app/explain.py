@@ -1,6 +1,5 @@
 """A snapshot folded through the onion, with nothing executed: what each rule would do, and why not more."""
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -52,17 +51,13 @@ class RuleTrace(NamedTuple):
         }
 
 
-def explain(home: HomeContext, at: int | None, rules: "UserRules | None", revision: str = "") -> RuleTrace:
+async def explain(
+    home: HomeContext, at: int | None, rules: "UserRules | None", revision: str = ""
+) -> RuleTrace:
     """What the survival rules and the user's inside them say now, or of a moment (UTC microseconds).
 
     revision: of the user's rules, as `UserRules.ask` takes it.
     """
-    return asyncio.run(_explained(home, at, rules, revision))
-
-
-async def _explained(
-    home: HomeContext, at: int | None, rules: "UserRules | None", revision: str
-) -> RuleTrace:
     if rules:
         rules.hosts.warm()
     try:

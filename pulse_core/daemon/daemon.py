@@ -49,7 +49,7 @@ class Daemon:
         self.executors = ExecutorRegistry(executors, is_complete=not self.engine_controller)
         self.gate = Gate(self.journal, p.view, p.current_settings, self.executors)
         self.executor = ExecutorLoop(
-            self.journal, p.view, p.current_settings, self.executors, p.clock, p.dice
+            self.journal, p.view, p.current_settings, self.executors, p.clock, p.dice, self.reporter
         )
         self.processes = ProcessAlive(p.table, p.clock, p.current_settings, p.view)
         self.budget = SelfMonitor(
@@ -82,7 +82,7 @@ class Daemon:
 
     def _ticker(self) -> Ticker:
         p = self.parts
-        submit = partial(self.executor.submit, gate=self.gate, failed=self.reporter)
+        submit = partial(self.executor.submit, gate=self.gate)
         inside = self.engine_controller.host_supervisor.fold if self.engine_controller else None
         folding = RuleFolds(SURVIVAL, inside, submit, loop_microseconds, p.rules)
         sources = Sources(p.view, lambda: self.watch.windows, p.current_settings, p.clock)

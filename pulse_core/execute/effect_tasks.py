@@ -141,7 +141,7 @@ def acked_payload(result: Result, seconds: float) -> EffectAcked:
 class EffectTasks:
     """Runs effects that are on disk as executing, and records how each one went.
 
-    `done` is called whenever a task has ended.
+    done: called with the effect's id whenever a task has ended.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class EffectTasks:
         executors: Mapping[str, Executor],
         clock: Clock,
         dice: Random,
-        done: Callable[[], None],
+        done: Callable[[str], None],
     ) -> None:
         self.journal, self.current_state = journal, current_state
         self.executors = executors if isinstance(executors, ExecutorRegistry) else ExecutorRegistry(executors)
@@ -203,7 +203,7 @@ class EffectTasks:
         finally:
             del self._running[id_]
             self._resuming.discard(id_)
-            self.done()
+            self.done(id_)
 
     async def _carry_out(self, effect: OpenEffect) -> None:
         try:

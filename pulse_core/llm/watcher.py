@@ -52,10 +52,9 @@ class EndpointState:
 class Llm:
     """The watcher `llm`: one sample for each answer, with the newest of every endpoint, one event for every change.
 
-    A sample has for each URL: ok, latency_ms, trouble and detail, status, failures (questions in a row that
-    count), since (the moment of the first of them), proven (they are enough), excused (why they don't count).
-
-    window: this watcher's last minute, with samples that an earlier daemon took: failures in a row go on from there.
+    A sample has for each URL: ok, latency_ms, trouble and detail, status, failures (questions in a row that count),
+    since (the moment of the first of them), proven (they are enough), excused (why they don't count). window: this
+    watcher's last minute, also of an earlier daemon: failures in a row go on from there.
     """
 
     name = key = "llm"

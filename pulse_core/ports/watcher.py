@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 class Watcher(Protocol):
     """Collects samples of one key on its own schedule.
 
-    interval and timeout are in seconds; setting `nudge` makes the loop collect
-    at once.
+    interval and timeout are in seconds; setting `nudge` makes the loop collect at once.
     """
 
     @property

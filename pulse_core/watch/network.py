@@ -32,10 +32,9 @@ ANSWERING_S = 15.0
 class Network:
     """The watcher `network`: one sample a round with every target, one event for every change.
 
-    A sample has the round's `state` (empty: well), for how many rounds it was so (`streak`), and `targets`, by
-    name or URL: ok, latency_ms, trouble and detail, streak (rounds in a row in trouble).
-
-    window: this watcher's last minute, with samples that an earlier daemon took: streaks go on from there.
+    A sample has the round's `state` (empty: well), for how many rounds it was so (`streak`), and `targets`, by name or
+    URL: ok, latency_ms, trouble and detail, streak (rounds in a row in trouble). window: this watcher's last minute,
+    also of an earlier daemon: streaks go on from there.
     """
 
     name = key = NETWORK

@@ -75,7 +75,7 @@ async def room(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         with path.open("a") as file:
             file.writelines(f"{line}\n" for line in lines)
 
-    real = FollowedLogs()
+    real = FollowedLogs(lambda *_: None)
     yield Room(real, str(path), write)
     real.close()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.daemon_client import SocketDaemonClient
-from pulse_core.app.context import FoldProgress, HomeContext, LoadedSettings
+from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import NoHome
 from pulse_core.model.event import Checkpoint
@@ -19,7 +19,6 @@ from upulse_cli.output import fold_progress
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulse_core.ports.offline_stores import OfflineStores
     from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
     from pulse_core.settings.settings import Settings
 
@@ -58,7 +57,7 @@ def child_costs(daemon: int) -> Iterator[Mapping[str, Any]]:
     return costs(daemon)
 
 
-def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> HomeContext:
+def home_context(layout: HomeLayout) -> HomeContext:
     """This home, with nothing opened yet."""
 
     def settings() -> LoadedSettings:
@@ -91,10 +90,10 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
 
         return str(uuid7())
 
-    def offline() -> "OfflineStores":
-        from upulse_cli.wiring.offline_stores import offline_stores
+    def offline(context: HomeContext, draft: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+        from upulse_cli.wiring.offline_append import append_offline
 
-        return offline_stores(layout)
+        return append_offline(context, draft)
 
     return HomeContext(
         layout=layout,
@@ -106,8 +105,8 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
         objects=objects,
         daemon=SocketDaemonClient(layout),
         new_id=new_id,
-        offline=offline,
-        progress=progress,
+        append_offline=offline,
+        progress=fold_progress,
     )
 
 

@@ -54,16 +54,12 @@ async def _loaded(engine: WorkflowContext, revision: Revision) -> LoadedRevision
     finally:
         await host.close()
     if loaded.watchers or loaded.executors:
-        await _load_actions(engine, revision)
+        memory = engine.home.settings().settings.engine.memory
+        actions = await engine.action_hosts(dict).start(revision, memory, ReservedNames(), lambda fault: None)
+        await actions.close()
+        if wrong := [fault for fault in actions.faults if not fault.whose.startswith("plugin:")]:
+            raise GateFailed("\n".join(f"{fault.whose}: {fault.message}" for fault in wrong))
     return loaded
-
-
-async def _load_actions(engine: WorkflowContext, revision: Revision) -> None:
-    memory = engine.home.settings().settings.engine.memory
-    actions = await engine.action_hosts(dict).start(revision, memory, ReservedNames(), lambda fault: None)
-    await actions.close()
-    if wrong := [fault for fault in actions.faults if not fault.whose.startswith("plugin:")]:
-        raise GateFailed("\n".join(f"{fault.whose}: {fault.message}" for fault in wrong))
 
 
 async def no_history(seq: int) -> AsyncIterator[Sequence[Event]]:

@@ -71,13 +71,8 @@ class SampleTaken(NamedTuple):
     wakes: bool
 
 
-class ActionFailed(NamedTuple):
-    """A watcher or an executor of staging failed."""
-
-    fault: EngineFault
-
-
-DevReport = RulesLoaded | LoadRefused | TickSeen | SampleTaken | ActionFailed | DevRemark
+DevReport = RulesLoaded | LoadRefused | TickSeen | SampleTaken | EngineFault | DevRemark
+"""A fault by itself is that of a watcher or an executor of staging."""
 Tell = Callable[[DevReport], None]
 
 

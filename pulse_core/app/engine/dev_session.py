@@ -68,10 +68,7 @@ class _Course:
 
 class DevSession:
     """Runs the tree at `path`. tell: hears all there is to say; execute: is given each wish when it begins that the
-    tree has no executor for.
-
-    actions: run its watchers, whose samples its rules see, and its executors; None: they are not asked.
-    """
+    tree has no executor for; actions: run its watchers and its executors; None: they are not asked."""
 
     def __init__(
         self,

@@ -78,7 +78,7 @@ class Replay:
     def _take(self, prev: Snapshot, tick: RecordedTick, fold_result: FoldResult) -> None:
         fold_result = filter_effects(fold_result, tick.snapshot)
         self.faults.update(f"{fault.whose}: {fault.message}" for fault in fold_result.faults)
-        self.wishes += self._tracker.begun(prev, tick, fold_result.verdict)
+        self.wishes += self._tracker.begun(prev, tick.snapshot, fold_result.verdict)
 
     def told(self) -> Mapping[str, Any]:
         """As JSON values."""

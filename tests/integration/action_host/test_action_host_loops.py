@@ -76,7 +76,15 @@ async def at_work(*begun: Effect) -> AsyncIterator[Loops]:
     watch = WatchLoop(
         (), journal, MemoryVitals(), clock, woken.append, lambda *fault: failed.append(fault), nobody_waits
     )
-    acting = ExecutorLoop(journal, view, lambda: settings, executor_registry, clock, Random(0))
+    acting = ExecutorLoop(
+        journal,
+        view,
+        lambda: settings,
+        executor_registry,
+        clock,
+        Random(0),
+        lambda *fault: failed.append(fault),
+    )
     host = ChildActionHosts(clock, lambda: watch.windows)
     log.listen(view.on_events)
     log.listen(acting.on_events)

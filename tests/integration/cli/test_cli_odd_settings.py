@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.integration.cli.cli_home import Inside
+from tests.integration.cli.cli_home import CliHome
 
 ODD = {
     "digits": "[daemon]\ntick_ms = " + "9" * 5_000,
@@ -15,7 +15,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_a_running_daemon_keeps_its_settings(live: Inside, odd: str) -> None:
+def test_a_running_daemon_keeps_its_settings(live: CliHome, odd: str) -> None:
     config, pid = live.path / "config.toml", live.status()["daemon"]["pid"]
     good = config.read_text()
     try:

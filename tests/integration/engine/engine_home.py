@@ -45,7 +45,6 @@ def new_home(path: Path, source: str = CALM, config: str = "", engine: str = "")
     written(template, source, engine)
     Repository.create(path, template, ADA)
     warm(path)
-    warm(path)
     return CliHome(path)
 
 

@@ -31,7 +31,6 @@ def candidate(path: Path, files: Mapping[str, str] = {}) -> GateScene:
     home.config.write_text("# secret: in the settings\n")
     Repository.create(home.path, template_folder(), ADA)
     warm(home.path)
-    warm(home.path)
     return another(home, files)
 
 

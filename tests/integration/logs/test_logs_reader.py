@@ -193,7 +193,7 @@ async def test_a_reader_that_fails_says_with_its_last_words_why(
 
 
 async def test_no_reader_lives_where_nothing_is_followed_or_after_its_end(log: Path) -> None:
-    reader = FollowedLogs()
+    reader = FollowedLogs(lambda *_: None)
     reader.follow((), {}, ())
     assert not reader.running
     reader.follow((errors(log),), {}, ())
@@ -211,7 +211,7 @@ from pulse_adapters.logs.reader import FollowedLogs
 from pulse_core.model.backoff import Backoff
 from pulse_core.settings.logs import LogSettings
 async def main():
-    reader = FollowedLogs()
+    reader = FollowedLogs(lambda *_: None)
     reader.follow((LogSettings(path={str(log)!r}, keywords=("ERROR",)),), {{}}, ())
     print(*reader.running, flush=True)
     await asyncio.sleep(60)

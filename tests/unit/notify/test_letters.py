@@ -6,7 +6,7 @@ import pytest
 
 from pulse_adapters.notify.addresses import NO_APPRISE, delivery_faults, resolve_url
 from pulse_adapters.notify.deliver import mask_secrets
-from pulse_adapters.notify.message_text import ALONE, ENTRY, TITLE, RecordedNotice, compose_message, one_line
+from pulse_adapters.notify.executor import ALONE, ENTRY, TITLE, RecordedNotice, compose_message, one_line
 from pulse_core.actions import NoticeParams
 from pulse_core.settings.notify import NotifySettings
 
