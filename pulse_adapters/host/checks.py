@@ -46,9 +46,8 @@ class HostChecks:
 
     def python(self) -> Iterator[Finding]:
         """Check the version of the Python interpreter."""
-        yield Finding(
-            "python", OK, f"Pulse {__version__}, Python {platform.python_version()}, {sys.executable}"
-        )
+        words = f"Pulse {__version__}, Python {platform.python_version()}, {sys.executable}"
+        yield Finding("python", OK, words)
 
     def packages(self) -> Iterator[Finding]:
         """Check that the required packages can be imported."""

@@ -41,23 +41,19 @@ class RunCommand(Executor):
 
     def _allowed(self, name: str) -> str:
         """The real path of an allowed program: the path that was compared is the one that is run."""
+        allow = self._settings().executors.run_command.allow
+        if self._pinned[0] != allow:  # resolved when first used: a link that changes later allows nothing new
+            self._pinned = (
+                allow,
+                frozenset(os.path.realpath(entry) for entry in allow if os.path.isabs(entry)),
+            )
         real = os.path.realpath(_resolve(name))
-        if real not in self._real_paths():
+        if real not in self._pinned[1]:
             raise Refused(
                 f'{name!r} may not be run; to allow it, add "{real}" to `allow` under [executors.run-command]'
                 " in config.toml"
             )
         return real
-
-    def _real_paths(self) -> frozenset[str]:
-        """The allowed real paths, resolved when first used: a link that changes later allows nothing new."""
-        allow = self._settings().executors.run_command.allow
-        if self._pinned[0] != allow:
-            self._pinned = (
-                allow,
-                frozenset(os.path.realpath(entry) for entry in allow if os.path.isabs(entry)),
-            )
-        return self._pinned[1]
 
     async def execute(self, effect: Effect, params: CommandParams, event: Event) -> Result:
         """Run it to its end; any exit code but 0 is a failure."""

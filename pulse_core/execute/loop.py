@@ -9,7 +9,7 @@ from random import Random
 from pulse_core.execute.effect_tasks import EffectTasks, begin_wait, effect_draft, objection
 from pulse_core.execute.notice_batching import is_outgoing_notice, next_batch
 from pulse_core.execute.slots import SURVIVAL, Slots, holder
-from pulse_core.model.errors import LogUnavailable, PulseError
+from pulse_core.model.errors import LogUnavailable, PulseError, describe_error
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
     ConditionCleared,
@@ -24,7 +24,7 @@ from pulse_core.model.kinds import (
     SettingsLoaded,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import encode_checked
+from pulse_core.model.payload import encode, encode_checked
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor
 from pulse_core.projections.effects import OpenEffect, Phase
@@ -125,9 +125,8 @@ class ExecutorLoop:
         for effect in effects:
             try:
                 check_executable(self.workers.executors, effect)
-                text = encode_checked(
-                    effect
-                )  # effects from outside the package were checked when they arrived
+                # What others than survival wish must be decodable again, by every later start.
+                text = encode_checked(effect) if effect.survival else encode(effect)
             except PulseError as error:
                 self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {error}")
             else:
@@ -197,12 +196,18 @@ class ExecutorLoop:
         drafts: list[Draft] = []
         notices: list[OpenEffect] = []
         for effect in self._waiting():
-            if why := objection(effect, self.current_state(), self.clock.now()):
+            try:
+                why = objection(effect, self.current_state(), self.clock.now())
+                if not why and not self._goes_out(effect):
+                    pause_us = min(pause_us, self._consider(effect, drafts) or pause_us)
+                    continue
+            except Exception as error:  # noqa: BLE001 - what nobody understands of one effect must not hold up the others
+                drafts.append(effect_draft(effect, EffectFailed(error=describe_error(error))))
+                continue
+            if why:
                 drafts.append(effect_draft(effect, EffectCancelled(why=why)))
-            elif self._goes_out(effect):
-                notices.append(effect)
             else:
-                pause_us = min(pause_us, self._consider(effect, drafts) or pause_us)
+                notices.append(effect)
         pause_us = min(pause_us, self._gather(notices, drafts) or pause_us)
         if drafts:
             await self._commit(drafts)
@@ -242,15 +247,11 @@ class ExecutorLoop:
             self._full_since = now
 
     def _consider(self, effect: OpenEffect, drafts: list[Draft]) -> int:
-        """Draft what the effect needs now; or the microseconds until it is due."""
+        """Draft what the effect needs now; or the microseconds until it is due. Raises whatever is wrong with it."""
         state, now = self.current_state(), self.clock.now()
         if state.control.paused is not None or self.workers.executors.awaits(effect.wish.action):
             return 0
-        try:
-            attempt = self.workers.attempt(effect)
-        except PulseError as error:
-            drafts.append(effect_draft(effect, EffectFailed(error=str(error))))
-            return 0
+        attempt = self.workers.attempt(effect)
         cooldown = round(attempt.policy.cooldown * US_PER_SECOND)
         wait = begin_wait(effect, now, cooldown, state.effects.settled_at.get(effect.event.subject))
         if not wait:
