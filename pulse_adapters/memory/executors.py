@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -36,7 +36,9 @@ class MemoryExecutor:
 
         model_config = ConfigDict(extra="allow")
 
-    params: ClassVar[type[BaseModel]] = Params
+    @property
+    def params(self) -> type[BaseModel]:
+        return self.Params
 
     def policy(self, params: Any) -> Policy:
         return self.rule
