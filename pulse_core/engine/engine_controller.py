@@ -5,17 +5,21 @@ from collections.abc import Mapping, Sequence
 
 from pulse_core.engine.engine_context import EngineContext, EngineParts, Running
 from pulse_core.engine.host_supervisor import HostSupervisor, loop_seconds
-from pulse_core.model.errors import PulseError
+from pulse_core.engine.loop_supervisor import is_cancelled
+from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
+    ConditionCleared,
+    ConditionRaised,
     EngineLoaded,
     EnginePromoted,
     EngineRolledBack,
     PromoteRefused,
     PromoteRequested,
 )
-from pulse_core.ports.engine import Revision
+from pulse_core.ports.engine import EngineFault, Revision
+from pulse_core.projections.conditions import SET_ASIDE
 from pulse_core.projections.engine import OWN, Engine
 
 KEEP_EVERY, LOOK = 60.0, 1.0
@@ -25,13 +29,14 @@ KEEP_EVERY, LOOK = 60.0, 1.0
 class EngineController:
     """The engine, from the daemon's side. `run` starts hosts and answers requests; ticks call `host_supervisor.fold`.
 
-    The log is the truth: what it calls promoted is in force, and `main` follows it.
+    The log is the truth: what it calls promoted is in force, and `main` follows it. set_aside: why no host runs until
+    another commit is in force, or the settings are read again; empty as nearly always.
     """
 
     def __init__(self, parts: EngineParts, context: EngineContext) -> None:
         self.parts, self.context = parts, context
         self.host_supervisor = HostSupervisor(parts, context)
-        self.instead_of = ""
+        self.instead_of = self.set_aside = ""
         self._woken = self.host_supervisor.ended
         self._changing = asyncio.Lock()
         self._aligned = ""
@@ -44,12 +49,24 @@ class EngineController:
 
     def on_events(self, events: Sequence[Event]) -> None:
         """Take recorded events; a listener of the log."""
-        self.host_supervisor.on_events(events)
         if any(event.kind in OWN for event in events):
             self._woken.set()
+        self.host_supervisor.on_events(events)
 
     def nudge(self) -> None:
         """Check again at once: the settings may have changed."""
+        self.set_aside = ""
+        self._woken.set()
+
+    def report_loop(self, words: str) -> None:
+        """Take a failure of a loop that serves the engine."""
+        running = self.host_supervisor.running
+        commit = running.commit if running else self.engine.commit
+        self.host_supervisor.report_fault(EngineFault("engine", words), commit)
+
+    def put_aside(self, why: str) -> None:
+        """Run no host from now on."""
+        self.set_aside = why
         self._woken.set()
 
     async def run(self) -> None:
@@ -59,14 +76,17 @@ class EngineController:
                 await self._round()
                 await self._pause()
         finally:
-            await self.host_supervisor.save_user_projections()
-            await self.host_supervisor.close()
+            try:
+                await self.host_supervisor.save_user_projections()
+            finally:
+                await self.host_supervisor.close()
 
     async def _round(self) -> None:
         self._woken.clear()
         async with self._changing:
             try:
                 await self._ensure_host()
+                await self._tell_set_aside()
                 for request in tuple(self.engine.requests.values()):
                     await self._answer(request)
                 await self._align()
@@ -76,7 +96,7 @@ class EngineController:
                 self.host_supervisor.restarts.failed(loop_seconds())
 
     async def _pause(self) -> None:
-        is_waiting = self.host_supervisor.is_down and self.context.settings().engine.enabled
+        is_waiting = self.host_supervisor.is_down and self._is_wanted
         try:
             async with asyncio.timeout(LOOK if is_waiting else KEEP_EVERY):
                 await self._woken.wait()
@@ -85,10 +105,14 @@ class EngineController:
 
     # The host
 
+    @property
+    def _is_wanted(self) -> bool:
+        return self.context.settings().engine.enabled and not self.set_aside
+
     async def _ensure_host(self) -> None:
         """Start a host if none runs and its backoff is over."""
         host_supervisor = self.host_supervisor
-        if not self.context.settings().engine.enabled:
+        if not self._is_wanted:
             await host_supervisor.retire()
         elif host_supervisor.is_down:
             if host_supervisor.running:
@@ -97,6 +121,17 @@ class EngineController:
                 await host_supervisor.retire()
             if loop_seconds() >= host_supervisor.restarts.due:
                 await self._begin()
+
+    async def _tell_set_aside(self) -> None:
+        """Raise the condition that says so, or clear it, unless that was done."""
+        is_raised = self.context.current_state().conditions[SET_ASIDE] is not None
+        if self.set_aside and not is_raised:
+            raised = ConditionRaised(evidence=f"{self.engine.commit[:12]} was set aside: {self.set_aside}")
+            await self._record(raised, SET_ASIDE)
+        elif is_raised and not self.set_aside and not self.host_supervisor.is_down:
+            running = self.host_supervisor.running
+            words = f"{running.commit[:12]} runs" if running else "it runs"
+            await self._record(ConditionCleared(evidence=words), SET_ASIDE)
 
     async def _begin(self) -> None:
         """Start a host with the commit in force, or else with an earlier good one."""
@@ -109,8 +144,8 @@ class EngineController:
                 await self.host_supervisor.switch_to(
                     running := await self.host_supervisor.start_host(revision)
                 )
-            except PulseError as error:
-                why = why or str(error)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with it, an earlier one may be sound
+                why = why or describe_error(error)
                 continue
             await self._say_loaded(wanted, running, why, round((loop_seconds() - began) * 1000))
             if self.instead_of and engine.is_on_probation(self.context.last_snapshot().now):
@@ -145,7 +180,10 @@ class EngineController:
     # Requests
 
     async def _answer(self, request: Event) -> None:
-        """Carry out a person's request, or record why not. After a kill in between, the next start does it again."""
+        """Carry out a person's request, or record why not. After a kill in between, the next start does it again.
+
+        So nothing but a kill may leave it unanswered.
+        """
         why = refusal(request, self.engine)
         try:
             if not why and isinstance(asked := request.payload, PromoteRequested):
@@ -153,8 +191,10 @@ class EngineController:
             elif not why:
                 words = str(getattr(request.payload, "why", ""))
                 await self._go_back(target_of(request, self.engine), words, request.actor, request.id)
-        except PulseError as error:
-            why = str(error)
+        except (Exception, asyncio.CancelledError) as error:
+            if is_cancelled() or request.id not in self.engine.requests:
+                raise
+            why = describe_error(error)
         if why:
             await self._record(PromoteRefused(why=why), request.subject, request.id)
 
@@ -185,14 +225,12 @@ class EngineController:
         try:
             await self.context.log.append(Draft(what, subject=running.commit, cause=cause))
         except BaseException:
-            await running.close()
-            if running.action_host:
-                await running.action_host.close()
+            await running.end()
             raise
         await self.host_supervisor.switch_to(running)
         self.host_supervisor.restarts.ends = 0  # those were of another commit
-        self.instead_of, self._told = "", (running.commit, running.commit)
-        await self._align()
+        self.instead_of, self.set_aside, self._told = "", "", (running.commit, running.commit)
+        self._woken.set()  # `main` is to follow
 
     def _promoted(self, asked: PromoteRequested, running: Running, by: str = "") -> EnginePromoted:
         return EnginePromoted(
@@ -213,7 +251,10 @@ class EngineController:
             await self.parts.revisions.point_main(engine.commit, engine.replaced or engine.commit)
 
     async def _record(
-        self, what: EngineLoaded | EnginePromoted | PromoteRefused, subject: str, cause: str | None = None
+        self,
+        what: EngineLoaded | EnginePromoted | PromoteRefused | ConditionRaised | ConditionCleared,
+        subject: str,
+        cause: str | None = None,
     ) -> None:
         await self.host_supervisor.record(Draft(what, subject=subject, cause=cause))
 
@@ -225,6 +266,7 @@ class EngineController:
             "commit": engine.commit or None,
             "runs": running.commit if running and running.host.alive else None,
             "degraded": bool(self.instead_of),
+            "set_aside": self.set_aside or None,
             "rules": list(loaded.rules) if loaded else [],
             "watchers": list(loaded.watchers) if loaded else [],
             "executors": list(loaded.executors) if loaded else [],

@@ -101,6 +101,8 @@ def coloured_state(one: Mapping[str, Any]) -> Text:
 
 def engine_line(engine: Mapping[str, Any]) -> Text:
     """Which of the user's rules run, and what is wrong with them."""
+    if why := engine.get("set_aside"):
+        return Text(one_line(f"engine    SET ASIDE: {why}"), style="white on red")
     if not engine["runs"]:
         return Text("engine    no host is up; see upulse engine status", style="red")
     text = Text(f"engine    {engine['runs'][:12]}  {count(len(engine['rules']), 'rule')}")
