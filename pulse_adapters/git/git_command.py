@@ -102,6 +102,7 @@ class Git:
                 capture_output=True,
                 check=False,
                 pass_fds=descriptors,
+                umask=0o077,
             )
         except OSError as error:
             raise NoGit(f"git can't be run in {there}: {error.strerror}") from error
