@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
-from pulse_core.model.text import clean, one_line
+from pulse_core.model.text import clean, count, one_line
 from upulse_cli.time_args import local
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("pulse.event")
 COLOURS = {"process-died": 31, "effect-failed": 31, "effect-unknown": 31, "error": 31, "process-up": 32,
-           "effect-acked": 32, "effect": 33, "paused": 35, "resumed": 35}  # fmt: skip
+           "effect-acked": 32, "effect": 33, "paused": 35, "resumed": 35,
+           "safe-mode-entered": 35, "safe-mode-left": 35}  # fmt: skip
 MEGABYTE = 1 << 20
 REMEMBERED = 1_000
 ALOUD_EVERY = 5.0
@@ -148,6 +149,8 @@ def details(kind: str, data: Mapping[str, Json]) -> str:
             return f"after {data['took_us'] / 1000:.1f} ms  {words}"
         case "settings-loaded":
             return f"guarding {', '.join(data.get('processes', [])) or 'nothing'}"
+        case "safe-mode-entered":
+            return f"without {', '.join(data['left_out'])}, after {count(data['crashes'], 'crash')}"
         case "process-up" | "process-died":
             return str(data["evidence"])
         case _:

@@ -125,7 +125,7 @@ def test_a_daemon_that_is_killed_in_a_promote_has_not_begun_or_the_next_command_
         [("going-back", "after"), ("point-main", "after")], list(product(["going-back", "point-main"], WHENS))
     ),
 )
-def test_a_daemon_that_is_killed_in_a_rollback_has_not_begun_or_the_next_command_ends_it(
+def test_a_rollback_that_a_daemon_is_killed_in_is_refused_or_the_next_command_ends_it(
     home: CliHome, step: str, when: str
 ) -> None:
     home.upulse("deploy", *ONE_GATE)
@@ -140,6 +140,10 @@ def test_a_daemon_that_is_killed_in_a_rollback_has_not_begun_or_the_next_command
         assert "brings back what was taken back" in home.upulse("promote", *ONE_GATE).err
         assert "calmer" not in own_rules(home, "engine")
     home.upulse("daemon", "start")
+    if step == "going-back":
+        (refused,) = eventually(lambda: events(home, "promote-refused"), "it to be refused")
+        assert "crashed while it carried this out" in refused["data"]["why"]
+        home.upulse("rollback")
     (rolled,) = eventually(lambda: events(home, "rollback"), "it to be taken back")
     assert rolled["data"]["rejected"] == bad
     if step == "point-main":
